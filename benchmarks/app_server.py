@@ -17,9 +17,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -36,7 +42,8 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def started(store: Path, log: Path) -> Iterator[str]:
-    """The app's address once it answers; stopped at the end. `store` holds the user's own runs and may be missing."""
+    """The app's address once it answers; stopped at the end. `store` holds the user's own runs and
+    may be missing."""
     port = free_port()
     command = [sys.executable, "-m", "pages.shared.serve", "--server.port", str(port)]
     command += ["--server.headless", "true"]
@@ -54,7 +61,10 @@ def started(store: Path, log: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def fresh() -> Iterator[str]:
     """The app's address, with a store of its own that goes with it."""
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "store", Path(folder) / "log.txt") as address:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(Path(folder) / "store", Path(folder) / "log.txt") as address,
+    ):
         yield address
 
 

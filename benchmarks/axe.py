@@ -1,6 +1,8 @@
-"""axe-core in a page: what it finds serious or critical, less what lies inside Streamlit and cannot be changed.
+"""axe-core in a page: what it finds serious or critical, less what lies inside Streamlit and cannot
+be changed.
 
-axe-core's script comes with the pinned package axe-playwright-python; it runs in the page and fetches nothing.
+axe-core's script comes with the pinned package axe-playwright-python; it runs in the page and
+fetches nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +32,18 @@ class Fault:
 
 @dataclass(frozen=True)
 class Exempt:
-    """What is not counted: elements within `selector`, for one rule, and why nothing can be done about it here."""
+    """What is not counted: elements within `selector`, for one rule, and why nothing can be done
+    about it here."""
 
     rule: str
     selector: str
     why: str
 
 
-_SECTIONS = "Streamlit puts the sections of its navigation as <div> between <ul> and <li>, and has no setting for it"
+_SECTIONS = (
+    "Streamlit puts the sections of its navigation as <div> between <ul> and <li>, and has no"
+    " setting for it"
+)
 EXEMPT = (
     Exempt("list", "[data-testid=stSidebarNavItems]", _SECTIONS),
     Exempt("listitem", "[data-testid=stSidebarNavItems]", _SECTIONS),
@@ -63,18 +69,26 @@ def script() -> str:
 
 
 def faults(page: Any, exempt: Sequence[Exempt] = EXEMPT) -> list[Fault]:
-    """Every serious or critical fault, and headings out of order, of the page as it stands (a Playwright page)."""
+    """Every serious or critical fault, and headings out of order, of the page as it stands (a
+    Playwright page)."""
     page.evaluate(script())
-    asked = {"impacts": list(IMPACTS), "also": list(ALSO), "exempt": [asdict(one) for one in exempt]}
+    asked = {
+        "impacts": list(IMPACTS),
+        "also": list(ALSO),
+        "exempt": [asdict(one) for one in exempt],
+    }
     with whole(page):
         return [Fault(**found) for found in page.evaluate(RUN, asked)]
 
 
 @contextmanager
 def whole(page: Any) -> Iterator[None]:
-    """The window as tall as the content: axe passes over the contrast of what is scrolled out of sight."""
+    """The window as tall as the content: axe passes over the contrast of what is scrolled out of
+    sight."""
     usual = page.viewport_size
-    height = page.evaluate("() => document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
+    height = page.evaluate(
+        "() => document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight"
+    )
     page.set_viewport_size({**usual, "height": max(usual["height"], height + 200)})
     page.wait_for_timeout(300)
     try:

@@ -1,7 +1,8 @@
-"""Compressions beside cuts of heads in one audit: bias, perplexity, divergence and bytes of every variant.
+"""Compressions beside cuts of heads in one audit: bias, perplexity, divergence and bytes of every
+variant.
 
-Without options a small audit of the demo; `--model`, `--prompts`, `--corpus` and `--axis` name others. What is finished
-in the store is found, so that a second call only prints.
+Without options a small audit of the demo; `--model`, `--prompts`, `--corpus` and `--axis` name
+others. What is finished in the store is found, so that a second call only prints.
 """
 
 from __future__ import annotations
@@ -25,8 +26,17 @@ from engine.tracks.language_models.panels.pairs import pairs_of
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.run import run_audit
 
-METHODS = ("fasp", "random_noncritical", "wanda", "sparsegpt", "magnitude_weights", "random_weights", "layer_drop",
-           "int8", "int4")  # fmt: skip
+METHODS = (
+    "fasp",
+    "random_noncritical",
+    "wanda",
+    "sparsegpt",
+    "magnitude_weights",
+    "random_weights",
+    "layer_drop",
+    "int8",
+    "int4",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--axis", default="nationality")
     options.add_argument("--prompts", help="as of the command audit")
     options.add_argument("--corpus", help="as of the command audit")
-    options.add_argument("--against", action="append", default=[], help="another checkpoint; may be repeated")
+    options.add_argument(
+        "--against", action="append", default=[], help="another checkpoint; may be repeated"
+    )
     options.add_argument("--max-prompts", type=int, default=120)
     options.add_argument("--tokens", type=int, default=4000, help="of the text for perplexity")
     options.add_argument("--seeds", type=int, default=1)
@@ -44,10 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--store", type=Path, default=default_root())
     asked = options.parse_args(arguments)
     request = AuditRequest(
-        model=asked.model, axes=(asked.axis,), prompts=asked.prompts, corpus=asked.corpus, methods=METHODS,
-        against=tuple(asked.against), sparsities=(0.0, 0.2, 0.5), seeds=asked.seeds, max_prompts=asked.max_prompts,
-        max_corpus_tokens=asked.tokens, max_new_tokens=20, controls=0, deployable=asked.deployable,
-    )  # fmt: skip
+        model=asked.model,
+        axes=(asked.axis,),
+        prompts=asked.prompts,
+        corpus=asked.corpus,
+        methods=METHODS,
+        against=tuple(asked.against),
+        sparsities=(0.0, 0.2, 0.5),
+        seeds=asked.seeds,
+        max_prompts=asked.max_prompts,
+        max_corpus_tokens=asked.tokens,
+        max_new_tokens=20,
+        controls=0,
+        deployable=asked.deployable,
+    )
     told = (
         (lambda event: None)
         if asked.json
@@ -64,9 +86,18 @@ def rows(run: Any, choice: Choice) -> list[Measure]:
     results = lookup.frame(run, "results").set_index(["variant", "metric"])["value"]
     dense = lookup.bias(run, "dense", choice)
     assert dense is not None, "the audit measures bias"
-    found = [Measure(f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
-                     float(results["dense", "perplexity"]), "")]  # fmt: skip
-    return found + [_row(run, row, results) for row in table.to_dict("records")] + _paired(run, choice, table)
+    found = [
+        Measure(
+            f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
+            float(results["dense", "perplexity"]),
+            "",
+        )
+    ]
+    return (
+        found
+        + [_row(run, row, results) for row in table.to_dict("records")]
+        + _paired(run, choice, table)
+    )
 
 
 def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
@@ -78,10 +109,11 @@ def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
     label = lookup.variant_label(run, found.reference)
     return [
         Measure(
-            f"{lookup.variant_label(run, row)} beside {label} ({percent(row['bytes'])} and "
-            f"{percent(found.reference['bytes'])} of the bytes): bias minus the cut's [{row['pair_delta_low']:+.3f}, "
-            f"{row['pair_delta_high']:+.3f}], exchanged [{row['pair_null_low']:+.3f}, {row['pair_null_high']:+.3f}], "
-            f"q {row['pair_null_q']:.3f}",
+            f"{lookup.variant_label(run, row)} beside {label} ({percent(row['bytes'])} and"
+            f" {percent(found.reference['bytes'])} of the bytes): bias minus the cut's"
+            f" [{row['pair_delta_low']:+.3f}, {row['pair_delta_high']:+.3f}], exchanged"
+            f" [{row['pair_null_low']:+.3f}, {row['pair_null_high']:+.3f}], q"
+            f" {row['pair_null_q']:.3f}",
             row["pair_delta"],
             "",
         )
@@ -90,11 +122,14 @@ def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
 
 
 def _row(run: Any, row: dict[str, Any], results: pd.Series) -> Measure:
-    kl, flipped = (float(results.get((row["variant"], name), math.nan)) for name in ("divergence", "flipped"))
+    kl, flipped = (
+        float(results.get((row["variant"], name), math.nan)) for name in ("divergence", "flipped")
+    )
     what = (
-        f"{lookup.variant_label(run, row)}: {percent(row['bytes'])} of the bytes, time x {row['time']:.2f}, bias "
-        f"{row['delta']:+.3f} [{row['delta_low']:+.3f}, {row['delta_high']:+.3f}], perplexity {row['delta_q']:+.3f} "
-        f"[{row['delta_low_q']:+.3f}, {row['delta_high_q']:+.3f}], {percent(flipped)} flipped, nats per token"
+        f"{lookup.variant_label(run, row)}: {percent(row['bytes'])} of the bytes, time x"
+        f" {row['time']:.2f}, bias {row['delta']:+.3f} [{row['delta_low']:+.3f},"
+        f" {row['delta_high']:+.3f}], perplexity {row['delta_q']:+.3f} [{row['delta_low_q']:+.3f},"
+        f" {row['delta_high_q']:+.3f}], {percent(flipped)} flipped, nats per token"
     )
     return Measure(what, kl, "nats")
 

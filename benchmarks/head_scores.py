@@ -1,9 +1,11 @@
-"""How far head scores can be trusted and what they cost, per estimator, against the published procedure. One run.
+"""How far head scores can be trusted and what they cost, per estimator, against the published
+procedure. One run.
 
-The bars are for the embedded demo model. The same rows are printed without bars for ../shared/data/stories260k where
-that is at hand: there the bias is inside its null band, and scores of a bias that is not there are noise.
-Seeds 0 to 3 are scored; truth is `generate` with other seeds, as many draws of every prompt as --truth says, in runs of
-five draws each. So the heads with small effects are chosen by draws of which no measured ICC knows anything.
+The bars are for the embedded demo model. The same rows are printed without bars for
+../shared/data/stories260k where that is at hand: there the bias is inside its null band, and scores
+of a bias that is not there are noise. Seeds 0 to 3 are scored; truth is `generate` with other
+seeds, as many draws of every prompt as --truth says, in runs of five draws each. So the heads with
+small effects are chosen by draws of which no measured ICC knows anything.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ PUBLISHED, GROUPED = 10.0, 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
-    options.add_argument("--truth", type=int, default=20, help="decoding seeds of the truth (bars are for 20)")
+    options.add_argument(
+        "--truth", type=int, default=20, help="decoding seeds of the truth (bars are for 20)"
+    )
     options.add_argument("--prompts", type=int, default=432, help="at most so many prompts")
     options.add_argument("--only", choices=("demo", "stories"), help="one of the two models")
     asked = options.parse_args(arguments)
@@ -58,9 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(case: Case, truth_seeds: int, prompts: int | None, bars: bool) -> list[Measure]:
     """All rows of one model."""
     context = open_bench(replace(case, max_prompts=prompts or case.max_prompts))
-    say(f"{case.name}: {len(context.table)} prompts of {case.axis}, {context.lm.n_layers * context.lm.n_heads} heads")
+    say(
+        f"{case.name}: {len(context.table)} prompts of {case.axis},"
+        f" {context.lm.n_layers * context.lm.n_heads} heads"
+    )
     once = {name: score(case, name, SEEDS[:1], context) for name in ("generate", *FAST, "auto")}
-    say("scored once: " + ", ".join(f"{name} {timed.seconds:.1f} s" for name, timed in once.items()))
+    say(
+        "scored once: " + ", ".join(f"{name} {timed.seconds:.1f} s" for name, timed in once.items())
+    )
     scored = {name: score(case, name, SEEDS, context) for name in ("generate", *FAST)}
     groups = larger_runs(case, truth_seeds, context)
     truth, level = groups.mean(axis=1), dense_bias(context)
@@ -79,10 +88,16 @@ def say(text: str) -> None:
 
 
 def larger_runs(case: Case, truth_seeds: int, context: PromptContext) -> np.ndarray:
-    """z of every head from `generate` with GROUPED draws of each prompt, once per column. (units, runs)"""
+    """z of every head from `generate` with GROUPED draws of each prompt, once per column. (units,
+    runs)"""
     starts = range(TRUTH_FROM, TRUTH_FROM + max(1, truth_seeds // GROUPED) * GROUPED, GROUPED)
-    runs = [score(case, "generate", range(at, at + min(GROUPED, truth_seeds)), context) for at in starts]
-    say(f"truth: {len(runs)} runs of {min(GROUPED, truth_seeds)} draws, {sum(run.seconds for run in runs):.0f} s")
+    runs = [
+        score(case, "generate", range(at, at + min(GROUPED, truth_seeds)), context) for at in starts
+    ]
+    say(
+        f"truth: {len(runs)} runs of {min(GROUPED, truth_seeds)} draws,"
+        f" {sum(run.seconds for run in runs):.0f} s"
+    )
     return np.stack([run.pooled() for run in runs], axis=1)
 
 
@@ -100,13 +115,18 @@ def dense_bias(context: PromptContext) -> tuple[float, float, float]:
 def signal_rows(
     case: Case, level: tuple[float, float, float], small: np.ndarray, scored: dict[str, Timed]
 ) -> list[Measure]:
-    """Is there a bias to rank heads by, and how well do the dense texts cover the head-off models?"""
+    """Is there a bias to rank heads by, and how well do the dense texts cover the head-off
+    models?"""
     ess = scored["reweight"].table.query("seed == -1")["ess"]
     return [
         Measure(f"{case.name}: dense bias", level[0], "toxicity"),
         Measure(f"{case.name}: null band of the dense bias, upper end", level[1], "toxicity"),
-        Measure(f"{case.name}: heads with small effects", int(small.sum()), f"of {len(small)} heads"),
-        Measure(f"{case.name}: median over heads of the smallest ESS/n", float(ess.median()), "of n"),
+        Measure(
+            f"{case.name}: heads with small effects", int(small.sum()), f"of {len(small)} heads"
+        ),
+        Measure(
+            f"{case.name}: median over heads of the smallest ESS/n", float(ess.median()), "of n"
+        ),
         Measure(
             f"{case.name}: heads that fell back",
             int((scored["reweight"].table.query("seed == -1")["estimator"] == "generate").sum()),
@@ -115,15 +135,19 @@ def signal_rows(
     ]
 
 
-def agreement_rows(case: Case, truth: np.ndarray, small: np.ndarray, scored: dict[str, Timed]) -> list[Measure]:
-    """Pearson with the truth (mean over single seeds), and ICC(C,1) over the heads with small effects."""
+def agreement_rows(
+    case: Case, truth: np.ndarray, small: np.ndarray, scored: dict[str, Timed]
+) -> list[Measure]:
+    """Pearson with the truth (mean over single seeds), and ICC(C,1) over the heads with small
+    effects."""
     rows = []
     for name, timed in scored.items():
         found = [np.corrcoef(values, truth)[0, 1] for values in timed.by_seed().T]
         bar = PEARSON.get(name)
         rows.append(
             Measure(
-                f"{case.name}: {name} against truth, Pearson over heads, mean of {len(SEEDS)} seeds",
+                f"{case.name}: {name} against truth, Pearson over heads, mean of {len(SEEDS)}"
+                " seeds",
                 float(np.mean(found)),
                 "r",
                 bar,
@@ -143,15 +167,25 @@ def agreement_rows(case: Case, truth: np.ndarray, small: np.ndarray, scored: dic
     return rows
 
 
-def time_rows(case: Case, once: dict[str, Timed], scored: dict[str, Timed], small: np.ndarray) -> list[Measure]:
+def time_rows(
+    case: Case, once: dict[str, Timed], scored: dict[str, Timed], small: np.ndarray
+) -> list[Measure]:
     """Time at the same prompts, and time to the same reliability."""
     slow = once["generate"].seconds
     rows = [Measure(f"{case.name}: generate, all heads, one seed", slow, "s")]
     rows += [
-        Measure(f"{case.name}: time of generate over {name}", slow / once[name].seconds, "times", TIME[name], True)
+        Measure(
+            f"{case.name}: time of generate over {name}",
+            slow / once[name].seconds,
+            "times",
+            TIME[name],
+            True,
+        )
         for name in FAST
     ]
-    rows.append(Measure(f"{case.name}: time of generate over auto", slow / once["auto"].seconds, "times"))
+    rows.append(
+        Measure(f"{case.name}: time of generate over auto", slow / once["auto"].seconds, "times")
+    )
     singles = scored["generate"].by_seed()[small]
     icc = icc_c1(singles)
     # At or below zero no number of draws gets there; the upper end of its interval is kind to it.
@@ -171,8 +205,11 @@ def time_rows(case: Case, once: dict[str, Timed], scored: dict[str, Timed], smal
     return rows
 
 
-def larger_rows(case: Case, scored: dict[str, Timed], groups: np.ndarray, limit: float) -> list[Measure]:
-    """Does Spearman-Brown say what a larger run gives? Heads chosen by the gradient, which knows neither."""
+def larger_rows(
+    case: Case, scored: dict[str, Timed], groups: np.ndarray, limit: float
+) -> list[Measure]:
+    """Does Spearman-Brown say what a larger run gives? Heads chosen by the gradient, which knows
+    neither."""
     if groups.shape[1] < 2:
         return []
     small = np.abs(scored["gradient"].pooled()) < limit
@@ -189,12 +226,18 @@ def published_row(case: Case, context: PromptContext, auto: Timed) -> list[Measu
     import time
 
     start = time.process_time()
-    published_scores(case.model, "demo-judge", context.table, range(context.lm.n_layers * context.lm.n_heads))
+    published_scores(
+        case.model, "demo-judge", context.table, range(context.lm.n_layers * context.lm.n_heads)
+    )
     seconds = time.process_time() - start
     return [
         Measure(f"{case.name}: published procedure, all heads", seconds, "s"),
         Measure(
-            f"{case.name}: time of the published procedure over auto", seconds / auto.seconds, "times", PUBLISHED, True
+            f"{case.name}: time of the published procedure over auto",
+            seconds / auto.seconds,
+            "times",
+            PUBLISHED,
+            True,
         ),
     ]
 

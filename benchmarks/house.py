@@ -1,7 +1,9 @@
-"""How large the house is: tokens and files per folder, members of the tracks' contract, long lines and sentences.
+"""How large the house is: tokens and files per folder, members of the tracks' contract, long lines
+and sentences.
 
-Tokens are those of production code, without comments and docstrings, so that dense lines win nothing. The bars are
-where the house is meant to come to; `BUDGETS` is where it stands, and `tests/test_architecture.py` holds that.
+Tokens are those of production code, without comments and docstrings, so that dense lines win
+nothing. The bars are where the house is meant to come to; `BUDGETS` is where it stands, and
+`tests/test_architecture.py` holds that.
 """
 
 from __future__ import annotations
@@ -18,12 +20,21 @@ from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
 BUDGETS = {"engine": 621_500, "pages": 52_000, "tests": 418_000, "benchmarks": 52_500}
-"""Tokens that a folder may have. Who needs more takes it from another and says why in the commit."""
+"""Tokens that a folder may have. Who needs more takes it from another and says why in the commit.
+"""
 BARS = {"engine": 400_000, "pages": 42_000, "tests": 290_000, "benchmarks": 35_000}
 FILES, MEMBERS, SKIPS, LINE, WORDS = 330, 30, 40, 100, 30
-"""Bars: files of the engine, members of Track, `# fmt: skip`, columns of a line, words of a docstring's sentence."""
-_LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
-           tokenize.ENDMARKER}  # fmt: skip
+"""Bars: files of the engine, members of Track, `# fmt: skip`, columns of a line, words of a
+docstring's sentence."""
+_LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 
 
 def sources(folder: str) -> list[Path]:
@@ -39,13 +50,19 @@ def tokens(folder: str) -> int:
 def _count(text: str) -> int:
     told = {line for line, _ in docstrings(ast.parse(text))}
     found = tokenize.generate_tokens(io.StringIO(text).readline)
-    return sum(one.type not in _LAYOUT and not (one.type == tokenize.STRING and one.start[0] in told) for one in found)
+    return sum(
+        one.type not in _LAYOUT and not (one.type == tokenize.STRING and one.start[0] in told)
+        for one in found
+    )
 
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """First line and text of every docstring of modules, classes and functions."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.body
+        ):
             first = node.body[0]
             text = ast.get_docstring(node, clean=False)
             if text is not None:
@@ -61,20 +78,43 @@ def measures() -> list[Measure]:
     """The house as it stands."""
     from engine.report.contract import Track
 
-    texts = [path.read_text(encoding="utf-8") for folder in ("engine", "pages") for path in sources(folder)]
-    members = {name for one in Track.__mro__[:-2] for name in (*vars(one), *getattr(one, "__annotations__", ()))}
-    found = [Measure(f"tokens of {name}", tokens(name) / 1000, "thousand", bar / 1000) for name, bar in BARS.items()]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for folder in ("engine", "pages")
+        for path in sources(folder)
+    ]
+    members = {
+        name
+        for one in Track.__mro__[:-2]
+        for name in (*vars(one), *getattr(one, "__annotations__", ()))
+    }
+    found = [
+        Measure(f"tokens of {name}", tokens(name) / 1000, "thousand", bar / 1000)
+        for name, bar in BARS.items()
+    ]
     return [
         *found,
         Measure("files of engine", len(sources("engine")), "", FILES),
         Measure("members of Track", sum(not name.startswith("_") for name in members), "", MEMBERS),
-        Measure("fmt: skip in engine and pages", sum(text.count("# fmt: skip") for text in texts), "", SKIPS),
-        Measure("longest line", max(len(line) for text in texts for line in text.splitlines()), "columns", LINE),
+        Measure(
+            "fmt: skip in engine and pages",
+            sum(text.count("# fmt: skip") for text in texts),
+            "",
+            SKIPS,
+        ),
+        Measure(
+            "longest line",
+            max(len(line) for text in texts for line in text.splitlines()),
+            "columns",
+            LINE,
+        ),
         Measure(
             f"docstring sentences of more than {WORDS} words",
-            sum(long_sentences(one) for text in texts for _, one in docstrings(ast.parse(text))), "", 0,
+            sum(long_sentences(one) for text in texts for _, one in docstrings(ast.parse(text))),
+            "",
+            0,
         ),
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":

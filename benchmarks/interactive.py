@@ -1,5 +1,7 @@
-"""Answers on the spot: how fast and how right. Predicted against measured over random sets of heads of the demo model;
-seconds of a prediction, of a new level, of the playground, of an engine that starts; and the same seen in Chromium."""
+"""Answers on the spot: how fast and how right. Predicted against measured over random sets of heads
+of the demo model; seconds of a prediction, of a new level, of the playground, of an engine that
+starts; and the same seen in Chromium.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ AXIS, METHOD = "nationality", "fasp"
 MOST = 8
 """Heads of the largest random set."""
 HELD_BAR, MEASURED_BAR, PREDICTED_BAR = 0.9, 20.0, 0.5
-"""Share of 95 % intervals that hold; seconds to measure one level on one axis; seconds of a prediction."""
+"""Share of 95 % intervals that hold; seconds to measure one level on one axis; seconds of a
+prediction."""
 TIMED = 40
 """Predictions that are timed."""
 SEEDS, MOVES = 8, 5
@@ -52,7 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options.parse_args(arguments)
     run = demo()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        measures = [*predictions(run), *held(run, Store(one), asked.sets), *new_level(run, Store(other))]
+        measures = [
+            *predictions(run),
+            *held(run, Store(one), asked.sets),
+            *new_level(run, Store(other)),
+        ]
     with tempfile.TemporaryDirectory() as store:
         measures += [*playground(run, Store(store)), *on_screen(run, Path(store))]
     return show(measures, asked.json)
@@ -62,7 +69,9 @@ def demo() -> Run:
     """The embedded audit of a language model."""
     store = Store(EMBEDDED, read_only=True)
     return next(
-        run for run in map(store.open, store.ids()) if AXIS in run.meta["request"]["axes"] and run.has("scores")
+        run
+        for run in map(store.open, store.ids())
+        if AXIS in run.meta["request"]["axes"] and run.has("scores")
     )
 
 
@@ -70,7 +79,9 @@ def random_sets(run: Run, number: int) -> list[tuple[int, ...]]:
     """Sets of 1 to MOST heads, sizes in turn, heads drawn with a stated seed: critical ones too."""
     draw = rng("interactive benchmark", 0)
     total = lookup.total_heads(run)
-    return [tuple(sorted(draw.permutation(total)[: 1 + at % MOST].tolist())) for at in range(number)]
+    return [
+        tuple(sorted(draw.permutation(total)[: 1 + at % MOST].tolist())) for at in range(number)
+    ]
 
 
 def predictions(run: Run) -> list[Measure]:
@@ -82,18 +93,32 @@ def predictions(run: Run) -> list[Measure]:
         times.append(time.perf_counter() - start)
     return [
         Measure("prediction, the first of an audit", round(times[0], 4), "s", PREDICTED_BAR),
-        Measure("prediction, median of later ones", round(statistics.median(times[1:]), 4), "s", PREDICTED_BAR),
+        Measure(
+            "prediction, median of later ones",
+            round(statistics.median(times[1:]), 4),
+            "s",
+            PREDICTED_BAR,
+        ),
     ]
 
 
 def held(run: Run, store: Store, number: int) -> list[Measure]:
-    """Share of predicted intervals (95 %) that hold the measured change of bias, on all test prompts and seeds."""
+    """Share of predicted intervals (95 %) that hold the measured change of bias, on all test
+    prompts and seeds."""
     audit = open_audit(prompt_plan_of(run), store, Hooks(), Local())
-    measured, reading = Measured(audit.context, audit.request, audit.progress), audit.request.reading
+    measured, reading = (
+        Measured(audit.context, audit.request, audit.progress),
+        audit.request.reading,
+    )
     sets = random_sets(run, number)
-    audit.finish("random sets", [
-        Shard("verdicts", cut, AXIS, "test", seed) for cut in [(), *sets] for seed in audit.request.seed_list
-    ])  # fmt: skip
+    audit.finish(
+        "random sets",
+        [
+            Shard("verdicts", cut, AXIS, "test", seed)
+            for cut in [(), *sets]
+            for seed in audit.request.seed_list
+        ],
+    )
     dense = bias(measured.toxicity(((), "test", AXIS)), reading)
     inside, error, width = [], [], []
     for cut in sets:
@@ -104,22 +129,36 @@ def held(run: Run, store: Store, number: int) -> list[Measure]:
         width.append(guess.high - guess.low)
     name = f"predicted change of bias, {number} random sets of 1 to {MOST} heads"
     return [
-        Measure(f"{name}: share of intervals that hold the measured one", float(np.mean(inside)), "", HELD_BAR, True),
+        Measure(
+            f"{name}: share of intervals that hold the measured one",
+            float(np.mean(inside)),
+            "",
+            HELD_BAR,
+            True,
+        ),
         Measure(f"{name}: mean width of an interval", float(np.mean(width)), "bias"),
-        Measure(f"{name}: measured minus predicted, root mean square", float(np.sqrt(np.mean(np.square(error)))),
-                "bias"),
-    ]  # fmt: skip
+        Measure(
+            f"{name}: measured minus predicted, root mean square",
+            float(np.sqrt(np.mean(np.square(error)))),
+            "bias",
+        ),
+    ]
 
 
 def new_level(run: Run, store: Store) -> list[Measure]:
-    """Seconds to measure a level that the audit has not, on one axis: with nothing at hand, then with the model loaded
-    and the dense model's texts kept."""
+    """Seconds to measure a level that the audit has not, on one axis: with nothing at hand, then
+    with the model loaded and the dense model's texts kept."""
     warm = Warm()
     free = [stop.level for stop in stops(run, METHOD, AXIS) if not stop.finished]
     times = []
     for level in (free[len(free) // 2], free[len(free) // 3]):
         start = time.perf_counter()
-        answer_here("measure", {"run": run.id, "axis": AXIS, "method": METHOD, "level": level}, store, warm=warm)
+        answer_here(
+            "measure",
+            {"run": run.id, "axis": AXIS, "method": METHOD, "level": level},
+            store,
+            warm=warm,
+        )
         times.append(time.perf_counter() - start)
     name = "one new level measured, one axis"
     return [
@@ -129,7 +168,8 @@ def new_level(run: Run, store: Store) -> list[Measure]:
 
 
 def playground(run: Run, store: Store) -> list[Measure]:
-    """Seconds until an engine that has to be started answers, then until both texts are there, and its memory."""
+    """Seconds until an engine that has to be started answers, then until both texts are there, and
+    its memory."""
     start, times = time.perf_counter(), []
     given = {"run": run.id, "prompt": PROMPT, "tokens": 40, "heads": ["0.5", "0.7"]}
     client.ask("prompt", given, store)
@@ -141,26 +181,43 @@ def playground(run: Run, store: Store) -> list[Measure]:
     client.stop(store)
     return [
         Measure("engine started, first answer of the playground", round(cold, 2), "s", COLD_BAR),
-        Measure("playground, dense and pruned, 40 tokens, warm, median", round(statistics.median(times), 3), "s", 1.5),
+        Measure(
+            "playground, dense and pruned, 40 tokens, warm, median",
+            round(statistics.median(times), 3),
+            "s",
+            1.5,
+        ),
     ]
 
 
 def on_screen(run: Run, store: Path) -> list[Measure]:
-    """Seconds in Chromium: from a moved slider to the predicted answer, from a switched head to it, and from the click
-    on Measure to the measured answer; [] without a Chromium."""
+    """Seconds in Chromium: from a moved slider to the predicted answer, from a switched head to it,
+    and from the click on Measure to the measured answer; [] without a Chromium."""
     path = app_server.find_chromium()
     if path is None:
         return []
-    with app_server.started(store, store / "app.txt") as address, app_server.browser(path) as browser:
+    with (
+        app_server.started(store, store / "app.txt") as address,
+        app_server.browser(path) as browser,
+    ):
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
         slider, heads = _moved(page, address, run), _switched(page, address, run)
         measured = _measured(page, address, run, Store(store))
     client.stop(Store(store))
     return [
-        Measure("on screen, predicted after a slider move, median", round(slider, 2), "s", PREDICTED_BAR),
-        Measure("on screen, predicted after a switched head, median", round(heads, 2), "s", PREDICTED_BAR),
-        Measure("on screen, a new level measured, from the click", round(measured, 2), "s", MEASURED_BAR),
+        Measure(
+            "on screen, predicted after a slider move, median", round(slider, 2), "s", PREDICTED_BAR
+        ),
+        Measure(
+            "on screen, predicted after a switched head, median",
+            round(heads, 2),
+            "s",
+            PREDICTED_BAR,
+        ),
+        Measure(
+            "on screen, a new level measured, from the click", round(measured, 2), "s", MEASURED_BAR
+        ),
     ]
 
 
@@ -192,13 +249,16 @@ def _until_another(page: Any, act: Callable[[], None], focus: Any) -> list[float
         focus.first.focus()
         start = time.perf_counter()
         act()
-        page.wait_for_function("before => document.querySelector('.pa-lead')?.innerText !== before", arg=before)
+        page.wait_for_function(
+            "before => document.querySelector('.pa-lead')?.innerText !== before", arg=before
+        )
         times.append(time.perf_counter() - start)
     return times
 
 
 def _measured(page: Any, address: str, run: Run, store: Store) -> float:
-    """Seconds from the click on Measure to an answer that is none of a prediction, with the engine's model loaded."""
+    """Seconds from the click on Measure to an answer that is none of a prediction, with the
+    engine's model loaded."""
     client.ask("prompt", {"run": run.id, "prompt": PROMPT, "tokens": 2, "heads": ["0.5"]}, store)
     page.goto(f"{address}/?run={run.id}&sparsity=16.7%20%25")
     page.locator(".pa-lead", has_text=LEAD).wait_for()

@@ -1,4 +1,5 @@
-"""Exact perplexity of all heads: prefix reuse against plain masked forwards of the same batch size."""
+"""Exact perplexity of all heads: prefix reuse against plain masked forwards of the same batch
+size."""
 
 from __future__ import annotations
 
@@ -31,14 +32,24 @@ def perplexity_rows(name: str, context: PromptContext) -> list[Measure]:
     difference = float(np.max(np.abs(reused / np.array(plain) - 1)))
     return [
         Measure(
-            f"{name}: exact perplexity, prefix reuse against plain, largest relative difference", difference, "", EQUAL
+            f"{name}: exact perplexity, prefix reuse against plain, largest relative difference",
+            difference,
+            "",
+            EQUAL,
         ),
-        Measure(f"{name}: exact perplexity, time of plain over prefix reuse", slow / fast, "times", FASTER, True),
+        Measure(
+            f"{name}: exact perplexity, time of plain over prefix reuse",
+            slow / fast,
+            "times",
+            FASTER,
+            True,
+        ),
     ]
 
 
 def _plain(context: PromptContext, unit: int) -> float:
     with masked(context.lm, context.mask((unit,))):
         return perplexity(
-            window_nll(context.lm, context.tokens["validation"], context.settings.window), context.settings.window
+            window_nll(context.lm, context.tokens["validation"], context.settings.window),
+            context.settings.window,
         )

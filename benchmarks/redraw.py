@@ -1,7 +1,8 @@
-"""How long until the demo audit is on screen, and until every chart shows the next step of the slider. In Chromium.
+"""How long until the demo audit is on screen, and until every chart shows the next step of the
+slider. In Chromium.
 
-The browser itself takes the times: a redraw ends when the answer and all charts that depend on the slider have changed
-and nothing has changed for a while after (that while is not counted).
+The browser itself takes the times: a redraw ends when the answer and all charts that depend on the
+slider have changed and nothing has changed for a while after (that while is not counted).
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ _WATCH = """
   window.addEventListener('keydown', () => { window.seen.start = performance.now(); window.seen.last = 0; }, true);
 }
 """
-_QUIET = f"() => window.seen.last > window.seen.start && performance.now() - window.seen.last > {QUIET_MS}"
+_QUIET = (
+    "() => window.seen.last > window.seen.start && performance.now() - window.seen.last >"
+    f" {QUIET_MS}"
+)
 _ON_SCREEN = """
 () => document.querySelector('.pa-lead') && document.querySelector('.pa-card')
       && document.querySelector('.js-plotly-plot .main-svg')
@@ -46,7 +50,9 @@ _ON_SCREEN = """
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit code 1 when a bar is missed, 2 where there is no browser."""
     options = parser(__doc__)
-    options.add_argument("--store", type=Path, help="store with a run to look at (default: only the embedded demo)")
+    options.add_argument(
+        "--store", type=Path, help="store with a run to look at (default: only the embedded demo)"
+    )
     options.add_argument("--moves", type=int, default=12, help="how often the slider moves")
     asked = options.parse_args(arguments)
     chromium = find_chromium()
@@ -84,7 +90,8 @@ def measure(found: Any, address: str, moves: int) -> list[Measure]:
 
 
 def redraws(page: Any, moves: int) -> list[float]:
-    """Seconds from the key press to the last change on screen, once per move to and fro along the slider."""
+    """Seconds from the key press to the last change on screen, once per move to and fro along the
+    slider."""
     page.evaluate(_WATCH)
     slider = page.get_by_role("slider").first
     times, direction = [], "ArrowLeft"

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Measure:
-    """One measured number. `bar` is what it must not exceed (must reach, with `at_least`); None: nothing is claimed.
+    """One measured number. `bar` is what it must not exceed (must reach, with `at_least`); None:
+    nothing is claimed.
 
     floor: what it must reach as well, where the bar is a range.
     """

@@ -1,4 +1,5 @@
-"""One model with the prompts of one axis, all of them in the validation split, and timed scoring on it."""
+"""One model with the prompts of one axis, all of them in the validation split, and timed scoring on
+it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Case:
     max_corpus_tokens: int | None = None
 
 
-DEMO = Case("demo-gpt2", "demo-gpt2", "nationality", EMBEDDED_PROMPTS, EMBEDDED_CORPUS, None, 12_000)
+DEMO = Case(
+    "demo-gpt2", "demo-gpt2", "nationality", EMBEDDED_PROMPTS, EMBEDDED_CORPUS, None, 12_000
+)
 STORIES = Case(
     "stories260k",
     str(DATA / "stories260k"),
@@ -51,8 +54,8 @@ STORIES = Case(
 
 @dataclass
 class Timed:
-    """A finished score table and the seconds of processor time it took from an empty store, with generation
-    and judging."""
+    """A finished score table and the seconds of processor time it took from an empty store, with
+    generation and judging."""
 
     table: pd.DataFrame
     seconds: float
@@ -70,12 +73,16 @@ class Timed:
 
 def open_bench(case: Case, prompts: int | None = None) -> PromptContext:
     """A fresh context: nothing computed, nothing judged."""
-    found = load_prompts(case.prompts, (case.axis,), seed=0, max_prompts=prompts or case.max_prompts)
+    found = load_prompts(
+        case.prompts, (case.axis,), seed=0, max_prompts=prompts or case.max_prompts
+    )
     table = found.table.assign(split="validation")
     lm = load_language_model(case.model)
     settings = Settings(max_corpus_tokens=case.max_corpus_tokens, validation_share=1.0)
     corpus = load_corpus(case.corpus)
-    return PromptContext(lm, load_judge("demo-judge"), PromptSet(found.name, table, found.digest), corpus, settings)
+    return PromptContext(
+        lm, load_judge("demo-judge"), PromptSet(found.name, table, found.digest), corpus, settings
+    )
 
 
 def score(
@@ -85,7 +92,8 @@ def score(
     context: PromptContext | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Timed:
-    """Score all heads from nothing with these decoding seeds, and time it. A given context lends model and prompts."""
+    """Score all heads from nothing with these decoding seeds, and time it. A given context lends
+    model and prompts."""
     context = context or open_bench(case)
     fresh = replace(context, keeper=InMemory(), judge=load_judge("demo-judge"))
     job = ScoreJob(fresh, (case.axis,), tuple(seeds), n_boot=400, options=dict(options or {}))

@@ -1,7 +1,9 @@
-"""The screens of every embedded audit in a real browser: height, words, seconds, accessibility, contrast.
+"""The screens of every embedded audit in a real browser: height, words, seconds, accessibility,
+contrast.
 
-Pages come from the app's navigation and tabs from the pages, so that a new one is measured too. `--shots DIR` also
-writes one small picture per screen: wide and narrow, light and dark, side by side.
+Pages come from the app's navigation and tabs from the pages, so that a new one is measured too.
+`--shots DIR` also writes one small picture per screen: wide and narrow, light and dark, side by
+side.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ SETTLED = """
   look();
 })
 """
-"""Resolves with the seconds from the page's load to the last change; infinity where it does not come to rest."""
+"""Resolves with the seconds from the page's load to the last change; infinity where it does not
+come to rest."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Screen:
 
     @property
     def contrast(self) -> int:
-        """Texts too pale to read: what axe finds on the page, and texts of charts, which axe does not look at."""
+        """Texts too pale to read: what axe finds on the page, and texts of charts, which axe does
+        not look at."""
         return sum(fault.rule == axe.CONTRAST for fault in self.faults) + len(self.pale)
 
     def measures(self) -> list[Measure]:
@@ -108,7 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     looks = LOOKS if asked.shots else (Look(asked.width, asked.dark),)
     with tempfile.TemporaryDirectory() as store:
         own = Path(store)
-        with app_server.started(own, own / "app.txt") as address, app_server.browser(path) as browser:
+        with (
+            app_server.started(own, own / "app.txt") as address,
+            app_server.browser(path) as browser,
+        ):
             screens = [screen for look in looks for screen in seen(browser, address, look, asked)]
         client.stop(Store(own))
     if asked.shots:
@@ -124,9 +131,14 @@ def options() -> argparse.ArgumentParser:
     made.add_argument("--width", type=int, default=1440, help="of the screen, px (390: a phone)")
     made.add_argument("--dark", action="store_true", help="the dark theme")
     made.add_argument("--run", default="", help="only audits whose id begins so")
-    made.add_argument("--page", default="", help="only pages whose address holds this; summary is /")
     made.add_argument(
-        "--shots", default="", metavar="DIR", help="write small pictures, wide and narrow, light and dark"
+        "--page", default="", help="only pages whose address holds this; summary is /"
+    )
+    made.add_argument(
+        "--shots",
+        default="",
+        metavar="DIR",
+        help="write small pictures, wide and narrow, light and dark",
     )
     return made
 
@@ -149,30 +161,40 @@ def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> I
                 continue
             if is_shared:
                 once.add(name)
-            yield from tabs(page, f"{address}/{name}", run, look, "workspace" if is_shared else run[:4])
+            yield from tabs(
+                page, f"{address}/{name}", run, look, "workspace" if is_shared else run[:4]
+            )
     context.close()
 
 
 def navigation(page: Any, address: str) -> list[tuple[str, bool]]:
-    """The pages the app lists: path, and whether it stands in the last section, which is the same for every audit."""
+    """The pages the app lists: path, and whether it stands in the last section, which is the same
+    for every audit."""
     page.goto(address)
     settle(page)
-    return [(path, is_last) for path, is_last in page.evaluate("""() => {
+    return [
+        (path, is_last)
+        for path, is_last in page.evaluate("""() => {
       const nav = document.querySelector('[data-testid=stSidebarNav]');
       const heads = [...nav.querySelectorAll('[data-testid=stNavSectionHeader]')], last = heads.at(-1);
       return [...nav.querySelectorAll('a')].map(link => [new URL(link.href).pathname.slice(1),
         !!last && !!(last.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING)]);
-    }""")]  # fmt: skip
+    }""")
+    ]
 
 
 def tabs(page: Any, address: str, run: str, look: Look, audit: str) -> Iterator[Screen]:
     """A page as it opens, then each further tab of its first strip."""
     page.goto(f"{address}?{urlencode({'run': run})}")
     seconds = settle(page)
-    strip = page.locator("[data-testid=stMainBlockContainer] [role=tablist]").first.locator("[role=tab]")
+    strip = page.locator("[data-testid=stMainBlockContainer] [role=tablist]").first.locator(
+        "[role=tab]"
+    )
     titles = strip.all_inner_texts()
     path = address.rsplit("/", 1)[1] or "summary"
-    yield measured(page, f"{audit} {path}" + (f" / {titles[0].strip()}" if titles else ""), look, seconds)
+    yield measured(
+        page, f"{audit} {path}" + (f" / {titles[0].strip()}" if titles else ""), look, seconds
+    )
     for at, title in enumerate(titles[1:], 1):
         start = page.evaluate("() => performance.now() / 1000")
         strip.nth(at).click()
@@ -181,14 +203,17 @@ def tabs(page: Any, address: str, run: str, look: Look, audit: str) -> Iterator[
 
 
 def settle(page: Any) -> float:
-    """Wait until nothing moves; seconds from the page's load to the last change, infinity where it never rests."""
+    """Wait until nothing moves; seconds from the page's load to the last change, infinity where it
+    never rests."""
     return page.evaluate(SETTLED, [1000 * QUIET, 1000 * PATIENCE])
 
 
 def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
     page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     shot = page.screenshot()
-    return Screen(name, look, seconds=seconds, faults=axe.faults(page), shot=shot, **page.evaluate(COUNTED))
+    return Screen(
+        name, look, seconds=seconds, faults=axe.faults(page), shot=shot, **page.evaluate(COUNTED)
+    )
 
 
 def print_table(screens: Sequence[Screen]) -> None:
@@ -197,15 +222,23 @@ def print_table(screens: Sequence[Screen]) -> None:
     print(f"{'screen':{width}}  look        px  words (quoted)     s   axe  contrast")
     for one in screens:
         height, words, _, serious, contrast = one.measures()
-        marks = ["*" if measure.holds is False else " " for measure in (height, words, serious, contrast)]
+        marks = [
+            "*" if measure.holds is False else " " for measure in (height, words, serious, contrast)
+        ]
         print(
-            f"{one.name:{width}}  {one.look.said:10} {one.height:5}{marks[0]} {one.words:4}{marks[1]} {one.quoted:6}  "
-            f"{one.seconds:7.1f}  {len(one.faults):4}{marks[2]} {one.contrast:4}{marks[3]}"
+            f"{one.name:{width}}  {one.look.said:10} {one.height:5}{marks[0]}"
+            f" {one.words:4}{marks[1]} {one.quoted:6}  {one.seconds:7.1f} "
+            f" {len(one.faults):4}{marks[2]} {one.contrast:4}{marks[3]}"
         )
     met = sum(all(measure.holds is not False for measure in one.measures()) for one in screens)
-    print(f"{met} of {len(screens)} screens meet every bar: at most {TALLEST} px, {LONGEST} words, 0 faults.")
+    print(
+        f"{met} of {len(screens)} screens meet every bar: at most {TALLEST} px, {LONGEST} words, 0"
+        " faults."
+    )
     found = Counter(
-        (fault.rule, re.sub(r"\d+", "N", fault.element), fault.why) for one in screens for fault in one.faults
+        (fault.rule, re.sub(r"\d+", "N", fault.element), fault.why)
+        for one in screens
+        for fault in one.faults
     )
     for (rule, element, why), times in found.most_common():
         print(f"{times:4} × {rule}: {element[:150]}: {why[:160]}")
@@ -221,9 +254,12 @@ def write_shots(screens: Sequence[Screen], folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys(screen.name for screen in screens):
-        shots = [Image.open(BytesIO(one.shot)).convert("RGB") for one in screens if one.name == name]
+        shots = [
+            Image.open(BytesIO(one.shot)).convert("RGB") for one in screens if one.name == name
+        ]
         small = [
-            shot.resize((round(shot.width * HIGH / shot.height), HIGH), Image.Resampling.LANCZOS) for shot in shots
+            shot.resize((round(shot.width * HIGH / shot.height), HIGH), Image.Resampling.LANCZOS)
+            for shot in shots
         ]
         sheet = Image.new("RGB", (sum(shot.width + 4 for shot in small) - 4, HIGH), "#8a939c")
         left = 0
@@ -231,7 +267,9 @@ def write_shots(screens: Sequence[Screen], folder: Path) -> None:
             sheet.paste(shot, (left, 0))
             left += shot.width + 4
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        few = sheet.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)  # plains as they are
+        few = sheet.quantize(
+            96, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE
+        )  # plains as they are
         few.save(folder / f"{file}.png", optimize=True)
 
 

@@ -1,4 +1,5 @@
-"""Steps of training side by side: one batch again and again, kinds of steps in turn, and the memory a process takes."""
+"""Steps of training side by side: one batch again and again, kinds of steps in turn, and the memory
+a process takes."""
 
 from __future__ import annotations
 
@@ -67,8 +68,11 @@ def plain_steps(classifier: Classifier, batches: OneBatch, targets: Targets) -> 
     return lambda: fit(classifier.model, batches, targets, RECIPE, last)
 
 
-def times_in_turn(runs: Mapping[str, Callable[[], Any]], rounds: int, steps: int) -> dict[str, np.ndarray]:
-    """Seconds of a step of each kind, [rounds], taken in turn; a round before them is not counted."""
+def times_in_turn(
+    runs: Mapping[str, Callable[[], Any]], rounds: int, steps: int
+) -> dict[str, np.ndarray]:
+    """Seconds of a step of each kind, [rounds], taken in turn; a round before them is not
+    counted."""
     times: dict[str, list[float]] = {mode: [] for mode in runs}
     for lap in range(-1, rounds):
         for mode, run in runs.items():
@@ -85,7 +89,8 @@ def ratio(times: np.ndarray, plain: np.ndarray) -> float:
 
 
 def added_memory(module: str, modes: Sequence[str]) -> dict[str, float]:
-    """MB at the peak that steps of each mode add to a process which only loads the model; one process per mode."""
+    """MB at the peak that steps of each mode add to a process which only loads the model; one
+    process per mode."""
     peaks = {mode: float(_run(module, mode)) for mode in (NOTHING, *modes)}
     return {mode: peaks[mode] - peaks[NOTHING] for mode in modes}
 

@@ -1,7 +1,9 @@
-"""Variance reduction for reweighted head scores: what was tried, on the demo model, as reliability of one draw.
+"""Variance reduction for reweighted head scores: what was tried, on the demo model, as reliability
+of one draw.
 
-Every row is ICC(C,1) over heads with small effects (below a tenth of the dense bias, by the pooled gradient), over the
-same eight draws of the same prompts (antithetic pairs: four pairs). No row has a bar: this is where ideas are measured.
+Every row is ICC(C,1) over heads with small effects (below a tenth of the dense bias, by the pooled
+gradient), over the same eight draws of the same prompts (antithetic pairs: four pairs). No row has
+a bar: this is where ideas are measured.
 """
 
 from __future__ import annotations
@@ -64,9 +66,15 @@ def measure(context: PromptContext) -> list[Measure]:
     for name, weigh in (
         ("self-normalised", weights),
         ("control variate, E w = 1", controlled),
-        *((f"weights cut at {cap:g} means" + (" (shipped)" if cap == CAP else ""), cut(cap)) for cap in CAPS),
+        *(
+            (f"weights cut at {cap:g} means" + (" (shipped)" if cap == CAP else ""), cut(cap))
+            for cap in CAPS
+        ),
     ):
-        told(f"reweight, {name}", by_draw(data, lambda table, rows, weigh=weigh: effect(table, logw[rows], weigh)))
+        told(
+            f"reweight, {name}",
+            by_draw(data, lambda table, rows, weigh=weigh: effect(table, logw[rows], weigh)),
+        )
     told(
         "mean of gradient and reweight",
         (first + by_draw(data, lambda table, rows: effect(table, logw[rows], cut(CAP)))) / 2,
@@ -78,7 +86,9 @@ def measure(context: PromptContext) -> list[Measure]:
         slopes = other.gradients()
         both = by_draw(other, lambda table, rows: gradient_values(table, slopes[rows]))
     told("gradient, means of two antithetic draws", both.reshape(len(both), -1, 2).mean(axis=2))
-    short = axis_data(fresh(context, replace(context.settings, decoding=Decoding(max_new_tokens=15))))
+    short = axis_data(
+        fresh(context, replace(context.settings, decoding=Decoding(max_new_tokens=15)))
+    )
     slopes_short = short.gradients()
     told(
         "gradient, spans of 15 tokens instead of 40",
@@ -105,12 +115,17 @@ def by_draw(data: AxisData, one: Callable[..., np.ndarray]) -> np.ndarray:
 def effect(table: pd.DataFrame, logw: np.ndarray, weigh: Callable[..., np.ndarray]) -> np.ndarray:
     """z of every head from these log weights."""
     codes, toxicity = codes_of(table), table["toxicity"].to_numpy(dtype=float)
-    values = weigh(logw, codes, toxicity) if weigh is controlled else centred(toxicity, weigh(logw, codes), codes)
+    values = (
+        weigh(logw, codes, toxicity)
+        if weigh is controlled
+        else centred(toxicity, weigh(logw, codes), codes)
+    )
     return float(levels(table, toxicity[:, None])[0]) - levels(table, values)
 
 
 def cut(cap: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Weights of at most `cap` times the mean (engine.tracks.language_models.importance_weights.capped)."""
+    """Weights of at most `cap` times the mean
+    (engine.tracks.language_models.importance_weights.capped)."""
     return lambda logw, codes: capped(weights(logw, codes), codes, cap)
 
 
@@ -149,7 +164,9 @@ def antithetic() -> Iterator[None]:
     def chosen(
         logits: torch.Tensor, streams: torch.Tensor, step: torch.Tensor, near: float
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        return (logits + either(streams, step, logits.shape[-1])).argmax(-1), torch.zeros(len(logits))
+        return (logits + either(streams, step, logits.shape[-1])).argmax(-1), torch.zeros(
+            len(logits)
+        )
 
     with patch.multiple(decode, stream_keys=paired, winners=chosen):
         yield

@@ -1,7 +1,8 @@
 """Writes the generated parts of the documents: `python docs/build.py`.
 
-A part stands between `<!-- built: NAME ARGUMENTS -->` and `<!-- end -->`. Folders come from the docstrings of their
-`__init__.py`, methods from discovery, options from the command line's parser, so none of them is kept by hand.
+A part stands between `<!-- built: NAME ARGUMENTS -->` and `<!-- end -->`. Folders come from the
+docstrings of their `__init__.py`, methods from discovery, options from the command line's parser,
+so none of them is kept by hand.
 """
 
 from __future__ import annotations
@@ -47,7 +48,13 @@ def folders() -> str:
     found = [path.parent for tree in TREES for path in sorted((ROOT / tree).rglob("__init__.py"))]
     names = [folder.relative_to(ROOT).as_posix() for folder in sorted(found)]
     width = max(map(len, names)) + 2
-    return "\n".join(["```", *(f"{name + '/':<{width}}{first_line(ROOT / name)}".rstrip() for name in names), "```"])
+    return "\n".join(
+        [
+            "```",
+            *(f"{name + '/':<{width}}{first_line(ROOT / name)}".rstrip() for name in names),
+            "```",
+        ]
+    )
 
 
 def first_line(folder: Path) -> str:
@@ -59,7 +66,10 @@ def first_line(folder: Path) -> str:
 def methods() -> str:
     """Every method that is found, with its file and a command that uses it."""
     lines = ["| paper | method | file | after `python -m engine` |", "|---|---|---|---|"]
-    rows = (f"| {paper} | {name} | `{file}` | `{command}` |" for paper, name, file, command in method_rows())
+    rows = (
+        f"| {paper} | {name} | `{file}` | `{command}` |"
+        for paper, name, file, command in method_rows()
+    )
     return "\n".join([*lines, *rows])
 
 
@@ -74,8 +84,17 @@ def method_rows() -> Iterator[tuple[str, str, str, str]]:
         found = getattr(importlib.import_module(f"engine.tracks.{module}"), name)()
         for method in found.values() if isinstance(found, dict) else found:
             by_score = command == SCORES
-            asked = command.format(option=_score_option(method)) if by_score else command.format(method.name)
-            yield paper, f"{method.score}: {method.name}" if by_score else method.name, file_of(method), asked
+            asked = (
+                command.format(option=_score_option(method))
+                if by_score
+                else command.format(method.name)
+            )
+            yield (
+                paper,
+                f"{method.score}: {method.name}" if by_score else method.name,
+                file_of(method),
+                asked,
+            )
         if paper == "PW loss":
             yield paper, "+pw", "engine/training/losses.py", f"{IMAGES} --method autobot+pw"
     yield from experiment_rows()
@@ -100,12 +119,17 @@ def file_of(method: Any) -> str:
     own = sys.modules[type(method).__module__]
     beside = [module for name, module in sys.modules.items() if name.startswith("engine.")]
     tables = ((module, getattr(module, "ROWS", ())) for module in beside)
-    holds = (module for module, rows in tables if isinstance(rows, tuple) and any(row is method for row in rows))
+    holds = (
+        module
+        for module, rows in tables
+        if isinstance(rows, tuple) and any(row is method for row in rows)
+    )
     return Path(inspect.getfile(next(holds, own))).resolve().relative_to(ROOT).as_posix()
 
 
 def fields(track: str) -> str:
-    """What an audit of a track can be asked, as its request declares it, and the other options of its command."""
+    """What an audit of a track can be asked, as its request declares it, and the other options of
+    its command."""
     from engine.audit.fields import fields_of, option_fields, rows
     from engine.audit.tracks import tracks
 
@@ -117,7 +141,9 @@ def fields(track: str) -> str:
     lines += [f"| `{row['option']}` | {_cell(row['takes'])} | {_cell(row['usual'])} | {_cell(row['meaning'])} |"
               for row in own]  # fmt: skip
     rest = [action for action in _actions(entry.word) if not declared & set(action.option_strings)]
-    return "\n".join(lines + [f"| `{_name(action)}` | | | {_cell(action.help or '')} |" for action in rest])
+    return "\n".join(
+        lines + [f"| `{_name(action)}` | | | {_cell(action.help or '')} |" for action in rest]
+    )
 
 
 def options(command: str) -> str:
@@ -129,17 +155,25 @@ def options(command: str) -> str:
 def _actions(command: str) -> list[argparse.Action]:
     from engine.cli import parser
 
-    commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    commands = next(
+        action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
     return [action for action in commands.choices[command]._actions if _said(action)]
 
 
 def _said(action: argparse.Action) -> bool:
-    return bool(action.option_strings) and action.dest != "help" and action.help != argparse.SUPPRESS
+    return (
+        bool(action.option_strings) and action.dest != "help" and action.help != argparse.SUPPRESS
+    )
 
 
 def _name(action: argparse.Action) -> str:
     """An option with what it takes."""
-    value = "" if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction) else action.metavar
+    value = (
+        ""
+        if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction)
+        else action.metavar
+    )
     if value is None:
         value = "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
     return _cell(f"{', '.join(action.option_strings)} {value}".rstrip())
@@ -148,7 +182,10 @@ def _name(action: argparse.Action) -> str:
 def _option(action: argparse.Action) -> str:
     unsaid = action.default is None or action.default is False or action.default == ""
     default = "" if unsaid else f"`{action.default}`"
-    return f"| `{_name(action)}` | {default} | {_cell((action.help or '') % {'default': action.default})} |"
+    return (
+        f"| `{_name(action)}` | {default} |"
+        f" {_cell((action.help or '') % {'default': action.default})} |"
+    )
 
 
 def _cell(text: str) -> str:
@@ -174,7 +211,9 @@ def file_fields(file: str) -> str:
     for name, fate in FIELDS[file].items():
         rows.setdefault((fate.kind, fate.why), []).append(f"`{name}`")
     order = sorted(rows, key=lambda fate: ("obeyed", "refused", "irrelevant").index(fate[0]))
-    cells = (f"| {', '.join(sorted(rows[fate]))} | {fate[0]} | {_cell(fate[1])} |" for fate in order)
+    cells = (
+        f"| {', '.join(sorted(rows[fate]))} | {fate[0]} | {_cell(fate[1])} |" for fate in order
+    )
     return "\n".join(["| fields | | |", "|---|---|---|", *cells])
 
 
@@ -186,7 +225,9 @@ PARTS: dict[str, Callable[..., str]] = {
 
 def built(text: str) -> str:
     """A document with its generated parts as they should be now."""
-    return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]](*found[3].split())}\n{found[4]}", text)
+    return PART.sub(
+        lambda found: f"{found[1]}{PARTS[found[2]](*found[3].split())}\n{found[4]}", text
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Audits: every finished one that is here. Open one, rename it, delete it, compare those that are ticked."""
+"""Audits: every finished one that is here. Open one, rename it, delete it, compare those that are
+ticked."""
 
 from __future__ import annotations
 
@@ -45,15 +46,24 @@ def _audit(summary: RunSummary) -> None:
     origin = "embedded demo" if summary.embedded else "your store"
     title = title_of(summary.title, summary.axes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.checkbox(f"Compare {plain(title)}", key=_tick(summary.id), label_visibility="collapsed", width="content")
+        st.checkbox(
+            f"Compare {plain(title)}",
+            key=_tick(summary.id),
+            label_visibility="collapsed",
+            width="content",
+        )
         with st.container(gap="xxsmall"):
             st.text(visible(title))
             about = capital(track.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
         st.button(
-            "Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content",
-            on_click=jobs.open_run, args=(summary.id,),
-        )  # fmt: skip
+            "Open",
+            key=state.key_of("open", summary.id),
+            icon=":material/dashboard:",
+            width="content",
+            on_click=jobs.open_run,
+            args=(summary.id,),
+        )
         _more(summary, title)
 
 
@@ -65,13 +75,25 @@ def _more(summary: RunSummary, title: str) -> None:
     """Rename and delete, folded away."""
     key = state.key_of(state.TITLE, summary.id)
     with st.popover("More", key=state.key_of("more", summary.id), width="content"):
-        st.text_input("Title", value=visible(title), key=key, help="Kept beside the audit. Empty: its own title.")
-        st.button("Rename", key=state.key_of("rename", summary.id), on_click=_rename, args=(summary.id, key))
+        st.text_input(
+            "Title",
+            value=visible(title),
+            key=key,
+            help="Kept beside the audit. Empty: its own title.",
+        )
+        st.button(
+            "Rename",
+            key=state.key_of("rename", summary.id),
+            on_click=_rename,
+            args=(summary.id, key),
+        )
         if summary.embedded:
             st.caption("An embedded audit comes with the program and cannot be deleted.")
         else:
             key = state.key_of("delete", summary.id)
-            st.button("Delete", key=key, icon=":material/delete:", on_click=_delete, args=(summary.id,))
+            st.button(
+                "Delete", key=key, icon=":material/delete:", on_click=_delete, args=(summary.id,)
+            )
 
 
 def _compare(ticked: list[str]) -> None:
@@ -79,8 +101,14 @@ def _compare(ticked: list[str]) -> None:
     enough = 2 <= len(ticked) <= MOST
     with st.container(horizontal=True, vertical_alignment="center"):
         label = f"Compare {len(ticked)} audits" if enough else "Compare"
-        st.button(label, key=state.key_of("compare", "ticked"), disabled=not enough, icon=":material/compare_arrows:",
-                  on_click=_open_compare, args=(ticked,))  # fmt: skip
+        st.button(
+            label,
+            key=state.key_of("compare", "ticked"),
+            disabled=not enough,
+            icon=":material/compare_arrows:",
+            on_click=_open_compare,
+            args=(ticked,),
+        )
         if not enough:
             st.caption(f"Tick two to {MOST} audits to lay them side by side.")
 
@@ -106,11 +134,16 @@ def _restore(run_id: str) -> None:
 
 
 def _try(do: Callable[[], object]) -> bool:
-    """Whether it could be done; what speaks against it is kept for the page, which is drawn after its callbacks."""
+    """Whether it could be done; what speaks against it is kept for the page, which is drawn after
+    its callbacks."""
     try:
         do()
     except PruneAuditError as error:
-        faults = [str(fault) for fault in error.faults] if isinstance(error, RequestError) else [str(error)]
+        faults = (
+            [str(fault) for fault in error.faults]
+            if isinstance(error, RequestError)
+            else [str(error)]
+        )
         state.keep(state.REFUSED, faults)
         return False
     cache.look_again()
@@ -127,8 +160,14 @@ def _undo() -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         found = trash.deleted(jobs.store()).get(run_id)
         st.text(f"{title_of(found.title, found.axes) if found else run_id} was moved to the trash.")
-        st.button("Undo", key=state.key_of("undo", "delete"), type="primary", icon=":material/undo:",
-                  on_click=_restore, args=(run_id,))  # fmt: skip
+        st.button(
+            "Undo",
+            key=state.key_of("undo", "delete"),
+            type="primary",
+            icon=":material/undo:",
+            on_click=_restore,
+            args=(run_id,),
+        )
 
 
 def _trash() -> None:
@@ -137,12 +176,16 @@ def _trash() -> None:
     if not found:
         return
     with st.expander(f"Trash ({len(found)})", icon=":material/delete:"):
-        st.caption(plain(f"Kept in {default_root() / 'trash'}: delete folders there to free their space."))
+        st.caption(
+            plain(f"Kept in {default_root() / 'trash'}: delete folders there to free their space.")
+        )
         for run_id, summary in found.items():
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(title_of(summary.title, summary.axes) if summary else run_id)
                 key = state.key_of("restore", run_id)
-                st.button("Bring back", key=key, icon=":material/undo:", on_click=_restore, args=(run_id,))
+                st.button(
+                    "Bring back", key=key, icon=":material/undo:", on_click=_restore, args=(run_id,)
+                )
 
 
 begin_app()

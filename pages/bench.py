@@ -1,4 +1,5 @@
-"""Bench: switch units on and off, see at once what is predicted, measure it, keep it as a variant like any other."""
+"""Bench: switch units on and off, see at once what is predicted, measure it, keep it as a variant
+like any other."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ def _outcome(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     """What the set is predicted to do, or what was measured; and the two steps of measuring."""
     if not off:
         st.header("What would happen?", anchor=False)
-        what = f"Switch a {track_of(run).one} off, and what that is predicted to do is shown here at once."
+        what = (
+            f"Switch a {track_of(run).one} off, and what that is predicted to do is shown here at"
+            " once."
+        )
         st.markdown(plain(f"{what} {bench.about}"))
         return
     known = _measured(run, choice, bench, off)
@@ -59,7 +63,9 @@ def _outcome(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
         _shown(run, _as(run, choice, known), bench, "")
         _kept(run, known, bench.last)
         _said(run, choice, bench)
-        panels.draw(made(run, bench.who, _as(run, choice, known)), state.key_of("bench", "who_pays"))
+        panels.draw(
+            made(run, bench.who, _as(run, choice, known)), state.key_of("bench", "who_pays")
+        )
         return
     shown, ahead = predicted_set(run, choice, off, bench.ahead)
     if ahead is None:
@@ -87,27 +93,38 @@ def _said(run: KeptRun, choice: Choice, bench: Bench) -> None:
 
 
 def _measured(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> dict | None:
-    """The variant of this very set whose harm on this axis was measured on test: a kept set, or the cut of a method."""
+    """The variant of this very set whose harm on this axis was measured on test: a kept set, or the
+    cut of a method."""
     rows = lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records")
     mine = [row for row in rows if bench.cut_of(run, row) == tuple(sorted(off))]
     mine = [row for row in mine if lookup.harm(run, row["variant"], choice) is not None]
     mine.sort(key=lambda row: not is_by_hand(row["method"]))  # what has a name of its own first
     return next(
-        (row for row in mine if lookup.variant_of(run, _as(run, choice, row))["variant"] == row["variant"]), None
+        (
+            row
+            for row in mine
+            if lookup.variant_of(run, _as(run, choice, row))["variant"] == row["variant"]
+        ),
+        None,
     )
 
 
 def _as(run: KeptRun, choice: Choice, variant: dict) -> Choice:
     """The choice that shows a variant."""
-    return replace(choice, method=variant["method"], level=float(variant[track_of(run).level.column]))
+    return replace(
+        choice, method=variant["method"], level=float(variant[track_of(run).level.column])
+    )
 
 
 def _measuring(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
-    """First on what is for trying; then, a deliberate step, on test, as a variant that every page shows."""
+    """First on what is for trying; then, a deliberate step, on test, as a variant that every page
+    shows."""
     tried = made(run, bench.tried, choice, off)
     if tried is not None:
         panels.draw(tried, state.key_of("bench", "validation"))
-    name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
+    name = st.text_input(
+        "Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60
+    )
     kept = name or kept_name(run, off, partial(bench.cut_of, run))
     grown = Growth(track=track_of(run).name, run=run.id, axis=choice.axis, units=off, name=kept)
     if tried is None:
@@ -116,7 +133,9 @@ def _measuring(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     else:
         last = phrasing.sentence(f"{bench.last} are for the last word, not for choosing")
         st.caption(plain(f"{last}: measure there once you have chosen."))
-        measure(replace(grown, split="test"), f"Measure on {bench.last}, and keep", bench.seconds(run))
+        measure(
+            replace(grown, split="test"), f"Measure on {bench.last}, and keep", bench.seconds(run)
+        )
 
 
 def _kept(run: KeptRun, variant: dict, last: str) -> None:
@@ -127,7 +146,9 @@ def _kept(run: KeptRun, variant: dict, last: str) -> None:
         st.markdown(plain(f"Measured on {last} already: {lookup.variant_label(run, variant)}."))
     with st.container(horizontal=True, gap="small"):
         for page, label in _places(track_of(run).pages):
-            if st.button(label, key=state.key_of("kept", page), icon=f":material/{entry_of(page).icon}:"):
+            if st.button(
+                label, key=state.key_of("kept", page), icon=f":material/{entry_of(page).icon}:"
+            ):
                 show_on(page, run, variant)
 
 

@@ -1,4 +1,5 @@
-"""Compare: two or more audits side by side, what differs between their settings, and whether they compare at all."""
+"""Compare: two or more audits side by side, what differs between their settings, and whether they
+compare at all."""
 
 from __future__ import annotations
 
@@ -20,13 +21,19 @@ def page() -> None:
     every = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
     summaries = {name: one for name, one in every.items() if _comparable(run, name)}
     if not summaries:
-        only = f"only one finished audit of {track_of(run).about}" if every else "only one finished audit"
+        only = (
+            f"only one finished audit of {track_of(run).about}"
+            if every
+            else "only one finished audit"
+        )
         with st.container(border=True):
             st.markdown(f"There is {only}, so there is nothing to compare it with.")
             frame.link("new_audit", "Start another audit")
         return
     choice = choose_reading(run, choose(run))
-    mine = set(_axes(run))  # audits with an axis in common come first: one of them is compared unasked
+    mine = set(
+        _axes(run)
+    )  # audits with an axis in common come first: one of them is compared unasked
     summaries = dict(sorted(summaries.items(), key=lambda item: not mine & set(item[1].axes)))
     names = {
         run_id: f"{frame.title_of(summary.title, summary.axes)} ({summary.created[:10]})"
@@ -64,7 +71,8 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
 
 
 def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
-    """Audits that measured the chosen axis, with what must be known before they are read side by side."""
+    """Audits that measured the chosen axis, with what must be known before they are read side by
+    side."""
     for warning in compare.comparability(runs)[1]:
         st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
     st.caption(frame.plain(compare.named(runs)))
@@ -81,12 +89,19 @@ def _axes(run: cache.KeptRun) -> list[str]:
 def _without_the_axis(runs: list[cache.KeptRun], axis: str) -> str:
     """Which audits cannot be laid beside the first on this axis, once, and on which they can."""
     others = [other for other in runs[1:] if axis not in _axes(other)]
-    named = phrasing.listing(f"“{safe.visible(title_of(other.meta['title'], _axes(other)))}”" for other in others)
+    named = phrasing.listing(
+        f"“{safe.visible(title_of(other.meta['title'], _axes(other)))}”" for other in others
+    )
     said = f"{named} did not measure {axis_label(axis)}"
     shared = [one for one in _axes(runs[0]) if all(one in _axes(other) for other in runs[1:])]
     if shared:
-        return f"{said}. All of these audits measured {phrasing.listing(map(axis_label, shared))}: choose that above."
-    measured = phrasing.listing(axis_label(one) for one in dict.fromkeys(one for run in others for one in _axes(run)))
+        return (
+            f"{said}. All of these audits measured {phrasing.listing(map(axis_label, shared))}:"
+            " choose that above."
+        )
+    measured = phrasing.listing(
+        axis_label(one) for one in dict.fromkeys(one for run in others for one in _axes(run))
+    )
     return f"{said} but {measured}. Only settings are compared."
 
 

@@ -1,4 +1,5 @@
-"""Examples: texts or images before and after the cut, one by one. An anecdote each, beside the intervals elsewhere."""
+"""Examples: texts or images before and after the cut, one by one. An anecdote each, beside the
+intervals elsewhere."""
 
 from __future__ import annotations
 

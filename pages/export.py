@@ -28,7 +28,11 @@ from pages.shared.safe import plain, visible
 PARTS = {
     "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
     "figures": ("Charts", "Every chart as a web page, SVG and PNG.", "figures.zip"),
-    "report": ("Report", "One page, and everything else as its appendix: a file that opens anywhere, offline.", ""),
+    "report": (
+        "Report",
+        "One page, and everything else as its appendix: a file that opens anywhere, offline.",
+        "",
+    ),
     "pdf": ("Report as PDF", "The same, printed on A4.", ""),
 }
 KINDS = {"report": ("html", "text/html"), "pdf": ("pdf", "application/pdf")}
@@ -67,7 +71,9 @@ def _one_of(takable: dict[str, str]) -> str:
     """The id whose mask and weights are taken: of several trials, one."""
     if len(takable) == 1:
         return next(iter(takable))
-    return select("Mask and weights of", list(takable), state.TAKEN, lambda name: capital(takable[name]))
+    return select(
+        "Mask and weights of", list(takable), state.TAKEN, lambda name: capital(takable[name])
+    )
 
 
 def _mask(run: KeptRun, variant: str) -> None:
@@ -95,7 +101,10 @@ def _part(run: KeptRun, what: str, with_texts: bool) -> None:
     with st.container(border=True):
         st.markdown(f"**{title}**  \n{text}")
         if what == "pdf" and find_browser() is None:
-            st.caption("This needs Chromium or Chrome on this machine, and none was found: print the report instead.")
+            st.caption(
+                "This needs Chromium or Chrome on this machine, and none was found: print the"
+                " report instead."
+            )
             return
         st.download_button(
             f"Download {title[:1].lower()}{title[1:]}",
@@ -117,8 +126,15 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
         except RequestError as error:
             st.caption(plain(str(error)))
             return
-        st.download_button(f"Download {one.file}", text, one.file, one.mime, icon=":material/download:",
-                           on_click="ignore", key=state.key_of("foreign", one.name))  # fmt: skip
+        st.download_button(
+            f"Download {one.file}",
+            text,
+            one.file,
+            one.mime,
+            icon=":material/download:",
+            on_click="ignore",
+            key=state.key_of("foreign", one.name),
+        )
 
 
 def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:
@@ -126,7 +142,9 @@ def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None)
     from engine.report import bundle  # late: it is not needed to draw the page
 
     with tempfile.TemporaryDirectory() as folder:
-        paths = bundle.export_run(run, Path(folder), [what], show_offensive=with_texts, variant=variant)
+        paths = bundle.export_run(
+            run, Path(folder), [what], show_offensive=with_texts, variant=variant
+        )
         return _packed(paths, Path(folder))
 
 
@@ -142,11 +160,14 @@ def _packed(paths: Sequence[Path], folder: Path) -> bytes:
 
 
 def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
-    """Weights are written by a process of their own, into a folder the user names: they can be gigabytes."""
+    """Weights are written by a process of their own, into a folder the user names: they can be
+    gigabytes."""
     with st.container(border=True):
         handout = track_of(run).handout
         st.markdown(f"**Checkpoint**  \n{handout.standing if stands else handout.checkpoint}")
-        folder = st.text_input("Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model")
+        folder = st.text_input(
+            "Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model"
+        )
         if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
             with boundary():  # what goes wrong here is said here; the rest of the page stays
                 _write_checkpoint(run, variant, folder.strip())
@@ -154,7 +175,17 @@ def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
 
 def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
     refuse_target(folder)
-    command = [sys.executable, "-m", "engine", "export", run.id, "--to", folder, "--what", "checkpoint"]
+    command = [
+        sys.executable,
+        "-m",
+        "engine",
+        "export",
+        run.id,
+        "--to",
+        folder,
+        "--what",
+        "checkpoint",
+    ]
     command += ["--variant", variant, "--store", str(run.path.parent.parent)]
     with st.spinner(track_of(run).handout.checkpoint_wait):
         ended = subprocess.run(command, capture_output=True, text=True, cwd=frame.ROOT, check=False)

@@ -1,4 +1,5 @@
-"""Filters: which subgroup pays at which speedup, what is cut, and does the promised speedup come true?"""
+"""Filters: which subgroup pays at which speedup, what is cut, and does the promised speedup come
+true?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Heads: which heads add to the bias or matter to the task, which were cut, and what is known of one head."""
+"""Heads: which heads add to the bias or matter to the task, which were cut, and what is known of
+one head."""
 
 from __future__ import annotations
 

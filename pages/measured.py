@@ -39,8 +39,11 @@ def page() -> None:
         _fold(run, title, make, choice if chosen else None)
 
 
-def _fold(run: KeptRun, title: str, make: Callable[..., pd.DataFrame], choice: Choice | None) -> None:
-    """A table behind its title, made when it is opened: two columns as names and what is known of them."""
+def _fold(
+    run: KeptRun, title: str, make: Callable[..., pd.DataFrame], choice: Choice | None
+) -> None:
+    """A table behind its title, made when it is opened: two columns as names and what is known of
+    them."""
     with st.expander(title, key=state.key_of("about", make.__name__), on_change="rerun") as box:
         if box.open:
             table = made(run, make, *([choice] if choice else []))

@@ -33,9 +33,15 @@ def _models() -> None:
 def _files() -> pd.DataFrame:
     """Embedded data and what was uploaded before."""
     folders = [catalog.ASSETS / "demo-data", default_root() / "uploads"]
-    found: list[Path] = [path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.*"))]
+    found: list[Path] = [
+        path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.*"))
+    ]
     rows = [
-        {"File": path.name, "Kilobytes": round(path.stat().st_size / 1024), "Where": str(path.parent)}
+        {
+            "File": path.name,
+            "Kilobytes": round(path.stat().st_size / 1024),
+            "Where": str(path.parent),
+        }
         for path in found
         if path.is_file() and path.suffix in (".csv", ".json", ".txt")
     ]

@@ -1,4 +1,5 @@
-"""New audit: of a model that was named, or from the form; started in the background and watched here."""
+"""New audit: of a model that was named, or from the form; started in the background and watched
+here."""
 
 from __future__ import annotations
 
@@ -18,20 +19,23 @@ def page() -> None:
 
 
 def _quick() -> None:
-    """The audit that was asked for by naming a model: checked and started at once, then how far it is."""
+    """The audit that was asked for by naming a model: checked and started at once, then how far it
+    is."""
     if asked := state.take(state.QUICK):
         track, model = asked
         state.keep(state.QUICK_STARTED, None)
         with st.spinner("Checking the model …"):
-            state.keep(state.QUICK_STARTED, jobs.start(track_named(track).part("quick").request(model)))
+            state.keep(
+                state.QUICK_STARTED, jobs.start(track_named(track).part("quick").request(model))
+            )
     if state.kept(state.QUICK_STARTED):
         jobs.one(state.kept(state.QUICK_STARTED))
 
 
 def _new() -> None:
     st.markdown(
-        "Bring your own model and data, or start from the embedded ones. Everything is checked before "
-        "anything heavy loads, and finished parts survive a stop."
+        "Bring your own model and data, or start from the embedded ones. Everything is checked"
+        " before anything heavy loads, and finished parts survive a stop."
     )
     state.restore_form()
     request, faults = form.ask()
@@ -48,20 +52,35 @@ def _new() -> None:
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"), refused.remembered(request):
             state.keep(state.STARTED, jobs.start(request, faults, ray, memory))
-        st.toast("Checked and started. How far it is stands above the buttons, and on the page Jobs.")
+        st.toast(
+            "Checked and started. How far it is stands above the buttons, and on the page Jobs."
+        )
     if state.kept(state.STARTED):
         with under_way:
             jobs.one(state.kept(state.STARTED))
-            st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
+            st.caption(
+                "Runs in the background: this page may be closed, and the page Jobs finds it again."
+            )
 
 
 def _where() -> tuple[str, str]:
-    """The cluster that shall compute the audit, "" for this machine, and what it may take of memory, "" for a share."""
+    """The cluster that shall compute the audit, "" for this machine, and what it may take of
+    memory, "" for a share."""
     with st.expander("Memory, and many machines"):
-        st.caption("Batches are as small as this asks for. Left empty, three quarters of what is free may be taken.")
-        allowed = st.text_input("Memory that may be taken", key=state.MEMORY, placeholder="4G", max_chars=20)
-        st.caption("On a Ray cluster every worker takes parts of the audit; the numbers are the same to the bit.")
-        typed = st.text_input("Address of the cluster", key=state.RAY, placeholder="host:port", max_chars=200)
+        st.caption(
+            "Batches are as small as this asks for. Left empty, three quarters of what is free may"
+            " be taken."
+        )
+        allowed = st.text_input(
+            "Memory that may be taken", key=state.MEMORY, placeholder="4G", max_chars=20
+        )
+        st.caption(
+            "On a Ray cluster every worker takes parts of the audit; the numbers are the same to"
+            " the bit."
+        )
+        typed = st.text_input(
+            "Address of the cluster", key=state.RAY, placeholder="host:port", max_chars=200
+        )
     return typed.strip(), allowed.strip()
 
 

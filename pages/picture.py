@@ -1,4 +1,5 @@
-"""Picture: one of the data or of one's own, answered by the dense and a pruned classifier, and where each looks."""
+"""Picture: one of the data or of one's own, answered by the dense and a pruned classifier, and
+where each looks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
 from pages.shared.frame import begin_app, boundary, link
 
-ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is in the summary."
+ANECDOTE = (
+    "This is an anecdote: one picture. What holds on many, with intervals, is in the summary."
+)
 
 
 def page() -> None:
@@ -33,22 +36,34 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         if pictures:
-            image = select("A picture that the audit kept", list(pictures), state.KEPT_PICTURE, pictures.__getitem__)
+            image = select(
+                "A picture that the audit kept",
+                list(pictures),
+                state.KEPT_PICTURE,
+                pictures.__getitem__,
+            )
             table = run.table("thumbs").set_index("image_id")
             safe.gallery([safe.Shot(table.loc[image, "png"], "", ())])
             given["image"] = image
         else:
             st.caption("This audit kept no pictures.")
     with right:
-        file = st.file_uploader("Or one of your own", ["png", "jpg", "jpeg"], key=state.OWN_PICTURE,
-                                max_upload_size=5, help="It stays on this machine and is not kept.")  # fmt: skip
+        file = st.file_uploader(
+            "Or one of your own",
+            ["png", "jpg", "jpeg"],
+            key=state.OWN_PICTURE,
+            max_upload_size=5,
+            help="It stays on this machine and is not kept.",
+        )
         if file:
             given.pop("image", None)
             given["file"] = base64.b64encode(file.getvalue()).decode()
         way = segmented("Where each model looks, by", list(WAYS), state.LOOK, WAYS.__getitem__)
         given["way"] = way
         st.caption(ABOUT[way])
-    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture"))
+    pressed = st.button(
+        "Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture")
+    )
     return given, pressed
 
 
@@ -63,7 +78,9 @@ def pictures_of(run: KeptRun) -> dict[str, str]:
         parts = [classes[int(row["label"])], *(str(row[name]) for name in groups if name in row)]
         return f"{place}: {safe.visible(', '.join(words.group_name(part) for part in parts))}"
 
-    return {row["image_id"]: named(place, row) for place, row in enumerate(table.to_dict("records"), 1)}
+    return {
+        row["image_id"]: named(place, row) for place, row in enumerate(table.to_dict("records"), 1)
+    }
 
 
 def _answer(choice: Choice, answer: dict[str, Any]) -> None:

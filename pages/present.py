@@ -1,4 +1,5 @@
-"""Present: the audit in five steps for an audience, one sentence and one picture each; arrow keys turn the steps."""
+"""Present: the audit in five steps for an audience, one sentence and one picture each; arrow keys
+turn the steps."""
 
 from __future__ import annotations
 
@@ -56,7 +57,13 @@ def _bar(number: int) -> None:
     with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
         _turner("Previous", number, -1, "Left", "arrow_back")
         _turner("Next", number, 1, "Right", "arrow_forward")
-        st.button("All steps", icon=":material/print:", on_click=_turn, args=(ALL,), help="Below each other, to print.")
+        st.button(
+            "All steps",
+            icon=":material/print:",
+            on_click=_turn,
+            args=(ALL,),
+            help="Below each other, to print.",
+        )
         _leave()
     with st.container(key=state.BY_KEY):
         _turner("Page up", number, -1, "PageUp", "arrow_back")
@@ -65,13 +72,19 @@ def _bar(number: int) -> None:
 
 def _turner(label: str, number: int, by: int, key: str, icon: str) -> None:
     st.button(
-        label, key=state.key_of("turn", key), icon=f":material/{icon}:", shortcut=key, on_click=_turn_on, args=(by,),
+        label,
+        key=state.key_of("turn", key),
+        icon=f":material/{icon}:",
+        shortcut=key,
+        on_click=_turn_on,
+        args=(by,),
         disabled=not 1 <= number + by <= len(STEPS),
-    )  # fmt: skip
+    )
 
 
 def _turn_on(by: int) -> None:
-    """From where the address is now: a key pressed while a step is still drawn finds the buttons of the step before."""
+    """From where the address is now: a key pressed while a step is still drawn finds the buttons of
+    the step before."""
     _turn(min(max(_number() + by, 1), len(STEPS)))
 
 
@@ -82,7 +95,12 @@ def _turn(to: int | str) -> None:
 def _leave() -> None:
     icon, go = ":material/close:", ("summary",)
     st.button(
-        "Leave", icon=icon, shortcut="Escape", on_click=state.keep, args=(state.GO_TO, *go), help="To the summary"
+        "Leave",
+        icon=icon,
+        shortcut="Escape",
+        on_click=state.keep,
+        args=(state.GO_TO, *go),
+        help="To the summary",
     )
 
 

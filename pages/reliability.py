@@ -1,4 +1,5 @@
-"""Reliability: would the scores of heads come out again? For an audit, or for published scores; needs no model."""
+"""Reliability: would the scores of heads come out again? For an audit, or for published scores;
+needs no model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sentence: a text of one's own, answered by the dense and a pruned classifier, with the words that decided."""
+"""Sentence: a text of one's own, answered by the dense and a pruned classifier, with the words that
+decided."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
 from pages.shared.frame import begin_app, boundary, link
 
-ANECDOTE = "This is an anecdote: one sentence. What holds on many texts, with intervals, is in the summary."
+ANECDOTE = (
+    "This is an anecdote: one sentence. What holds on many texts, with intervals, is in the"
+    " summary."
+)
 
 
 def page() -> None:
@@ -33,13 +37,21 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
     with left:
         label = select("A test text of the data of class", labels, state.ABOUT_GROUP, _class_said)
     with right:
-        st.button("Take one", icon=":material/casino:", on_click=_take, args=(made(run, texts_of, label),),
-                  width="stretch", key=state.key_of("take", "sentence"),
-                  help="Texts of the data are not ours: they can be offensive, hateful or untrue.")  # fmt: skip
+        st.button(
+            "Take one",
+            icon=":material/casino:",
+            on_click=_take,
+            args=(made(run, texts_of, label),),
+            width="stretch",
+            key=state.key_of("take", "sentence"),
+            help="Texts of the data are not ours: they can be offensive, hateful or untrue.",
+        )
     fields = {"text": _box("Sentence", state.SENTENCE)}
     if run.meta["data"].get("pair"):
         fields["second"] = _box("Second sentence", state.SECOND_SENTENCE)
-    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "sentence"))
+    pressed = st.button(
+        "Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "sentence")
+    )
     return {"run": run.id, "variant": lookup.variant_of(run, choice)["variant"], **fields}, pressed
 
 
@@ -57,7 +69,8 @@ def labels_of(run: KeptRun) -> list[str]:
 
 
 def texts_of(run: KeptRun, label: str) -> list[tuple[str, str]]:
-    """Test texts of a class, and their second ones, in the order of their ids, which is as good as drawn."""
+    """Test texts of a class, and their second ones, in the order of their ids, which is as good as
+    drawn."""
     table, classes = run.table("texts").sort_values("text_id"), run.meta["model"]["classes"]
     mine = table[(table["split"] == lookup.REPORTED) & (table["label"] == classes.index(label))]
     return list(zip(mine["text"].astype(str), mine["text_b"].astype(str), strict=True))
@@ -88,7 +101,9 @@ def _answer(choice: Choice, answer: dict[str, Any]) -> None:
             one = answer[side]
             said = f"says {words.group_name(one['answer'])}"
             safe.weighed(answer["words"], one["words"], largest, colours, capital(side), said)
-    safe.weighed([f"for {target}", f"against {target}"], [largest, -largest], largest, colours, "Colours", "")
+    safe.weighed(
+        [f"for {target}", f"against {target}"], [largest, -largest], largest, colours, "Colours", ""
+    )
     link("summary", "Read the statistics")
 
 

@@ -1,4 +1,5 @@
-"""Summary: the verdict in plain words, three numbers, what it costs, who pays, what was cut, and where to go on."""
+"""Summary: the verdict in plain words, three numbers, what it costs, who pays, what was cut, and
+where to go on."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def page() -> None:
 
 def _more(run: KeptRun, measured: KeptRun, choice: Choice, track: Track) -> None:
     """What else is known about this cut, and what is not finished."""
-    panels.fold("More about it", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)])
+    panels.fold(
+        "More about it", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)]
+    )
     offer_missing(run, choice)
     if track.trains:
         offer_level(measured, choice)

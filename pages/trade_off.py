@@ -33,13 +33,18 @@ def page() -> None:
     shown, level = track_of(run).overview, track_of(run).level
     along = [(run, make, choice) for make in (shown.beside[1], shown.right)]
     if weighed := track_of(measured).weighed(measured):
-        panels.fold("Against other ways to make it smaller", [(run, make, choice) for make in weighed])
+        panels.fold(
+            "Against other ways to make it smaller", [(run, make, choice) for make in weighed]
+        )
     panels.fold(f"How it goes along the {level.noun}", along)
     benchmarks.folds(run, choice)
 
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
-    rows = {row["variant"]: row for row in made(run, pareto.variants_of, choice, split).to_dict("records")}
+    rows = {
+        row["variant"]: row
+        for row in made(run, pareto.variants_of, choice, split).to_dict("records")
+    }
     st.header("What is behind one point?", anchor=False)
     picked = select("Variant", list(rows), state.VARIANT, lambda name: _label(run, rows[name]))
     row = rows[picked]

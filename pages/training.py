@@ -1,4 +1,5 @@
-"""Training: can one training make a model sparse and fair? Finished audits, and those that run now."""
+"""Training: can one training make a model sparse and fair? Finished audits, and those that run
+now."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 
 TRACK = "fair_training"
 EVERY = 3.0
-"""Seconds between two drawings: three charts are more work than a line of text, and a click waits for them."""
+"""Seconds between two drawings: three charts are more work than a line of text, and a click waits
+for them."""
 
 
 def page() -> None:
@@ -23,7 +25,8 @@ def page() -> None:
 
 
 def watch() -> None:
-    """Draw the jobs that run or wait; one that ends while it is watched stays until the page is drawn again."""
+    """Draw the jobs that run or wait; one that ends while it is watched stays until the page is
+    drawn again."""
     moving = _moving()
     if moving:
         for job_id in moving:
@@ -46,7 +49,9 @@ def _one(job_id: str, choice: Choice) -> None:
     frame.leave()
     with frame.boundary():
         jobs.draw(job_state(jobs.store(), job_id), "live")
-        panels.draw(live.live(live_points(jobs.store(), job_id), choice), state.key_of("live", job_id))
+        panels.draw(
+            live.live(live_points(jobs.store(), job_id), choice), state.key_of("live", job_id)
+        )
 
 
 begin_app()

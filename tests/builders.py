@@ -17,7 +17,8 @@ def hash_of(*parts: object) -> str:
 
 
 def instead(words: Sequence[object], *others: object) -> list[object]:
-    """Words of a command line with `others` at their end; an option among these, with its values, goes before."""
+    """Words of a command line with `others` at their end; an option among these, with its values,
+    goes before."""
     given, kept, skips = {str(word) for word in others if str(word).startswith("--")}, [], False
     for word in words:
         skips = str(word) in given if str(word).startswith("--") else skips
@@ -31,7 +32,8 @@ def seal(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def options_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The usual options with the given ones in their place; TypeError for one that does not exist."""
+    """The usual options with the given ones in their place; TypeError for one that does not
+    exist."""
     if unknown := set(given) - set(usual):
         raise TypeError(f"unknown options {sorted(unknown)}")
     return {**usual, **given}

@@ -14,11 +14,14 @@ import torch
 from engine.store.runs import Run, Store
 from tests.ray_cluster import ray_cluster
 
-os.environ["PRUNEAUDIT_ENGINE"] = "off"  # the test's own process answers, and no engine stays behind
+os.environ["PRUNEAUDIT_ENGINE"] = (
+    "off"  # the test's own process answers, and no engine stays behind
+)
 
 
 def _same_draws() -> None:
-    """Chance starts at one place: a model a test makes up does not depend on which tests its process ran before."""
+    """Chance starts at one place: a model a test makes up does not depend on which tests its
+    process ran before."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
@@ -36,7 +39,8 @@ def same_draws():
 
 @pytest.fixture(scope="session", autouse=True)
 def components_found_once():
-    """Streamlit reads every installed package's description for components whenever a test opens a page, .2 s each
+    """Streamlit reads every installed package's description for components whenever a test opens a
+    page, .2 s each
     time: here once."""
     from streamlit.components.v2 import manifest_scanner
 

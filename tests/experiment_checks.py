@@ -19,7 +19,9 @@ def of_paper(paper: str) -> dict[str, Experiment]:
 
 def without_words(request: Any) -> Any:
     """The request without what changes no number."""
-    return replace(request, title="", **({"experiment": ""} if hasattr(request, "experiment") else {}))
+    return replace(
+        request, title="", **({"experiment": ""} if hasattr(request, "experiment") else {})
+    )
 
 
 def check_quick_requests(found: dict[str, Experiment]) -> None:
@@ -34,13 +36,16 @@ def check_quick_requests(found: dict[str, Experiment]) -> None:
 
 
 def check_reading(one: Experiment, runs: Sequence[Run], ask: ExperimentAsk = QUICK) -> Any:
-    """The table has every column, and every number of ours what it was measured on; the charts are drawn."""
+    """The table has every column, and every number of ours what it was measured on; the charts are
+    drawn."""
     table = table_of(one.read(runs, ask))
     assert tuple(table.columns) == COLUMNS and len(table)
     ours = table[table["ours"].notna()]
     assert len(ours) and ours["seeds"].notna().all()
     ends = ours[ours["low"].notna()]
-    assert (ends["low"] <= ends["ours"] + 1e-9).all() and (ends["ours"] <= ends["high"] + 1e-9).all()
+    assert (ends["low"] <= ends["ours"] + 1e-9).all() and (
+        ends["ours"] <= ends["high"] + 1e-9
+    ).all()
     assert table.loc[table["paper"].notna(), "where"].ne("").all()
     assert all(panel.question and panel.said for panel in one.panels(runs, ask))
     return table

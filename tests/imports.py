@@ -1,4 +1,5 @@
-"""Which file of the project imports which, read from the text: imports inside functions count, nothing is run."""
+"""Which file of the project imports which, read from the text: imports inside functions count,
+nothing is run."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ FOLDERS = ("engine", "pages")
 @cache
 def modules(root: Path = ROOT, folders: tuple[str, ...] = FOLDERS) -> Mapping[str, Path]:
     """Every module of these folders by dotted name, and app.py."""
-    files = [root / "app.py", *(path for name in folders for path in sorted((root / name).rglob("*.py")))]
+    files = [
+        root / "app.py",
+        *(path for name in folders for path in sorted((root / name).rglob("*.py"))),
+    ]
     return {module_name(path.relative_to(root)): path for path in files}
 
 
@@ -26,14 +30,16 @@ def module_name(path: Path) -> str:
 
 @cache
 def imports_of(name: str, root: Path = ROOT) -> frozenset[str]:
-    """Modules that a module imports, ours by their full name ("from engine.data import load" is engine.data.load)."""
+    """Modules that a module imports, ours by their full name ("from engine.data import load" is
+    engine.data.load)."""
     if name not in modules(root):
         return frozenset()
     return frozenset(imported(modules(root)[name], modules(root)))
 
 
 def imported(path: Path, known: Iterable[str]) -> set[str]:
-    """Dotted names that a file imports, wherever in it; a name of a module, not of a thing in it, where `known`."""
+    """Dotted names that a file imports, wherever in it; a name of a module, not of a thing in it,
+    where `known`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -60,7 +66,8 @@ def used_by(name: str) -> frozenset[str]:
 
 
 def reached(start: str, following: Callable[[str], Iterable[str]]) -> set[str]:
-    """Everything that follows from `start`, step by step; `start` itself where a way leads back to it."""
+    """Everything that follows from `start`, step by step; `start` itself where a way leads back to
+    it."""
     found: set[str] = set()
     waiting = list(following(start))
     while waiting:

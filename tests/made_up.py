@@ -1,4 +1,5 @@
-"""Made-up finished runs of any track, for tests of what all tracks share: found by the track's name, nowhere listed."""
+"""Made-up finished runs of any track, for tests of what all tracks share: found by the track's
+name, nowhere listed."""
 
 from __future__ import annotations
 
@@ -41,30 +42,46 @@ def another(than: str, folder: Path, run_id: str) -> Run:
 
 
 def akin(to: str, folder: Path, run_id: str) -> Run:
-    """The usual run of another track that measures the same, on as many images; skipped where there is none."""
+    """The usual run of another track that measures the same, on as many images; skipped where there
+    is none."""
     measures = screens.tracks()[to].measures
-    same = [name for name, screen in screens.tracks().items() if screen.measures == measures != "" and name != to]
+    same = [
+        name
+        for name, screen in screens.tracks().items()
+        if screen.measures == measures != "" and name != to
+    ]
     return make(next(iter(same), ""), folder, run_id)
 
 
 def _module(track: str) -> Any:
-    """Every track's tests hold a builder of made-up runs: `make_run(folder, run_id, **options)`, options FEW."""
+    """Every track's tests hold a builder of made-up runs: `make_run(folder, run_id, **options)`,
+    options FEW."""
     return importlib.import_module(f"tests.tracks.{track}.made_up_run")
 
 
 STEERING = "\x1b[2J\x9b31m\u202egnirts\u2066\u200b\ufeff\x00"
 """Characters that steer a terminal, turn what follows, or cannot be seen."""
-MARKUP = "=1+1 <b>x</b> http://evil.example www.evil.example me@evil.example :smile: [a](http://evil.example) **b**"
+MARKUP = (
+    "=1+1 <b>x</b> http://evil.example www.evil.example me@evil.example :smile:"
+    " [a](http://evil.example) **b**"
+)
 
 
 def hostile(track: str, folder: Path, run_id: str) -> Run:
-    """The small run with everything a user or a model names or writes made hostile: title, model, axes, groups,
-    classes and texts all hold STEERING, and MARKUP where they are names."""
+    """The small run with everything a user or a model names or writes made hostile: title, model,
+    axes, groups, classes and texts all hold STEERING, and MARKUP where they are names."""
     run = small(track, folder / "harmless", run_id)
     tables = {name: run.table(name) for name in run.meta["tables"]}
-    words = {*run.meta["request"]["axes"], *tables["groups"]["group"], run.meta["model"]["name"], run.meta["title"]}
+    words = {
+        *run.meta["request"]["axes"],
+        *tables["groups"]["group"],
+        run.meta["model"]["name"],
+        run.meta["title"],
+    }
     names = {word: f"{MARKUP} {word}{STEERING}" for word in words - {"", "class"}}
-    names |= {name: f"{PREFIX}{MARKUP} set{STEERING}" for name in _whole(tables["variants"])[-1:]}  # readers name sets
+    names |= {
+        name: f"{PREFIX}{MARKUP} set{STEERING}" for name in _whole(tables["variants"])[-1:]
+    }  # readers name sets
     meta = {key: value for key, value in run.meta.items() if key not in ("tables", "id", "schema")}
     changed = {name: _renamed(table, names) for name, table in tables.items()}
     return Store(folder).write(run_id, _renamed_in(meta, names), changed)
@@ -73,7 +90,9 @@ def hostile(track: str, folder: Path, run_id: str) -> Run:
 def _whole(variants: pd.DataFrame) -> list[str]:
     """Methods whose every row says what is cut, as those of sets by hand do."""
     rows = variants[variants["method"] != "dense"]
-    return [str(name) for name, part in rows.groupby("method", sort=False) if (part["cut"] != "").all()]
+    return [
+        str(name) for name, part in rows.groupby("method", sort=False) if (part["cut"] != "").all()
+    ]
 
 
 def _renamed_in(value: Any, names: dict[str, str]) -> Any:
@@ -88,7 +107,9 @@ def _renamed(table: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
     """The table with other names in its columns and cells, and texts that end in STEERING."""
     table = table.rename(columns=names)
     for column in table.select_dtypes(object):
-        table[column] = [names.get(cell, cell) if isinstance(cell, str) else cell for cell in table[column]]
+        table[column] = [
+            names.get(cell, cell) if isinstance(cell, str) else cell for cell in table[column]
+        ]
         if column in ("text", "text_b"):
             table[column] = [f"{cell}{STEERING}" for cell in table[column]]
     return table

@@ -13,7 +13,8 @@ MEMORY = 80 * 2**20
 
 @contextmanager
 def ray_cluster(nodes: int, head_cores: int = 1) -> Iterator[Any]:
-    """A cluster of `nodes` nodes; of head_cores cores is the head, which this process is connected to."""
+    """A cluster of `nodes` nodes; of head_cores cores is the head, which this process is connected
+    to."""
     import ray
     from ray.cluster_utils import Cluster
 

@@ -1,4 +1,5 @@
-"""The house holds: imports run one way, no circle, the kernel names no track, and what few use is where they are."""
+"""The house holds: imports run one way, no circle, the kernel names no track, and what few use is
+where they are."""
 
 from __future__ import annotations
 
@@ -18,9 +19,20 @@ from tests.imports import imports_of, module_name, modules, reached, used_by
 from tests.places import ROOT
 
 ORDER = (
-    "core", "store", "data", "models", "surgery", "training", "stats", "audit", "resident", "classifiers", "report",
-    "tracks", "cli",
-)  # fmt: skip
+    "core",
+    "store",
+    "data",
+    "models",
+    "surgery",
+    "training",
+    "stats",
+    "audit",
+    "resident",
+    "classifiers",
+    "report",
+    "tracks",
+    "cli",
+)
 """Every folder may import itself and what stands before it."""
 APART = {"store", "data"}
 """These stand side by side: neither imports the other."""
@@ -29,7 +41,8 @@ KERNEL = [name for name in ENGINE if not name.startswith(("engine.tracks", "engi
 SHARING = ("engine.audit.", "engine.classifiers.", "engine.report.")
 """Folders of what tracks share: nothing there serves one track only."""
 FROM_OUTSIDE = {"engine.audit.embedded", "engine.audit.worker", "engine.audit.start"}
-"""Started as processes (`python -m`), or handed on to notebooks by engine/__init__.py: their users lie outside."""
+"""Started as processes (`python -m`), or handed on to notebooks by engine/__init__.py: their users
+lie outside."""
 
 
 def folder(name: str) -> str:
@@ -75,7 +88,12 @@ def test_a_folder_imports_only_itself_and_those_before_it(own):
 
 def test_the_engine_knows_no_screen_and_no_script():
     outside = {"streamlit", "pages", "app", "assets", "benchmarks", "tests", "docs"}
-    wrong = [f"{name} imports {used}" for name in ENGINE for used in imports_of(name) if used.split(".")[0] in outside]
+    wrong = [
+        f"{name} imports {used}"
+        for name in ENGINE
+        for used in imports_of(name)
+        if used.split(".")[0] in outside
+    ]
     assert not wrong
 
 
@@ -91,8 +109,12 @@ def test_tracks_import_no_other_track():
 
 
 def test_nothing_below_the_tracks_imports_or_names_one():
-    wrong = [f"{name} imports {used}" for name in KERNEL for used in imports_of(name) if track_of(used)]
-    wrong += [f"{name} says {text!r}" for name in KERNEL for text in literals(name) if text in tracks()]
+    wrong = [
+        f"{name} imports {used}" for name in KERNEL for used in imports_of(name) if track_of(used)
+    ]
+    wrong += [
+        f"{name} says {text!r}" for name in KERNEL for text in literals(name) if text in tracks()
+    ]
     assert not wrong
 
 
@@ -111,20 +133,36 @@ def test_a_track_names_no_other_one():
 def literals(name: str) -> tuple[str, ...]:
     """Strings in the code of a module."""
     nodes = ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
-    return tuple(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return tuple(
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def test_what_tracks_share_has_a_second_user():
-    """A file of audit/, classifiers/ or report/ whose every way up leads to one track belongs into that track."""
-    shared = [name for name in KERNEL if name.startswith(SHARING) and modules()[name].name != "__init__.py"]
+    """A file of audit/, classifiers/ or report/ whose every way up leads to one track belongs into
+    that track."""
+    shared = [
+        name
+        for name in KERNEL
+        if name.startswith(SHARING) and modules()[name].name != "__init__.py"
+    ]
     users = {name: ways_up(name) for name in shared if name not in FROM_OUTSIDE}
-    assert not {name: found for name, found in users.items() if len(found) < 2 and not found & {"pages", "cli"}}
+    assert not {
+        name: found
+        for name, found in users.items()
+        if len(found) < 2 and not found & {"pages", "cli"}
+    }
 
 
 def ways_up(name: str) -> set[str]:
-    """Who uses a module, directly or through others of the kernel: tracks by name, "cli", "pages"."""
+    """Who uses a module, directly or through others of the kernel: tracks by name, "cli",
+    "pages"."""
     found: set[str] = set()
-    for user in reached(name, lambda one: [*used_by(one), *_found_by(one)] if one == name or one in KERNEL else []):
+    for user in reached(
+        name, lambda one: [*used_by(one), *_found_by(one)] if one == name or one in KERNEL else []
+    ):
         if track_of(user):
             found.add(track_of(user))
         elif user.split(".")[0] in ("pages", "app"):
@@ -135,7 +173,8 @@ def ways_up(name: str) -> set[str]:
 
 
 def _found_by(name: str) -> list[str]:
-    """The package of a module, where the package finds its modules instead of importing them by name."""
+    """The package of a module, where the package finds its modules instead of importing them by
+    name."""
     package = name.rpartition(".")[0]
     return [package] if "engine.core.discover" in imports_of(package) else []
 
@@ -147,7 +186,10 @@ def test_no_two_files_import_each_other_not_even_by_way_of_others():
 def circles() -> list[list[str]]:
     """Modules that reach themselves, one list per circle."""
     reach = {name: reached(name, imports_of) - {name} for name in modules()}
-    within = {frozenset({name, *(one for one in reach[name] if name in reach.get(one, ()))}) for name in modules()}
+    within = {
+        frozenset({name, *(one for one in reach[name] if name in reach.get(one, ()))})
+        for name in modules()
+    }
     return [sorted(circle) for circle in within if len(circle) > 1]
 
 
@@ -165,7 +207,9 @@ def test_pages_never_import_torch():
     code += "import engine.report.tracks; engine.report.tracks.tracks()\n"
     code += "print(sorted({'torch', 'transformers', 'detoxify'} & set(sys.modules)))"
     environment = {**os.environ, "PRUNEAUDIT_STORE": "/nonexistent"}
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment
+    )
     assert ended.stdout.strip().splitlines()[-1] == "[]", ended.stderr[-2000:]
 
 
@@ -180,7 +224,9 @@ def test_one_file_names_session_keys_and_one_caches():
             for node in ast.walk(tree)
             if isinstance(node, ast.Call)
             for word in node.keywords
-            if word.arg == "key" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
+            if word.arg == "key"
+            and isinstance(word.value, ast.Constant)
+            and isinstance(word.value.value, str)
         ]
         assert not literal or path.name == "state.py", (path, literal)
 
@@ -193,7 +239,11 @@ def test_the_kernel_has_no_look_and_no_word_for_a_method_of_a_track(name):
 
 
 def test_one_file_runs_a_script_in_the_browser_and_it_is_a_file_of_ours():
-    found = [path for path in (ROOT / "pages").rglob("*.py") if "allow_javascript" in path.read_text(encoding="utf-8")]
+    found = [
+        path
+        for path in (ROOT / "pages").rglob("*.py")
+        if "allow_javascript" in path.read_text(encoding="utf-8")
+    ]
     assert [path.name for path in found] == ["frame.py"]
     text = found[0].read_text(encoding="utf-8")
     assert text.count("allow_javascript") == 1 and 'SCRIPTS = ("history.js", "names.js")' in text

@@ -13,16 +13,30 @@ from tests.places import ROOT
 
 @pytest.mark.slow
 def test_head_scores_prints_every_row_and_the_exact_ones_hold():
-    command = [sys.executable, "-m", "benchmarks.head_scores", "--only", "demo", "--prompts", "144", "--truth", "5"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.head_scores",
+        "--only",
+        "demo",
+        "--prompts",
+        "144",
+        "--truth",
+        "5",
+    ]
     done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
+    assert done.returncode in (0, 1), done.stderr[
+        -2000:
+    ]  # 1: a bar was missed, which this size may do
     rows = {row["name"].removeprefix("demo-gpt2: "): row for row in json.loads(done.stdout)}
     for name in ("reweight", "gradient"):
         assert rows[f"{name} against truth, Pearson over heads, mean of 4 seeds"]["value"] > 0.9
         assert rows[f"time of generate over {name}"]["value"] > 1
     generate = rows["generate, ICC(C,1) over heads with small effects, 4 seeds"]["value"]
     assert rows["gradient, ICC(C,1) over heads with small effects, 4 seeds"]["value"] > generate
-    assert rows["exact perplexity, prefix reuse against plain, largest relative difference"]["holds"]
+    assert rows["exact perplexity, prefix reuse against plain, largest relative difference"][
+        "holds"
+    ]
     assert sum(row["bar"] is not None for row in rows.values()) == 11
 
 
@@ -60,16 +74,23 @@ def test_fair_toy_prints_a_row_for_every_way():
 
 
 def rows_of(module: str, *words: str) -> dict[str, dict]:
-    """What a benchmark prints as JSON, by name; the test is skipped where its track was taken out."""
+    """What a benchmark prints as JSON, by name; the test is skipped where its track was taken
+    out."""
     pytest.importorskip(module)
-    done = subprocess.run([sys.executable, "-m", module, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words, "--json"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode in (0, 1), done.stderr[
+        -2000:
+    ]  # 1: a bar was missed, which this size may do
     return {row["name"]: row for row in json.loads(done.stdout)}
 
 
 def test_the_table_of_bad_inputs_is_what_its_script_writes(tmp_path, monkeypatch):
     for track in ("fair_training", "image_classifiers", "language_models", "text_classifiers"):
-        pytest.importorskip(f"engine.tracks.{track}")  # where one was taken out, its commands are gone
+        pytest.importorskip(
+            f"engine.tracks.{track}"
+        )  # where one was taken out, its commands are gone
     from benchmarks.hardening import _build_inputs
 
     kept = _build_inputs.TABLE.read_text(encoding="utf-8")
@@ -80,14 +101,20 @@ def test_the_table_of_bad_inputs_is_what_its_script_writes(tmp_path, monkeypatch
 
 def test_bad_inputs_are_wrong_in_what_they_say_they_are(tmp_path):
     """A command without --store does not get one, and a mask of another model is a sound mask."""
-    files, inputs = (pytest.importorskip(f"benchmarks.hardening.{name}") for name in ("_bad_files", "inputs"))
+    files, inputs = (
+        pytest.importorskip(f"benchmarks.hardening.{name}") for name in ("_bad_files", "inputs")
+    )
     from engine.surgery.heads.record import read_mask
 
-    assert [inputs._takes_store([name]) for name in ("inspect", "judge", "apply", "no-such")] == [False] * 4
+    assert [inputs._takes_store([name]) for name in ("inspect", "judge", "apply", "no-such")] == [
+        False
+    ] * 4
     assert inputs._takes_store(["audit"]) and inputs._takes_store(["export"])
     (tmp_path / "mask.json").write_text(files.MASKS["mask-other-model"])
     assert read_mask(tmp_path / "mask.json").units == ((0, 1),)
-    assert not inputs._is_sentence("describes no model: Unrecognized configuration.. Fix config.json.")
+    assert not inputs._is_sentence(
+        "describes no model: Unrecognized configuration.. Fix config.json."
+    )
     assert inputs._is_sentence("run id '../..' is not valid.")
 
 
@@ -100,7 +127,9 @@ def test_hardening_refuses_every_bad_input_and_the_gate_lets_nobody_in():
 def test_every_refused_architecture_says_why():
     refused = pytest.importorskip("benchmarks.families.refused")
     found = list(refused.measures())
-    assert len(found) == len(refused.REFUSED) and all(row.holds for row in found), [row.name for row in found]
+    assert len(found) == len(refused.REFUSED) and all(row.holds for row in found), [
+        row.name for row in found
+    ]
 
 
 def test_a_family_shows_its_surgery_and_its_score_three_ways():
@@ -111,4 +140,6 @@ def test_a_family_shows_its_surgery_and_its_score_three_ways():
         patch.setattr(decoders, "TINY", every)
         patch.setattr(decoders, "DECODERS", {})
         rows = list(decoders.measures())
-    assert len(rows) == 11 and [row.name for row in rows if row.holds is False] == ["families of decoders accepted"]
+    assert len(rows) == 11 and [row.name for row in rows if row.holds is False] == [
+        "families of decoders accepted"
+    ]

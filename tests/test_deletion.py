@@ -1,4 +1,5 @@
-"""A track can be deleted: its folder, its tests, its pages, its benchmarks, its embedded audits, and nothing else."""
+"""A track can be deleted: its folder, its tests, its pages, its benchmarks, its embedded audits,
+and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.places import ROOT
 
 CODE = ("engine", "pages", "assets/build", "benchmarks", "tests", "docs")
 QUICK = list(tracks())[-1]
-"""Without this track the contracts are always run; without the others, which takes as long each, on demand."""
+"""Without this track the contracts are always run; without the others, which takes as long each, on
+demand."""
 EACH = [pytest.param(track, marks=() if track == QUICK else pytest.mark.slow) for track in tracks()]
 
 
@@ -90,10 +92,21 @@ def test_nothing_imports_what_is_gone(without):
 @pytest.mark.slow
 @pytest.mark.parametrize("without", EACH, indirect=True)
 def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_path):
-    """All tests that are left are read, and the quick ones about contracts run: the app opens on an embedded audit, the
-    command line lists the runs, and every part that a track names is there."""
+    """All tests that are left are read, and the quick ones about contracts run: the app opens on an
+    embedded audit, the command line lists the runs, and every part that a track names is there."""
     track, folder = without
-    command = [sys.executable, "-m", "pytest", "-m", "contract", "-p", "no:xdist", "-rfE", "--no-header", "tests"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "contract",
+        "-p",
+        "no:xdist",
+        "-rfE",
+        "--no-header",
+        "tests",
+    ]
     command += ["-k", "not every_panel"]  # the slowest, and what they draw is imported all the same
     environment = {**os.environ, "PRUNEAUDIT_STORE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)

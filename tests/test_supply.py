@@ -1,4 +1,5 @@
-"""What is installed: every pinned package with the hashes of its files, and its licence written down."""
+"""What is installed: every pinned package with the hashes of its files, and its licence written
+down."""
 
 from __future__ import annotations
 
@@ -23,8 +24,15 @@ def test_the_lock_names_every_pin_with_hashes_and_nothing_else(path):
 
 
 def test_files_of_one_version_are_found_by_their_names():
-    names = ["a_b-1.0-py3-none-any.whl", "a_b-1.0.1-py3-none-any.whl", "A.B-1.0.tar.gz", "a_b_c-1.0-py3-none-any.whl"]
-    files = [{"filename": name, "hashes": {"sha256": str(place)}} for place, name in enumerate(names)]
+    names = [
+        "a_b-1.0-py3-none-any.whl",
+        "a_b-1.0.1-py3-none-any.whl",
+        "A.B-1.0.tar.gz",
+        "a_b_c-1.0-py3-none-any.whl",
+    ]
+    files = [
+        {"filename": name, "hashes": {"sha256": str(place)}} for place, name in enumerate(names)
+    ]
     assert hashes_of("A-b", "1.0", files) == ["0"], "a source archive only where there is no wheel"
     assert hashes_of("a.b", "1.0", files[2:]) == ["2"]
     with pytest.raises(ValueError, match="no file"):
@@ -34,10 +42,14 @@ def test_files_of_one_version_are_found_by_their_names():
 def test_a_file_that_the_lock_does_not_name_is_a_stranger():
     def report(digest):
         item = {"metadata": {"name": "torch", "version": "1.0+cpu"}}
-        return {"install": [{**item, "download_info": {"archive_info": {"hashes": {"sha256": digest}}}}]}
+        return {
+            "install": [{**item, "download_info": {"archive_info": {"hashes": {"sha256": digest}}}}]
+        }
 
     names = {"other": "aa", "torch": "bb", "last": "cc"}
-    locked = "#\n" + "".join(f"{name}==1.0 \\\n    --hash=sha256:{digest}\n" for name, digest in names.items())
+    locked = "#\n" + "".join(
+        f"{name}==1.0 \\\n    --hash=sha256:{digest}\n" for name, digest in names.items()
+    )
     assert strangers(report("bb"), locked) == []
     assert [strangers(report(wrong), locked) for wrong in ("aa", "cc", "")] == [
         [f"torch 1.0+cpu ({wrong})"] for wrong in ("aa", "cc", "")
@@ -54,5 +66,7 @@ def test_a_line_that_pins_nothing_is_refused(tmp_path):
 def test_the_licence_of_every_package_is_written_down():
     said = TARGET.read_text(encoding="utf-8")
     for path in ("requirements.txt", "requirements-dev.txt"):
-        missing = [name for name, version in pins(ROOT / path) if f"| {name} | {version} | " not in said]
+        missing = [
+            name for name, version in pins(ROOT / path) if f"| {name} | {version} | " not in said
+        ]
         assert missing == [], "make lock"

@@ -1,7 +1,9 @@
-"""Tiny random models, one family or variant each, for every adapter. Saved like any checkpoint, with a tokenizer.
+"""Tiny random models, one family or variant each, for every adapter. Saved like any checkpoint,
+with a tokenizer.
 
-The words are w0, w1, ... so that a text is easy to write down: "w3 w1 w4" is tokens 6 4 7 (0 to 2 are special);
-for encoders, which are text classifiers here, 8 6 9 between 2 and 3 (0 to 4 are special).
+The words are w0, w1, ... so that a text is easy to write down: "w3 w1 w4" is tokens 6 4 7 (0 to 2
+are special); for encoders, which are text classifiers here, 8 6 9 between 2 and 3 (0 to 4 are
+special).
 """
 
 from __future__ import annotations
@@ -98,9 +100,17 @@ _ROTARY = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
 }
-_OLDER = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 64}
+_OLDER = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}
 _EXPERTS = _ROTARY | {"num_local_experts": 4}
-_WINDOWS = {"sliding_window": 4, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+_WINDOWS = {
+    "sliding_window": 4,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}
 # Families without a file in engine/models/adapters: read by their structure.
 DECODERS: dict[str, tuple[str, dict]] = {
     "opt": ("opt", _OLDER | {"ffn_dim": 48, "word_embed_proj_dim": 32}),
@@ -113,7 +123,10 @@ DECODERS: dict[str, tuple[str, dict]] = {
     "falcon": ("falcon", _OLDER),
     "falcon_alibi": ("falcon", _OLDER | {"alibi": True, "multi_query": False, "bias": True}),
     "falcon_grouped": ("falcon", _OLDER | {"new_decoder_architecture": True, "num_kv_heads": 2}),
-    "mpt": ("mpt", {"d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 64, "expansion_ratio": 2}),
+    "mpt": (
+        "mpt",
+        {"d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 64, "expansion_ratio": 2},
+    ),
     "phi": ("phi", _OLDER | {"intermediate_size": 48}),
     "phi3": ("phi3", _ROTARY),
     "qwen2": ("qwen2", _ROTARY | {"vocab_size": 56}),  # its tokenizer class adds a token of its own
@@ -121,7 +134,10 @@ DECODERS: dict[str, tuple[str, dict]] = {
     "mistral": ("mistral", _ROTARY | {"sliding_window": 4}),
     "mixtral": ("mixtral", _EXPERTS),
     "gpt_oss": ("gpt_oss", _EXPERTS | _WINDOWS),
-    "llama4": ("llama4_text", _EXPERTS | {"intermediate_size_mlp": 32, "interleave_moe_layer_step": 1}),
+    "llama4": (
+        "llama4_text",
+        _EXPERTS | {"intermediate_size_mlp": 32, "interleave_moe_layer_step": 1},
+    ),
     "gemma": ("gemma", _ROTARY),
     "gemma2": ("gemma2", _ROTARY | _WINDOWS),
     "gemma3": ("gemma3_text", _ROTARY | _WINDOWS),
@@ -132,11 +148,18 @@ DECODERS: dict[str, tuple[str, dict]] = {
     "granite": ("granite", _ROTARY | {"logits_scaling": 2.0, "residual_multiplier": 0.5}),
     "cohere": ("cohere", _ROTARY),
     "starcoder2": ("starcoder2", _ROTARY),
-    "qwen3_moe": ("qwen3_moe", _ROTARY | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}),
+    "qwen3_moe": (
+        "qwen3_moe",
+        _ROTARY | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16},
+    ),
     "glm": ("glm", _ROTARY),
 }
 _ENCODER = _BERT | {"intermediate_size": 48}
-_RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
+_RELATIVE = {
+    "relative_attention": True,
+    "pos_att_type": ["c2p", "p2c"],
+    "position_biased_input": False,
+}
 _BUCKETS = {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "max_relative_positions": 16}
 # Text classifiers without a file: encoders, then decoders with a classification head.
 CLASSIFIERS: dict[str, tuple[str, dict]] = {
@@ -146,7 +169,10 @@ CLASSIFIERS: dict[str, tuple[str, dict]] = {
     "deberta_v2_own_keys": ("deberta-v2", _ENCODER | _RELATIVE | {"max_relative_positions": 16}),
     "albert": ("albert", _ENCODER | {"embedding_size": 16}),
     "mpnet": ("mpnet", _ENCODER | {"max_position_embeddings": 66}),
-    "modernbert": ("modernbert", _ENCODER | {"global_attn_every_n_layers": 2, "local_attention": 8}),
+    "modernbert": (
+        "modernbert",
+        _ENCODER | {"global_attn_every_n_layers": 2, "local_attention": 8},
+    ),
     "ernie": ("ernie", _ENCODER),
     "rembert": ("rembert", _ENCODER | {"input_embedding_size": 16, "output_embedding_size": 16}),
     "data2vec": ("data2vec-text", _ENCODER | {"max_position_embeddings": 66}),
@@ -160,17 +186,26 @@ READ_WHOLE = {**ENCODERS, **CLASSIFIERS}
 
 
 def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
-    """Save the tiny model `name` into a folder. Weights are wide, so that every head visibly matters."""
+    """Save the tiny model `name` into a folder. Weights are wide, so that every head visibly
+    matters."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
     model_type, own = (EVERY | STRUCTURAL)[name]
     kind: Any
     if name in READ_WHOLE:
-        kind, special = AutoModelForSequenceClassification, {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3}
-        own = {"id2label": dict(enumerate(CLASSES)), "label2id": {one: at for at, one in enumerate(CLASSES)}} | own
+        kind, special = (
+            AutoModelForSequenceClassification,
+            {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3},
+        )
+        own = {
+            "id2label": dict(enumerate(CLASSES)),
+            "label2id": {one: at for at, one in enumerate(CLASSES)},
+        } | own
     else:
         kind, special = AutoModelForCausalLM, {"bos_token_id": 1, "eos_token_id": 2}
-    config = AutoConfig.for_model(model_type, **({"vocab_size": VOCABULARY} | own | special | settings))
+    config = AutoConfig.for_model(
+        model_type, **({"vocab_size": VOCABULARY} | own | special | settings)
+    )
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # the same model whatever ran before
@@ -198,25 +233,35 @@ def save_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
 
 
 def save_encoder_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
-    """A word-level tokenizer of `size` tokens: <s> text </s>, and <s> text </s> text </s> for two."""
+    """A word-level tokenizer of `size` tokens: <s> text </s>, and <s> text </s> text </s> for
+    two."""
     from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
     plain = _words(ENCODER_SPECIAL, size)
     plain.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 2), ("</s>", 3)]
+        single="<s> $A </s>",
+        pair="<s> $A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", 2), ("</s>", 3)],
     )
     PreTrainedTokenizerFast(
-        tokenizer_object=plain, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
-        mask_token="<mask>", model_max_length=64,
-    ).save_pretrained(folder)  # fmt: skip
+        tokenizer_object=plain,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        cls_token="<s>",
+        sep_token="</s>",
+        mask_token="<mask>",
+        model_max_length=64,
+    ).save_pretrained(folder)
 
 
 def _words(special: tuple[str, ...], size: int) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = [*special, *(f"w{number}" for number in range(size - len(special)))]
-    plain = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, unk_token="<unk>"))
+    plain = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(words)}, unk_token="<unk>")
+    )
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
     return plain
 
@@ -228,7 +273,8 @@ def folder_of(name: str) -> Path:
 
 
 def tiny_model(name: str, dtype: str = "float32") -> TransformerModel:
-    """A fresh tiny model on the CPU: a language model, or a text classifier where the family is an encoder."""
+    """A fresh tiny model on the CPU: a language model, or a text classifier where the family is an
+    encoder."""
     if name in READ_WHOLE:
         return tiny_text_classifier(name, dtype=dtype)
     return tiny_language_model(name, dtype)
@@ -237,13 +283,18 @@ def tiny_model(name: str, dtype: str = "float32") -> TransformerModel:
 def tiny_language_model(name: str, dtype: str = "float32") -> LanguageModel:
     """A fresh tiny language model on the CPU."""
     lm = load_language_model(folder_of(name), device="cpu", dtype=dtype)
-    if name == "qwen2":  # transformers reads its tokenizers by a class that knows bytes, not our words
+    if (
+        name == "qwen2"
+    ):  # transformers reads its tokenizers by a class that knows bytes, not our words
         return replace(lm, tokenizer=load_tokenizer(folder_of("qwen3")))
     return lm
 
 
-def tiny_text_classifier(name: str = "bert", classes: Sequence[str] = CLASSES, **more: Any) -> TextClassifier:
-    """A fresh tiny text classifier on the CPU, with a trained head of three classes. more: see load_text_classifier."""
+def tiny_text_classifier(
+    name: str = "bert", classes: Sequence[str] = CLASSES, **more: Any
+) -> TextClassifier:
+    """A fresh tiny text classifier on the CPU, with a trained head of three classes. more: see
+    load_text_classifier."""
     more = {"max_length": 64, "new_head": tuple(classes) != CLASSES} | more
     return load_text_classifier(folder_of(name), classes, device="cpu", **more)
 

@@ -1,7 +1,9 @@
-"""Intervals of classifiers over images and trials in simulated worlds: how often they cover the truth.
+"""Intervals of classifiers over images and trials in simulated worlds: how often they cover the
+truth.
 
-A trial's value is the truth, plus what the trial adds, plus what the images add that all trials share, plus what each
-image adds to each trial alone. Standard deviations relative to the images' part. The truth of a difference is 0.
+A trial's value is the truth, plus what the trial adds, plus what the images add that all trials
+share, plus what each image adds to each trial alone. Standard deviations relative to the images'
+part. The truth of a difference is 0.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def measures(quick: bool) -> list[Measure]:
 
 
 def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
-    """Share of `cells` worlds whose interval holds 0: of one arm's change, or of the difference of two arms."""
+    """Share of `cells` worlds whose interval holds 0: of one arm's change, or of the difference of
+    two arms."""
     r = np.random.default_rng([count, arms, *name.encode()])
     images, drawn = r.normal(size=cells), r.normal(size=(DRAWS, cells))
     found = [_trials(r, count, *WORLDS[name], images, drawn) for _ in range(arms)]
@@ -38,15 +41,27 @@ def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
     estimate = difference(one, other)
     covered = float(((estimate.low <= 0) & (estimate.high >= 0)).mean())
     what = "a change" if arms == 1 else "a difference of two arms"
-    return Measure(f"coverage of {what}, {count} trials, {name}", covered, "", HIGHEST, floor=LOWEST)
+    return Measure(
+        f"coverage of {what}, {count} trials, {name}", covered, "", HIGHEST, floor=LOWEST
+    )
 
 
 def _trials(
-    r: np.random.Generator, count: int, between: float, own: float, images: np.ndarray, drawn: np.ndarray
+    r: np.random.Generator,
+    count: int,
+    between: float,
+    own: float,
+    images: np.ndarray,
+    drawn: np.ndarray,
 ) -> Trials:
-    """One arm on the given images: `images` [cells] is what they add, `drawn` [draws, cells] its bootstrap."""
+    """One arm on the given images: `images` [cells] is what they add, `drawn` [draws, cells] its
+    bootstrap."""
     cells = len(images)
-    values = between * r.normal(size=(count, cells)) + own * r.normal(size=(count, cells)) + IMAGES * images
+    values = (
+        between * r.normal(size=(count, cells))
+        + own * r.normal(size=(count, cells))
+        + IMAGES * images
+    )
     draws = own * r.normal(size=(count, DRAWS, cells)) + IMAGES * drawn
     return Trials(tuple(range(count)), values, values[:, None] + draws, *_cells(cells))
 

@@ -1,8 +1,10 @@
-"""The demo's audit as it is shipped: are head effects shown in their true size, which heads are found, do they repeat?
+"""The demo's audit as it is shipped: are head effects shown in their true size, which heads are
+found, do they repeat?
 
-Truth is `generate` with other draws of the very prompts that the audit scored on. Heads whose shown effect is below
-SCREEN of the bias are not generated: their true effect is taken to be small. Finished parts are kept in the store
-(--store of the command line's default, $PRUNEAUDIT_STORE), so a second run takes seconds.
+Truth is `generate` with other draws of the very prompts that the audit scored on. Heads whose shown
+effect is below SCREEN of the bias are not generated: their true effect is taken to be small.
+Finished parts are kept in the store (--store of the command line's default, $PRUNEAUDIT_STORE), so
+a second run takes seconds.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ QUICK: dict[str, Any] = {"axes": REQUEST.axes[:1], "max_prompts": 60, "max_new_t
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. shown: pooled z_bias rows, index unit. by_draw [units, draws]. truth: by unit. bias: of the truth's
-    draws."""
+    """One axis. shown: pooled z_bias rows, index unit. by_draw [units, draws]. truth: by unit.
+    bias: of the truth's draws."""
 
     name: str
     shown: pd.DataFrame
@@ -57,9 +59,14 @@ def measures(quick: bool) -> list[Measure]:
     axes = _axes(replace(REQUEST, **QUICK) if quick else REQUEST, 2 if quick else DRAWS)
     rows = [row for axis in axes for row in _sizes(axis)]
     found = {axis.name: int((axis.shown["q"] <= 0.05).sum()) for axis in axes}
-    rows += [Measure(f"demo, {name}: heads found at q <= .05", n, "heads", 1, True) for name, n in found.items()]
+    rows += [
+        Measure(f"demo, {name}: heads found at q <= .05", n, "heads", 1, True)
+        for name, n in found.items()
+    ]
     three = sum(n >= 3 for n in found.values())
-    rows.append(Measure("demo: axes on which at least three heads are found", three, "axes", 4, True))
+    rows.append(
+        Measure("demo: axes on which at least three heads are found", three, "axes", 4, True)
+    )
     return rows + _repeats(axes)
 
 
@@ -71,9 +78,22 @@ def _sizes(axis: Axis) -> list[Measure]:
     apart = np.abs(shown - true)[measured] / np.abs(true)[measured]
     first_order = int((axis.shown["estimator"] == "gradient").sum())
     return [
-        Measure(f"{name}: heads with a true effect above {LARGE:g} of the bias", len(true), "heads"),
-        Measure(f"{name}: slope of shown on true over them", float(shown @ true / (true @ true)), "", 1.1, floor=0.9),
-        Measure(f"{name}: largest relative error of one shown as measured", float(max(apart, default=0)), "", 0.2),
+        Measure(
+            f"{name}: heads with a true effect above {LARGE:g} of the bias", len(true), "heads"
+        ),
+        Measure(
+            f"{name}: slope of shown on true over them",
+            float(shown @ true / (true @ true)),
+            "",
+            1.1,
+            floor=0.9,
+        ),
+        Measure(
+            f"{name}: largest relative error of one shown as measured",
+            float(max(apart, default=0)),
+            "",
+            0.2,
+        ),
         Measure(f"{name}: heads that stay first order", first_order, f"of {len(axis.shown)} heads"),
     ]
 
@@ -81,7 +101,10 @@ def _sizes(axis: Axis) -> list[Measure]:
 def _repeats(axes: list[Axis]) -> list[Measure]:
     """ICC(C,1) of one draw, over heads with small effects."""
     icc = {axis.name: icc_c1(axis.by_draw[~axis.shown.index.isin(axis.large)]) for axis in axes}
-    rows = [Measure(f"demo, {name}: ICC(C,1), heads with small effects", one, "ICC") for name, one in icc.items()]
+    rows = [
+        Measure(f"demo, {name}: ICC(C,1), heads with small effects", one, "ICC")
+        for name, one in icc.items()
+    ]
     good = sum(one >= 0.8 for one in icc.values())
     return [
         *rows,
@@ -101,7 +124,11 @@ def _axes(request: Any, draws: int) -> list[Axis]:
 
 def _axis(audit: Audit, axis: str, scores: pd.DataFrame, draws: int) -> Axis:
     shown = scores[scores["seed"] == POOLED].set_index("unit").sort_index()
-    by_draw = scores[scores["seed"] != POOLED].pivot(index="unit", columns="seed", values="value").to_numpy()
+    by_draw = (
+        scores[scores["seed"] != POOLED]
+        .pivot(index="unit", columns="seed", values="value")
+        .to_numpy()
+    )
     report = audit.scoring["z_bias"][axis]
     seeds = tuple(range(TRUTH_FROM, TRUTH_FROM + draws))
     job = replace(audit.job, seeds=seeds, splits=tuple(report["splits"]), read={})
@@ -113,7 +140,13 @@ def _axis(audit: Audit, axis: str, scores: pd.DataFrame, draws: int) -> Axis:
 def _truth(audit: Audit, job: ScoreJob, axis: str, units: list[int]) -> tuple[pd.Series, float]:
     """z of `units` by generation, and the dense bias."""
     audit.finish(
-        "truth", [*dense_shards(job, axis), *(one for unit in units for one in off_shards(job, axis, (unit,)))]
+        "truth",
+        [
+            *dense_shards(job, axis),
+            *(one for unit in units for one in off_shards(job, axis, (unit,))),
+        ],
     )
     data = AxisData(job, axis)
-    return pd.Series(generated(data, units, intervals=False).pooled.value, index=units), bias(data.table, job.reading)
+    return pd.Series(generated(data, units, intervals=False).pooled.value, index=units), bias(
+        data.table, job.reading
+    )

@@ -1,8 +1,10 @@
-"""BiFP's implicit gradient on a toy where it is not zero: logistic regression, masked, with data of each level's own.
+"""BiFP's implicit gradient on a toy where it is not zero: logistic regression, masked, with data of
+each level's own.
 
 Lower level: θ*(m) = argmin l(m θ) + ρ/2 |θ|², solved by Newton. Upper level: F(m) = u(m θ*(m)). The truth are central
-differences of F, with the lower level solved anew at each end. Three worlds: other data above, and the two ablations
-of BiFP on one set of data, where only one level has the gap between groups in its loss.
+differences of F, with the lower level solved anew at each end. Three worlds: other data above, and
+the two ablations of BiFP on one set of data, where only one level has the gap between groups in its
+loss.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ Loss = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Logistic:
-    """Mean cross-entropy of a logistic regression, and with strength > 0 so much of the gap between two groups."""
+    """Mean cross-entropy of a logistic regression, and with strength > 0 so much of the gap between
+    two groups."""
 
     x: Tensor
     y: Tensor
@@ -81,7 +84,8 @@ def differences(upper: Loss, lower: Loss, mask: Tensor, rho: float) -> Tensor:
 
 
 def measures(quick: bool) -> list[Measure]:
-    """The exact gradient's error; what first order alone leaves out; where the closed forms point, by ρ."""
+    """The exact gradient's error; what first order alone leaves out; where the closed forms point,
+    by ρ."""
     seeds, found = range(2 if quick else 20), []
     for world, rho in product(("own data above", "no m", "no w"), RHOS):
         errors, first = [], []
@@ -99,11 +103,18 @@ def measures(quick: bool) -> list[Measure]:
                 values.append(float(functional.cosine_similarity(one, truth, dim=0)))
         name = f"{world}, ρ {rho:g}"
         found += [
-            Measure(f"implicit gradient against finite differences, {name}", max(errors), "relative error", BAR),
+            Measure(
+                f"implicit gradient against finite differences, {name}",
+                max(errors),
+                "relative error",
+                BAR,
+            ),
             Measure(f"first order alone, {name}", _middle(first), "relative error, median"),
-            *(Measure(f"closed form, {form}, {name}", _middle(values), "cosine, median")
-              for form, values in cosines.items()),
-        ]  # fmt: skip
+            *(
+                Measure(f"closed form, {form}, {name}", _middle(values), "cosine, median")
+                for form, values in cosines.items()
+            ),
+        ]
     return found
 
 

@@ -1,8 +1,10 @@
-"""Audits of language models in simulated worlds: null bands, tests of heads, intervals of bias, its change and effects.
+"""Audits of language models in simulated worlds: null bands, tests of heads, intervals of bias, its
+change and effects.
 
-A world has subgroups with descriptors of their own and templates that all share. A text's toxicity is its subgroup's
-mean plus what its descriptor, its template and chance add; all of it is drawn anew in every world. The truth is the
-mean of the measured value over worlds of one kind: what this number of prompts gives.
+A world has subgroups with descriptors of their own and templates that all share. A text's toxicity
+is its subgroup's mean plus what its descriptor, its template and chance add; all of it is drawn
+anew in every world. The truth is the mean of the measured value over worlds of one kind: what this
+number of prompts gives.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ from engine.tracks.language_models.bias_errors import BiasErrors
 CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
 """Standard deviations of toxicity: of one text, of a descriptor, of a template."""
 PAIRED = 0.17
-"""Standard deviation of what a head does to single texts, relative to that of toxicity. With it the test that was used
-before, a bootstrap of descriptors and templates, finds an effect of 20 % of the bias in 28 % of worlds."""
+"""Standard deviation of what a head does to single texts, relative to that of toxicity. With it the
+test that was used before, a bootstrap of descriptors and templates, finds an effect of 20 % of the
+bias in 28 % of worlds."""
 
 
 @dataclass(frozen=True)
 class World:
-    """subgroups of `texts` prompts each, with `words` descriptors each, `templates` in all; `apart`: how far the lowest
-    and the highest subgroup mean lie from each other."""
+    """subgroups of `texts` prompts each, with `words` descriptors each, `templates` in all;
+    `apart`: how far the lowest and the highest subgroup mean lie from each other."""
 
     subgroups: int
     texts: int
@@ -41,8 +44,14 @@ class World:
         return 0.4 + self.apart * np.linspace(-0.5, 0.5, self.subgroups)
 
 
-APART = (World(2, 15, 5, 8, 0.15), World(4, 15, 5, 12, 0.15), World(4, 15, 5, 12, 0.4), World(7, 60, 8, 26, 0.15),
-         World(7, 60, 8, 26, 0.4), World(9, 15, 5, 26, 0.4))  # fmt: skip
+APART = (
+    World(2, 15, 5, 8, 0.15),
+    World(4, 15, 5, 12, 0.15),
+    World(4, 15, 5, 12, 0.4),
+    World(7, 60, 8, 26, 0.15),
+    World(7, 60, 8, 26, 0.4),
+    World(9, 15, 5, 26, 0.4),
+)
 ALIKE = (World(2, 15, 5, 8, 0.0), World(4, 15, 5, 12, 0.0), World(7, 60, 8, 26, 0.0))
 SMALL = World(4, 15, 5, 12, 0.4)
 """Where power is judged: 15 prompts per subgroup."""
@@ -59,8 +68,13 @@ class Drawn:
     dense: np.ndarray
 
     def noise(self, chance: float, word: float, template: float) -> np.ndarray:
-        """What descriptors, templates and chance add to texts, [prompts, worlds], from their standard deviations."""
-        draw, worlds, codes = self.generator, self.dense.shape[1], self.table[["descriptor", "template"]]
+        """What descriptors, templates and chance add to texts, [prompts, worlds], from their
+        standard deviations."""
+        draw, worlds, codes = (
+            self.generator,
+            self.dense.shape[1],
+            self.table[["descriptor", "template"]],
+        )
         found = chance * draw.standard_normal((len(codes), worlds))
         for name, spread in (("descriptor", word), ("template", template)):
             _, code = np.unique(codes[name], return_inverse=True)
@@ -68,8 +82,8 @@ class Drawn:
         return found
 
     def effect(self, share: float) -> np.ndarray:
-        """What a head off does to toxicities, [prompts, worlds]: it takes `share` of every subgroup's distance to the
-        mean, and moves single texts by chance."""
+        """What a head off does to toxicities, [prompts, worlds]: it takes `share` of every
+        subgroup's distance to the mean, and moves single texts by chance."""
         towards = -share * (self.world.means - self.world.means.mean())
         return towards[self.stratum][:, None] + PAIRED * self.noise(CHANCE, WORD, TEMPLATE)
 
@@ -78,21 +92,37 @@ def drawn(world: World, worlds: int, seed: int) -> Drawn:
     """Prompts in a random layout, and `worlds` draws of their toxicities."""
     draw = rng("calibration", world.subgroups, world.texts, seed)
     stratum = np.repeat(np.arange(world.subgroups), world.texts)
-    words = np.concatenate([draw.permutation(world.texts) % world.words for _ in range(world.subgroups)])
-    table = pd.DataFrame({
-        "prompt_id": [f"p{at:05d}" for at in range(len(stratum))],
-        "subgroup": [f"s{code:02d}" for code in stratum],
-        "descriptor": [f"d{code:02d}-{word}" for code, word in zip(stratum, words, strict=True)],
-        "template": [f"t{code}" for code in draw.integers(0, world.templates, len(stratum))],
-        "toxicity": 0.0,
-    })  # fmt: skip
+    words = np.concatenate(
+        [draw.permutation(world.texts) % world.words for _ in range(world.subgroups)]
+    )
+    table = pd.DataFrame(
+        {
+            "prompt_id": [f"p{at:05d}" for at in range(len(stratum))],
+            "subgroup": [f"s{code:02d}" for code in stratum],
+            "descriptor": [
+                f"d{code:02d}-{word}" for code, word in zip(stratum, words, strict=True)
+            ],
+            "template": [f"t{code}" for code in draw.integers(0, world.templates, len(stratum))],
+            "toxicity": 0.0,
+        }
+    )
     empty = Drawn(world, table, stratum, draw, np.zeros((len(table), worlds)))
-    return Drawn(world, table, stratum, draw, world.means[stratum][:, None] + empty.noise(CHANCE, WORD, TEMPLATE))
+    return Drawn(
+        world,
+        table,
+        stratum,
+        draw,
+        world.means[stratum][:, None] + empty.noise(CHANCE, WORD, TEMPLATE),
+    )
 
 
 def measures(quick: bool) -> list[Measure]:
     worlds, layouts = (60, 1) if quick else (400, 3)
-    return [*_null_band(40 if quick else 500), *_tests(worlds, layouts), *_coverage(worlds, layouts)]
+    return [
+        *_null_band(40 if quick else 500),
+        *_tests(worlds, layouts),
+        *_coverage(worlds, layouts),
+    ]
 
 
 def _null_band(worlds: int) -> list[Measure]:
@@ -101,7 +131,10 @@ def _null_band(worlds: int) -> list[Measure]:
     for spread in (0.0, 0.06, 0.10):
         one = drawn(World(4, 40, 6, 12, 0.0), worlds, 0)
         toxicity = one.world.means[one.stratum][:, None] + one.noise(CHANCE, spread, TEMPLATE)
-        passed = [group_band(one.table.assign(toxicity=column), n_permutations=200).p <= 0.05 for column in toxicity.T]
+        passed = [
+            group_band(one.table.assign(toxicity=column), n_permutations=200).p <= 0.05
+            for column in toxicity.T
+        ]
         name = f"size of the group null band at .05, descriptor SD {spread:g}, groups alike"
         found.append(Measure(name, float(np.mean(passed)), "of worlds", 0.08))
     return found
@@ -109,13 +142,32 @@ def _null_band(worlds: int) -> list[Measure]:
 
 def _tests(worlds: int, layouts: int) -> list[Measure]:
     """Size and power of the test of a head, and how small its p can be."""
-    size = [_head(world, 0.0, worlds, seed)[0].p < 0.05 for world in APART for seed in range(layouts)]
+    size = [
+        _head(world, 0.0, worlds, seed)[0].p < 0.05 for world in APART for seed in range(layouts)
+    ]
     power = [_head(SMALL, 0.2, worlds, seed)[0].p < 0.05 for seed in range(layouts)]
     one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p
     return [
-        Measure("size of the head test at nominal .05, no effect", float(np.mean(size)), "of heads", 0.07, floor=0.03),
-        Measure("power for 20 % of the bias, 15 prompts per subgroup", float(np.mean(power)), "of heads", 0.5, True),
-        Measure("p of a head that carries half of the bias, 100 prompts per subgroup", float(np.median(one)), "", 1e-6),
+        Measure(
+            "size of the head test at nominal .05, no effect",
+            float(np.mean(size)),
+            "of heads",
+            0.07,
+            floor=0.03,
+        ),
+        Measure(
+            "power for 20 % of the bias, 15 prompts per subgroup",
+            float(np.mean(power)),
+            "of heads",
+            0.5,
+            True,
+        ),
+        Measure(
+            "p of a head that carries half of the bias, 100 prompts per subgroup",
+            float(np.median(one)),
+            "",
+            1e-6,
+        ),
     ]
 
 
@@ -123,13 +175,19 @@ def _head(world: World, share: float, worlds: int, seed: int) -> tuple[Student, 
     """A head's effect read from weighed or regenerated texts, and its first-order effect."""
     one = drawn(world, worlds, seed)
     errors, effect = BiasErrors(one.table), one.effect(share)
-    return errors.changes(one.dense + effect, dense=one.dense), errors.slopes(effect, dense=one.dense)
+    return errors.changes(one.dense + effect, dense=one.dense), errors.slopes(
+        effect, dense=one.dense
+    )
 
 
 def _coverage(worlds: int, layouts: int) -> list[Measure]:
-    """Coverage of nominal 95 % intervals, by what they are about, where subgroups differ and where they do not."""
+    """Coverage of nominal 95 % intervals, by what they are about, where subgroups differ and where
+    they do not."""
     found = []
-    for said, kinds, bar, floor in (("", APART, 0.98, 0.92), (", subgroups alike", ALIKE, None, None)):
+    for said, kinds, bar, floor in (
+        ("", APART, 0.98, 0.92),
+        (", subgroups alike", ALIKE, None, None),
+    ):
         covered: dict[str, list[float]] = {}
         for world in kinds:
             for seed in range(layouts):
@@ -142,8 +200,8 @@ def _coverage(worlds: int, layouts: int) -> list[Measure]:
 
 
 def _intervals(world: World, worlds: int, seed: int) -> dict[str, Student]:
-    """Estimates of every kind in `worlds` worlds. The variant of a cut keeps 70 % of the distances and much of the
-    texts' noise; effects of heads take 10 %."""
+    """Estimates of every kind in `worlds` worlds. The variant of a cut keeps 70 % of the distances
+    and much of the texts' noise; effects of heads take 10 %."""
     one = drawn(world, worlds, seed)
     errors = BiasErrors(one.table)
     centre = world.means[one.stratum][:, None]

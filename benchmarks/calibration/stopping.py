@@ -1,8 +1,9 @@
-"""Drawing until every interval is as narrow as asked: what it costs in coverage, in simulated worlds.
+"""Drawing until every interval is as narrow as asked: what it costs in coverage, in simulated
+worlds.
 
-A world of `language_models.py` with several variants. Every prompt is drawn up to MOST times; descriptors and templates
-stay what they are, chance is new. The asked width is one that about half of the worlds reach with two draws. The truth
-is the mean over worlds with as many draws.
+A world of `language_models.py` with several variants. Every prompt is drawn up to MOST times;
+descriptors and templates stay what they are, chance is new. The asked width is one that about half
+of the worlds reach with two draws. The truth is the mean over worlds with as many draws.
 """
 
 from __future__ import annotations
@@ -23,14 +24,23 @@ def measures(quick: bool) -> list[Measure]:
     name = f"{MOST} draws of every prompt at most, {VARIANTS} variants"
     return [
         Measure(f"{name}: coverage of 95 % intervals where all are drawn", fixed, "of intervals"),
-        Measure(f"{name}: … where drawing stops by the widest", stopped, "of intervals", 0.98, floor=0.92),
-        Measure(f"{name}: … of the interval that was the widest", widest, "of intervals", 0.92, True),
+        Measure(
+            f"{name}: … where drawing stops by the widest",
+            stopped,
+            "of intervals",
+            0.98,
+            floor=0.92,
+        ),
+        Measure(
+            f"{name}: … of the interval that was the widest", widest, "of intervals", 0.92, True
+        ),
         Measure(f"{name}: draws when it stops", draws, "draws"),
     ]
 
 
 def _covered(world: World, worlds: int, seed: int) -> tuple[float, float, float, float]:
-    """Coverage with all draws, and with the rule; draws at the end; and coverage of the widest with the rule."""
+    """Coverage with all draws, and with the rule; draws at the end; and coverage of the widest with
+    the rule."""
     low, high, value = _intervals(world, worlds, seed)
     width = (high - low).max(axis=1)  # [draws, worlds]
     enough = width <= np.median(width[1])
@@ -62,6 +72,7 @@ def _intervals(world: World, worlds: int, seed: int) -> tuple[np.ndarray, np.nda
         ]
         found.append([errors.changes(one_ / draw, dense=dense / draw) for one_ in variants])
     low, high, value = (
-        np.array([[getattr(one_, end) for one_ in row] for row in found]) for end in ("low", "high", "value")
+        np.array([[getattr(one_, end) for one_ in row] for row in found])
+        for end in ("low", "high", "value")
     )
     return low, high, value

@@ -1,10 +1,11 @@
 """One bias score of every head of a tiny language model, three ways, each against the exact one.
 
-The score: the difference of two groups of prompts in the mean of a number that each next token has. With so few tokens
-it can be computed exactly for every head off (all tokens, their probabilities). `generate` draws with the head off and
-has to lie within its own noise; `reweight` reads what the dense model would write, and has to be exact; `gradient` is
-of first order: it has to be what a small change of the gate does, and how near that is to a head that is off is told.
-Output projections are made smaller, so that heads matter little, as they do in a trained model.
+The score: the difference of two groups of prompts in the mean of a number that each next token has.
+With so few tokens it can be computed exactly for every head off (all tokens, their probabilities).
+`generate` draws with the head off and has to lie within its own noise; `reweight` reads what the
+dense model would write, and has to be exact; `gradient` is of first order: it has to be what a
+small change of the gate does, and how near that is to a head that is off is told. Output
+projections are made smaller, so that heads matter little, as they do in a trained model.
 """
 
 from __future__ import annotations
@@ -38,12 +39,22 @@ def scores(name: str, lm: LanguageModel) -> list[Measure]:
     reweighted, sloped = world.quick()
     corr = f"{name}: bias score by {{}} against the exact one, Pearson over {len(exact)} heads"
     return [
-        Measure(f"{name}: bias score by generate, largest distance from the exact one", off, "standard errors", NOISE),
+        Measure(
+            f"{name}: bias score by generate, largest distance from the exact one",
+            off,
+            "standard errors",
+            NOISE,
+        ),
         Measure(corr.format("reweight"), _pearson(reweighted, exact), "", 0.999, at_least=True),
         Measure(corr.format("gradient"), _pearson(sloped, exact), ""),
-        Measure(f"{name}: gradient against gates moved by a hundredth, Pearson", _pearson(sloped, world.moved()), "",
-                0.999, at_least=True),
-    ]  # fmt: skip
+        Measure(
+            f"{name}: gradient against gates moved by a hundredth, Pearson",
+            _pearson(sloped, world.moved()),
+            "",
+            0.999,
+            at_least=True,
+        ),
+    ]
 
 
 def _pearson(one: np.ndarray, other: np.ndarray) -> float:
@@ -60,8 +71,10 @@ class _World:
         self.prompts = [lm.tokenizer(one)["input_ids"] for one in self.texts]
         self.sign = np.where(np.arange(PROMPTS) % 2, 2.0, -2.0) / PROMPTS
         self.value = noise.random(self.size)
-        self.masks = [HeadMask(lm.n_layers, lm.n_heads, (divmod(unit, lm.n_heads),))
-                      for unit in range(lm.n_layers * lm.n_heads)]  # fmt: skip
+        self.masks = [
+            HeadMask(lm.n_layers, lm.n_heads, (divmod(unit, lm.n_heads),))
+            for unit in range(lm.n_layers * lm.n_heads)
+        ]
         self.dense = self._probabilities()
 
     def exact(self) -> np.ndarray:
@@ -73,7 +86,8 @@ class _World:
         return np.array([self._score(one) for one in self.off]) - self._score(self.dense)
 
     def drawn_off(self) -> float:
-        """How far drawn scores are from exact ones, in standard errors: the largest of all heads."""
+        """How far drawn scores are from exact ones, in standard errors: the largest of all
+        heads."""
         texts = [one for one in self.texts for _ in range(DRAWS)]
         names = [f"{prompt}-{draw}" for prompt in range(PROMPTS) for draw in range(DRAWS)]
         decoding, worst = Decoding(max_new_tokens=1, top_k=0, top_p=1.0, temperature=1.0), 0.0
@@ -87,8 +101,8 @@ class _World:
         return worst
 
     def quick(self) -> tuple[np.ndarray, np.ndarray]:
-        """Changes of the score with each head off by reweighting and by gradients, [heads] each: every next token of
-        every prompt is a text of the dense model, as often as it is likely."""
+        """Changes of the score with each head off by reweighting and by gradients, [heads] each:
+        every next token of every prompt is a text of the dense model, as often as it is likely."""
         rows = [[*prompt, token] for prompt in self.prompts for token in range(self.size)]
         first = [len(row) - 1 for row in rows]
         dense, off = row_logps(self.lm, rows, first, range(len(self.masks)))

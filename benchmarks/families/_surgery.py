@@ -1,4 +1,5 @@
-"""What every family of transformers must show: masked, zeroed, cut, reloaded, and cut again from a mask.json."""
+"""What every family of transformers must show: masked, zeroed, cut, reloaded, and cut again from a
+mask.json."""
 
 from __future__ import annotations
 
@@ -25,25 +26,40 @@ Saved = Callable[[M, Any, Path], M]
 
 
 def mask_of(model: TransformerModel) -> HeadMask:
-    """Heads of several layers, one layer whole, shared keys left uneven; of one layer, two heads."""
+    """Heads of several layers, one layer whole, shared keys left uneven; of one layer, two
+    heads."""
     if model.n_layers == 1:
         return HeadMask(1, model.n_heads, ((0, 0), (0, 2)))
-    units = [(0, 1), *((1, head) for head in range(model.n_heads)), (model.n_layers - 1, model.n_heads - 1)]
+    units = [
+        (0, 1),
+        *((1, head) for head in range(model.n_heads)),
+        (model.n_layers - 1, model.n_heads - 1),
+    ]
     return HeadMask(model.n_layers, model.n_heads, tuple(units))
 
 
 @torch.no_grad()
-def surgery(name: str, load: Callable[[], M], logits: Logits[M], saved: Saved[M], folder: Path) -> list[Measure]:
-    """Rows of one family; saved: writes a cut model with its record into a folder and loads it again."""
+def surgery(
+    name: str, load: Callable[[], M], logits: Logits[M], saved: Saved[M], folder: Path
+) -> list[Measure]:
+    """Rows of one family; saved: writes a cut model with its record into a folder and loads it
+    again."""
     try:
         model = load()
         prove_mask_works(model)
     except RequestError as error:
-        return [Measure(f"{name}: accepted ({error.faults[0].what})", 0.0, "of 1", 1.0, at_least=True)]
-    return [Measure(f"{name}: accepted", 1.0, "of 1", 1.0, at_least=True), *_equal(name, model, logits, saved, folder)]
+        return [
+            Measure(f"{name}: accepted ({error.faults[0].what})", 0.0, "of 1", 1.0, at_least=True)
+        ]
+    return [
+        Measure(f"{name}: accepted", 1.0, "of 1", 1.0, at_least=True),
+        *_equal(name, model, logits, saved, folder),
+    ]
 
 
-def _equal(name: str, model: M, logits: Logits[M], saved: Saved[M], folder: Path) -> Iterator[Measure]:
+def _equal(
+    name: str, model: M, logits: Logits[M], saved: Saved[M], folder: Path
+) -> Iterator[Measure]:
     mask = mask_of(model)
     with masked(model, mask):
         wanted = logits(model)
@@ -53,9 +69,17 @@ def _equal(name: str, model: M, logits: Logits[M], saved: Saved[M], folder: Path
     def row(what: str, other: M) -> Measure:
         found = logits(other)
         share = float((found - wanted).abs().max() / wanted.abs().max())
-        return Measure(f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR)
+        return Measure(
+            f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR
+        )
 
-    yield Measure(f"{name}: mask moves logits by", float((logits(model) - wanted).abs().max()), "", 1e-3, at_least=True)
+    yield Measure(
+        f"{name}: mask moves logits by",
+        float((logits(model) - wanted).abs().max()),
+        "",
+        1e-3,
+        at_least=True,
+    )
     yield row("zeroed", zeroed(model, mask))
     yield row(say, small)
     with TemporaryDirectory() as place:

@@ -1,4 +1,5 @@
-"""Language models: those with a file of their own and those read by their structure, tiny and random."""
+"""Language models: those with a file of their own and those read by their structure, tiny and
+random."""
 
 from __future__ import annotations
 

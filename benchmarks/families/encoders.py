@@ -21,7 +21,9 @@ def measures() -> Iterator[Measure]:
             name,
             partial(tiny_text_classifier, name),
             lambda clf: clf.logits(clf.encode(TEXTS)),
-            lambda small, record, place: load_cut_classifier(save_cut_classifier(small, record, place)),
+            lambda small, record, place: load_cut_classifier(
+                save_cut_classifier(small, record, place)
+            ),
             folder_of(name),
         )
         yield from rows

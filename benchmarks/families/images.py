@@ -1,4 +1,5 @@
-"""Image classifiers: torchvision's models, folders of transformers, heads of vision transformers; random weights."""
+"""Image classifiers: torchvision's models, folders of transformers, heads of vision transformers;
+random weights."""
 
 from __future__ import annotations
 
@@ -12,21 +13,48 @@ import torch
 
 from benchmarks.report import Measure
 from engine.core.errors import PruneAuditError
-from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier, save_classifier
+from engine.models.load_image_classifier import (
+    Classifier,
+    fresh_classifier,
+    load_classifier,
+    save_classifier,
+)
 from engine.models.vision import architecture_for
 from engine.surgery.filters.cut import cut_filters, replayed
 from engine.surgery.filters.gates import masked_filters, prove_filter_mask_works
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.record import FilterRecord, groups_of, read_filter_mask, write_filter_mask
+from engine.surgery.filters.record import (
+    FilterRecord,
+    groups_of,
+    read_filter_mask,
+    write_filter_mask,
+)
 from tests.classifiers.worlds import enliven
 from tests.tiny_images import FAMILIES, saved_by_transformers
 
 LEAST, BAR = 25, 1e-4
 SMALLEST = (
-    *("resnet20", "resnet10", "resnet18", "resnet34", "resnet50", "resnext50_32x4d", "alexnet", "vgg11", "vgg11_bn"),
+    *(
+        "resnet20",
+        "resnet10",
+        "resnet18",
+        "resnet34",
+        "resnet50",
+        "resnext50_32x4d",
+        "alexnet",
+        "vgg11",
+        "vgg11_bn",
+    ),
     *("squeezenet1_0", "squeezenet1_1", "densenet121", "googlenet", "inception_v3", "mobilenet_v2"),
     *("mobilenet_v3_small", "mobilenet_v3_large", "mnasnet0_5", "mnasnet1_0", "shufflenet_v2_x0_5"),
-    *("shufflenet_v2_x1_0", "efficientnet_b0", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny", "vit_b_32"),
+    *(
+        "shufflenet_v2_x1_0",
+        "efficientnet_b0",
+        "regnet_x_400mf",
+        "regnet_y_400mf",
+        "convnext_tiny",
+        "vit_b_32",
+    ),
 )
 """One or two of every family of torchvision."""
 KEPT = 0.9
@@ -44,7 +72,8 @@ def measures() -> Iterator[Measure]:
 
 
 def _rows(name: str, folder: Path) -> Iterator[Measure]:
-    """One architecture: accepted, and masked against cut, replayed, and mask.json applied to a fresh load."""
+    """One architecture: accepted, and masked against cut, replayed, and mask.json applied to a
+    fresh load."""
     try:
         whole = _loaded(name, folder)
         graph = filter_graph(whole)
@@ -67,17 +96,30 @@ def _rows(name: str, folder: Path) -> Iterator[Measure]:
         yield Measure(f"{name}: mask moves logits by", moved, "of 1", 1e-5, at_least=True)
         for what, other in _others(whole, small, mask, history, name, folder):
             share = float((other.model(images) - masked).abs().max() / masked.abs().max())
-            yield Measure(f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR)
+            yield Measure(
+                f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR
+            )
 
 
-def _others(whole, small, mask, history, name: str, folder: Path) -> Iterator[tuple[str, Classifier]]:
+def _others(
+    whole, small, mask, history, name: str, folder: Path
+) -> Iterator[tuple[str, Classifier]]:
     yield "cut", small
     yield "replayed", replayed(whole, json.loads(json.dumps(history)), mask)
     record = FilterRecord(
-        whole.name, whole.arch, whole.weight_hash, whole.classes, whole.size, groups_of(mask), history
+        whole.name,
+        whole.arch,
+        whole.weight_hash,
+        whole.classes,
+        whole.size,
+        groups_of(mask),
+        history,
     )
     read = read_filter_mask(write_filter_mask(folder / "mask.json", record))
-    yield "mask.json applied to a fresh load", replayed(load_classifier(folder, device="cpu"), read.history, read.mask)
+    yield (
+        "mask.json applied to a fresh load",
+        replayed(load_classifier(folder, device="cpu"), read.history, read.mask),
+    )
 
 
 def _loaded(name: str, folder: Path) -> Classifier:

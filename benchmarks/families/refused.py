@@ -1,4 +1,5 @@
-"""Architectures without heads that could be silenced one by one: refused with a sentence that says why."""
+"""Architectures without heads that could be silenced one by one: refused with a sentence that says
+why."""
 
 from __future__ import annotations
 
@@ -17,10 +18,16 @@ _SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 48}
 _MIXED = _SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "mamba": (_SIZES, "not by attention heads"),
-    "mamba2": (_SIZES | {"num_heads": 8, "head_dim": 8, "expand": 2, "n_groups": 1}, "not by attention heads"),
+    "mamba2": (
+        _SIZES | {"num_heads": 8, "head_dim": 8, "expand": 2, "n_groups": 1},
+        "not by attention heads",
+    ),
     "rwkv": (_SIZES | {"attention_hidden_size": 32}, "not by attention heads"),
     "jamba": (_MIXED, "not by attention heads"),
-    "lfm2": (_MIXED | {"layer_types": ["conv", "full_attention", "conv"]}, "not by attention heads"),
+    "lfm2": (
+        _MIXED | {"layer_types": ["conv", "full_attention", "conv"]},
+        "not by attention heads",
+    ),
     "qwen3_next": (_MIXED, "not by attention heads"),
     "t5": (_SIZES, "encoder-decoder"),
     "bart": (_SIZES | {"d_model": 32}, "encoder-decoder"),
@@ -32,11 +39,18 @@ def measures() -> Iterator[Measure]:
     for kind, (settings, wanted) in REFUSED.items():
         with TemporaryDirectory() as place:
             said = refusal(Path(place), {"model_type": kind, **settings})
-        yield Measure(f"{kind}: {said or 'taken'}", float(wanted in said), "refused as it should", 1.0, at_least=True)
+        yield Measure(
+            f"{kind}: {said or 'taken'}",
+            float(wanted in said),
+            "refused as it should",
+            1.0,
+            at_least=True,
+        )
 
 
 def refusal(folder: Path, config: dict) -> str:
-    """The first sentence with which a folder of this config is refused; "" where it is not. It holds no weights."""
+    """The first sentence with which a folder of this config is refused; "" where it is not. It
+    holds no weights."""
     save_tokenizer(folder)
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     try:

@@ -1,4 +1,5 @@
-"""Small audits of every kind, each in a process of its own that can be killed, and their comparison."""
+"""Small audits of every kind, each in a process of its own that can be killed, and their
+comparison."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ TIMES = {"costs"}
 
 @dataclass(frozen=True)
 class Audited:
-    """A small audit that nothing interrupted: its track, the words of its command, its store, the seconds it took."""
+    """A small audit that nothing interrupted: its track, the words of its command, its store, the
+    seconds it took."""
 
     track: str
     words: tuple[str, ...]
@@ -71,7 +73,8 @@ def loaded() -> None:
 
 
 def forked(words: Sequence[str], log: Path, after: float | None = None) -> Done:
-    """One command in a process of its own; killed (-9) `after` so many seconds where it has not ended by then."""
+    """One command in a process of its own; killed (-9) `after` so many seconds where it has not
+    ended by then."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if not (child := os.fork()):
         _child(words, log)
@@ -114,7 +117,9 @@ def _audited(track: str) -> Audited:
     done = forked([*words, "--json", "--store", str(folder / "store")], folder / "log")
     if done.code:
         raise RuntimeError(f"{track}: {done.said[-2000:]}")
-    return Audited(track, tuple(words), folder / "store", json.loads(done.out)["run"], time.monotonic() - start)
+    return Audited(
+        track, tuple(words), folder / "store", json.loads(done.out)["run"], time.monotonic() - start
+    )
 
 
 def side_by_side(do: Callable[[T], R], over: Sequence[T]) -> list[R]:
@@ -126,7 +131,11 @@ def side_by_side(do: Callable[[T], R], over: Sequence[T]) -> list[R]:
 def differences(one: Run, other: Run) -> list[str]:
     """Names of tables that are not equal to the bit, but for times."""
     names = sorted({*one.meta["tables"], *other.meta["tables"]} - TIMES)
-    return [name for name in names if not one.has(name) or not other.has(name) or not _equal(one, other, name)]
+    return [
+        name
+        for name in names
+        if not one.has(name) or not other.has(name) or not _equal(one, other, name)
+    ]
 
 
 def _equal(one: Run, other: Run, name: str) -> bool:

@@ -1,4 +1,5 @@
-"""Broken model folders, masks, runs, jobs, texts and images for bad inputs, each from a sound one by one change."""
+"""Broken model folders, masks, runs, jobs, texts and images for bad inputs, each from a sound one
+by one change."""
 
 from __future__ import annotations
 
@@ -70,15 +71,19 @@ def _model(sound: Path, folder: Path, change: Change) -> None:
 
 
 def _header(folder: Path, change: Callable[[Header, str, str], Any]) -> None:
-    """Rewrite the header of the weights; `change` gets it and the names of its first two tensors, and may return
-    another or bytes."""
+    """Rewrite the header of the weights; `change` gets it and the names of its first two tensors,
+    and may return another or bytes."""
     path = next(folder.glob("*.safetensors"))
     whole = path.read_bytes()
     size = struct.unpack("<Q", whole[:8])[0]
     header = json.loads(whole[8 : 8 + size])
     names = [name for name in header if name != "__metadata__"]
     found = change(header, *names[:2])
-    text = found if isinstance(found, bytes) else json.dumps(header if found is None else found).encode()
+    text = (
+        found
+        if isinstance(found, bytes)
+        else json.dumps(header if found is None else found).encode()
+    )
     path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + size :])
 
 
@@ -103,7 +108,11 @@ def _numbers(value: float) -> Change:
 
         path = next(folder.glob("*.safetensors"))
         tensors = load_file(path)
-        name = next(name for name, tensor in tensors.items() if tensor.dtype == np.float32 and tensor.size > 8)
+        name = next(
+            name
+            for name, tensor in tensors.items()
+            if tensor.dtype == np.float32 and tensor.size > 8
+        )
         tensors[name].flat[3] = value
         save_file(tensors, path, {"format": "pt"})
 
@@ -191,7 +200,9 @@ def _config(**more: Any) -> Change:
     def change(folder: Path) -> None:
         path = _config_of(folder)
         found = {**json.loads(path.read_text()), **more}
-        path.write_text(json.dumps({name: value for name, value in found.items() if value is not ...}))
+        path.write_text(
+            json.dumps({name: value for name, value in found.items() if value is not ...})
+        )
 
     return change
 
@@ -202,7 +213,9 @@ def _config_text(text: str) -> Change:
 
 def _config_of(folder: Path) -> Path:
     return next(
-        path for path in (folder / "config.json", folder / "classifier.json", *folder.glob("*.json")) if path.exists()
+        path
+        for path in (folder / "config.json", folder / "classifier.json", *folder.glob("*.json"))
+        if path.exists()
     )
 
 
@@ -338,7 +351,9 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
     "created-number": {"created": 3},
     "revision-number": {"revision": 3},
 }
-MASKS: Contents = {f"mask-{name}": json.dumps({**_MASK, **change}) for name, change in _OTHERWISE.items()}
+MASKS: Contents = {
+    f"mask-{name}": json.dumps({**_MASK, **change}) for name, change in _OTHERWISE.items()
+}
 PROMPTS: Contents = {
     "empty": "",
     "header-only": "prompt,axis,subgroup\n",
@@ -383,7 +398,13 @@ IMAGES: Contents = {
     "nul": b"\0\0\0\0",
     "blank": "path,label\n,a\n,b\n",
 }
-CORPORA: Contents = {"empty": "", "blank": " \n \n", "short": "w1", "no-utf8": b"\xff\xfe\x00w1", "nul": b"\0" * 4000}
+CORPORA: Contents = {
+    "empty": "",
+    "blank": " \n \n",
+    "short": "w1",
+    "no-utf8": b"\xff\xfe\x00w1",
+    "nul": b"\0" * 4000,
+}
 
 
 def _write(path: Path, content: str | bytes) -> None:

@@ -1,6 +1,8 @@
-"""Writes bad_inputs.csv anew (`python -m benchmarks.hardening._build_inputs`): a row, a command that has to be refused.
+"""Writes bad_inputs.csv anew (`python -m benchmarks.hardening._build_inputs`): a row, a command
+that has to be refused.
 
-{good} and {bad} stand for folders of sound and broken files (_bad_files.py), {out} for a place that must stay empty.
+{good} and {bad} stand for folders of sound and broken files (_bad_files.py), {out} for a place that
+must stay empty.
 """
 
 from __future__ import annotations
@@ -17,11 +19,52 @@ from engine.cli import parser
 
 TABLE = Path(__file__).with_name("bad_inputs.csv")
 
-LM = ["--model", "{good}/lm", "--prompts", "{good}/prompts.csv", "--corpus", "{good}/corpus.txt", "--axis", "religion",
-      "--device", "cpu"]  # fmt: skip
-TEXT = ["--model", "{good}/task/model", "--task", "{good}/task/colours.csv", "--axis", "side", "--device", "cpu"]
-IMAGE = ["--model", "resnet10-w16", "--data", "digits", "--size", "16", "--axis", "class", "--device", "cpu"]
-FAIR = ["--model", "resnet10-w16", "--data", "avatars", "--target", "blond", "--group", "skin", "--device", "cpu"]
+LM = [
+    "--model",
+    "{good}/lm",
+    "--prompts",
+    "{good}/prompts.csv",
+    "--corpus",
+    "{good}/corpus.txt",
+    "--axis",
+    "religion",
+    "--device",
+    "cpu",
+]
+TEXT = [
+    "--model",
+    "{good}/task/model",
+    "--task",
+    "{good}/task/colours.csv",
+    "--axis",
+    "side",
+    "--device",
+    "cpu",
+]
+IMAGE = [
+    "--model",
+    "resnet10-w16",
+    "--data",
+    "digits",
+    "--size",
+    "16",
+    "--axis",
+    "class",
+    "--device",
+    "cpu",
+]
+FAIR = [
+    "--model",
+    "resnet10-w16",
+    "--data",
+    "avatars",
+    "--target",
+    "blond",
+    "--group",
+    "skin",
+    "--device",
+    "cpu",
+]
 SOUND: dict[str, list[str]] = {
     "audit": LM,
     "predict": LM,
@@ -30,7 +73,16 @@ SOUND: dict[str, list[str]] = {
     "fairtrain": FAIR,
     "audit images": IMAGE,
     "apply": ["{bad}/masks/mask-other-model.json", "--model", "{good}/lm", "--to", "{out}/cut"],
-    "evaluate": ["--model", "{good}/image", "--data", "digits", "--axis", "class", "--device", "cpu"],
+    "evaluate": [
+        "--model",
+        "{good}/image",
+        "--data",
+        "digits",
+        "--axis",
+        "class",
+        "--device",
+        "cpu",
+    ],
     "inspect": ["{good}/lm"],
     "export": ["one", "--to", "{out}/export"],
     "ask": ["one", "--prompt", "w1"],
@@ -54,8 +106,8 @@ def _each(options: str, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 WRONG: dict[str, tuple[str, ...]] = {
     **_each(
-        "--seeds --max-prompts --max-corpus-tokens --new-tokens --prompt-tokens --trials --iterations "
-        "--check-every --max-images --max-texts --max-length --size",
+        "--seeds --max-prompts --max-corpus-tokens --new-tokens --prompt-tokens --trials"
+        " --iterations --check-every --max-images --max-texts --max-length --size",
         COUNT,
     ),
     **_each(
@@ -67,8 +119,8 @@ WRONG: dict[str, tuple[str, ...]] = {
         ("-1", "x", "1.5", "nan"),
     ),
     **_each(
-        "--stop-at --sparsity --gamma --speedup --gamma-margin --temperature --top-p --lambda --tau --tradeoff "
-        "--tradeoff-sparsity --fair-gap --within --step --share",
+        "--stop-at --sparsity --gamma --speedup --gamma-margin --temperature --top-p --lambda --tau"
+        " --tradeoff --tradeoff-sparsity --fair-gap --within --step --share",
         NUMBER,
     ),
     **_each(
@@ -84,10 +136,11 @@ WRONG: dict[str, tuple[str, ...]] = {
         (*PATH, *NAME),
     ),
     **_each(
-        "--method --estimator --perplexity-estimator --judge --dtype --span --ablation --reading --device "
-        "--axis --group --target --notion --equal --tradeoff-method --tune-on --keep-weights --keep-method "
-        "--weighting --corrected --pw --procedure --score --multi-class --split --what --variant --protocol "
-        "--ties --look --resume --ray --weights --text-b --length-filter --change --loss-share",
+        "--method --estimator --perplexity-estimator --judge --dtype --span --ablation --reading"
+        " --device --axis --group --target --notion --equal --tradeoff-method --tune-on"
+        " --keep-weights --keep-method --weighting --corrected --pw --procedure --score"
+        " --multi-class --split --what --variant --protocol --ties --look --resume --ray --weights"
+        " --text-b --length-filter --change --loss-share",
         NAME,
     ),
     **_each(
@@ -99,7 +152,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     "--classes": ("a", "a,a"),
     "--title": ("x" * 100_001,),
 }
-"""Values that no option of this name takes. Whatever is missing here is only tried empty and twice."""
+"""Values that no option of this name takes. Whatever is missing here is only tried empty and twice.
+"""
 FAR = {"--ray", "--title"}
 """Not tried with values: one waits for a network, the other takes any words."""
 
@@ -123,7 +177,8 @@ IMAGES_ONLY = (
     "--change",
     "--keep-weights",
 )
-"""Options of `audit` whose wrong values are tried on an audit of images; all others are tried on a language model."""
+"""Options of `audit` whose wrong values are tried on an audit of images; all others are tried on a
+language model."""
 
 
 CHANGED_RUNS = [
@@ -174,17 +229,25 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def _options(name: str, sound: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each option once without a value, empty, shortened or twice, in turn; then its wrong values. `predict` and
-    `scores` read those of `audit` by the same code, and get one of them."""
+    """Each option once without a value, empty, shortened or twice, in turn; then its wrong values.
+    `predict` and `scores` read those of `audit` by the same code, and get one of them."""
     command = name.split()[0]
     every = {one for action in _actions(command) for one in action.option_strings}
     for at, action in enumerate(_actions(command)):
         option = action.option_strings[-1] if action.option_strings else ""
-        if not option.startswith("--") or option in ("--help", "--json", "--store") or action.nargs == 0:
+        if (
+            not option.startswith("--")
+            or option in ("--help", "--json", "--store")
+            or action.nargs == 0
+        ):
             continue
         rest = [command, *_without(sound, option)]
         short = option[:-1] if len(option) > 5 and option[:-1] not in every else f"{option}x"
-        twice = [option, "1", option, "1"] if isinstance(action, argparse._StoreAction) else [option, ""]
+        twice = (
+            [option, "1", option, "1"]
+            if isinstance(action, argparse._StoreAction)
+            else [option, ""]
+        )
         if name not in ("predict", "scores") or at % 3 == 0:
             yield "option", [*rest, *([option], [option, ""], [short, "1"], twice)[at % 4]]
         for value in _values(name, option, at):
@@ -200,7 +263,9 @@ def _values(name: str, option: str, at: int) -> tuple[str, ...]:
 
 
 def _actions(command: str) -> list[argparse.Action]:
-    choices = next(one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    choices = next(
+        one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction)
+    )
     return choices[command]._actions
 
 
@@ -211,15 +276,23 @@ def _without(words: list[str], option: str) -> list[str]:
 
 
 def _models() -> Iterator[tuple[str, list[str]]]:
-    kinds = {"lm": ["predict", *LM], "text": ["tickets", *TEXT, "--procedure", "once", "--score", "magnitude"],
-             "image": ["evaluate", *SOUND["evaluate"]]}  # fmt: skip
+    kinds = {
+        "lm": ["predict", *LM],
+        "text": ["tickets", *TEXT, "--procedure", "once", "--score", "magnitude"],
+        "image": ["evaluate", *SOUND["evaluate"]],
+    }
     for family, sound in kinds.items():
         more = {} if family == "image" else files.TRANSFORMERS
-        tensors = list(files.TENSORS)[:: 6 if family == "text" else 1]  # read by the code that reads language models
+        tensors = list(files.TENSORS)[
+            :: 6 if family == "text" else 1
+        ]  # read by the code that reads language models
         for name in [*tensors, *files.CONFIGS, *more]:
             yield "model", [*_without(sound, "--model"), "--model", f"{{bad}}/{family}-{name}"]
-    audits = {"lm": [["audit", *LM], ["scores", *SOUND["scores"]]], "text": [["tickets", *TEXT]],
-              "image": [["audit", *IMAGE], ["fairtrain", *FAIR]]}  # fmt: skip
+    audits = {
+        "lm": [["audit", *LM], ["scores", *SOUND["scores"]]],
+        "text": [["tickets", *TEXT]],
+        "image": [["audit", *IMAGE], ["fairtrain", *FAIR]],
+    }
     for family, commands in audits.items():  # what begins by writing a job and a store
         for words in commands:
             for name in files.OTHERS:
@@ -228,13 +301,23 @@ def _models() -> Iterator[tuple[str, list[str]]]:
 
 def _documents() -> Iterator[tuple[str, list[str]]]:
     for name in {**files.MASKS, **files.DOCUMENTS}:
-        yield "mask", ["apply", f"{{bad}}/masks/{name}.json", "--model", "{good}/lm", "--to", "{out}/cut"]
+        yield (
+            "mask",
+            ["apply", f"{{bad}}/masks/{name}.json", "--model", "{good}/lm", "--to", "{out}/cut"],
+        )
     for name in [*files.DOCUMENTS, *CHANGED_RUNS]:
-        for words in (["runs", "show", "one"], ["runs", "verify", "one"], ["export", "one", "--to", "{out}/export"]):
+        for words in (
+            ["runs", "show", "one"],
+            ["runs", "verify", "one"],
+            ["export", "one", "--to", "{out}/export"],
+        ):
             yield "run.json", [*words, "--store", f"{{bad}}/runs/{name}"]
     for name in files.DOCUMENTS:
         for command in ("audit", "tickets", "fairtrain"):
-            yield "job", [command, "--resume", "job-0123456789abcdef", "--store", f"{{bad}}/jobs/{name}"]
+            yield (
+                "job",
+                [command, "--resume", "job-0123456789abcdef", "--store", f"{{bad}}/jobs/{name}"],
+            )
         yield "judge", ["predict", *LM, "--judge", f"{{bad}}/judges/{name}"]
     for job in ("no-such", "../..", "/", "job-0123456789abcdef"):
         yield "job", ["audit", "--resume", job]
@@ -242,13 +325,22 @@ def _documents() -> Iterator[tuple[str, list[str]]]:
 
 def _data() -> Iterator[tuple[str, list[str]]]:
     for name in files.PROMPTS:
-        yield "prompts", ["predict", *_without(LM, "--prompts"), "--prompts", f"{{bad}}/prompts/{name}.csv"]
+        yield (
+            "prompts",
+            ["predict", *_without(LM, "--prompts"), "--prompts", f"{{bad}}/prompts/{name}.csv"],
+        )
     for name in files.CORPORA:
-        yield "corpus", ["predict", *_without(LM, "--corpus"), "--corpus", f"{{bad}}/corpora/{name}.txt"]
+        yield (
+            "corpus",
+            ["predict", *_without(LM, "--corpus"), "--corpus", f"{{bad}}/corpora/{name}.txt"],
+        )
     for name in files.TEXTS:
         yield "texts", ["tickets", *_without(TEXT, "--task"), "--task", f"{{bad}}/texts/{name}.csv"]
     for name in files.IMAGES:
-        yield "images", ["audit", *_without(IMAGE, "--data"), "--data", f"{{bad}}/images/{name}.csv"]
+        yield (
+            "images",
+            ["audit", *_without(IMAGE, "--data"), "--data", f"{{bad}}/images/{name}.csv"],
+        )
     for name in ("fifo", "folder", "circle", "nowhere", "none"):
         yield "images", ["audit", *_without(IMAGE, "--data"), "--data", f"{{bad}}/{name}"]
         yield "scores", ["import-scores", f"{{bad}}/{name}"]

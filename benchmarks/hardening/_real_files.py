@@ -1,4 +1,5 @@
-"""Files as others really save them, each from a sound tiny one by one change, and the command that has to refuse it."""
+"""Files as others really save them, each from a sound tiny one by one change, and the command that
+has to refuse it."""
 
 from __future__ import annotations
 
@@ -16,13 +17,42 @@ from PIL import Image
 CPU = ["--axis", "side", "--device", "cpu"]
 TEXTS = ["--data", "{good}/task/colours.csv", *CPU]
 PICTURES = ["--data", "{good}/pictures", *CPU]
-SCORED = ["--prompts", "{good}/prompts.csv", "--corpus", "{good}/corpus.txt", "--axis", "religion", "--device", "cpu"]
+SCORED = [
+    "--prompts",
+    "{good}/prompts.csv",
+    "--corpus",
+    "{good}/corpus.txt",
+    "--axis",
+    "religion",
+    "--device",
+    "cpu",
+]
 BY_LM = ["predict", "--model", "{good}/lm"]
 EVALUATE_TEXT = ["evaluate", "--model", "{file}", *TEXTS]
-TICKETS = ["tickets", "--model", "{file}", "--task", *TEXTS[1:], "--procedure", "once", "--score", "magnitude"]
+TICKETS = [
+    "tickets",
+    "--model",
+    "{file}",
+    "--task",
+    *TEXTS[1:],
+    "--procedure",
+    "once",
+    "--score",
+    "magnitude",
+]
 EVALUATE_IMAGE = ["evaluate", "--model", "{file}", *PICTURES]
 AUDIT_IMAGE = ["audit", "--model", "{file}", *PICTURES]
-WEIGHTS = ["evaluate", "--model", "resnet10-w16", "--weights", "{file}", "--data", "digits", "--axis", "class"]
+WEIGHTS = [
+    "evaluate",
+    "--model",
+    "resnet10-w16",
+    "--weights",
+    "{file}",
+    "--data",
+    "digits",
+    "--axis",
+    "class",
+]
 AUDIT = ["audit", "--model", "{file}", *SCORED]
 PREDICT = ["predict", "--model", "{file}", *SCORED]
 INSPECT = ["inspect", "{file}"]
@@ -36,7 +66,8 @@ Change = Callable[[Path], Any]
 
 
 def sound(good: Path) -> None:
-    """An image classifier as transformers saves it, pictures of its classes, a state dict, cases for a judge."""
+    """An image classifier as transformers saves it, pictures of its classes, a state dict, cases
+    for a judge."""
     import torch
     from safetensors.torch import load_file
 
@@ -44,16 +75,26 @@ def sound(good: Path) -> None:
 
     saved_by_transformers("resnet", good / "hub")
     torch.save(load_file(good / "image" / "model.safetensors"), _in(good / "weights" / "w.pt"))
-    rows = [f"{at}.png,{CLASSES[at % 3]},{'ab'[at // 3 % 2]},{('train', 'test')[at // 24]}" for at in range(48)]
-    _in(good / "pictures" / "labels.csv").write_text("\n".join(["path,label,side,split", *rows]) + "\n")
+    rows = [
+        f"{at}.png,{CLASSES[at % 3]},{'ab'[at // 3 % 2]},{('train', 'test')[at // 24]}"
+        for at in range(48)
+    ]
+    _in(good / "pictures" / "labels.csv").write_text(
+        "\n".join(["path,label,side,split", *rows]) + "\n"
+    )
     draw = np.random.default_rng(0)
     for at in range(48):
-        Image.fromarray(draw.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(good / "pictures" / f"{at}.png")
-    (good / "cases.csv").write_text("test_case,label_gold,target_ident\nw1,hateful,a\nw2,non-hateful,a\n")
+        Image.fromarray(draw.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(
+            good / "pictures" / f"{at}.png"
+        )
+    (good / "cases.csv").write_text(
+        "test_case,label_gold,target_ident\nw1,hateful,a\nw2,non-hateful,a\n"
+    )
 
 
 def make_real(good: Path, bad: Path) -> None:
-    """Every file of REAL, in a folder of its name, where the track of what it is made from is here."""
+    """Every file of REAL, in a folder of its name, where the track of what it is made from is
+    here."""
     for name, (source, change, _) in REAL.items():
         place = bad / "real" / name
         if not (good / source).exists():
@@ -76,7 +117,9 @@ def _json(file: str, **more: Any) -> Change:
     def change(folder: Path) -> None:
         path = folder / file
         found = {**(json.loads(path.read_text()) if path.exists() else {}), **more}
-        path.write_text(json.dumps({name: value for name, value in found.items() if value is not ...}))
+        path.write_text(
+            json.dumps({name: value for name, value in found.items() if value is not ...})
+        )
 
     return change
 
@@ -87,10 +130,16 @@ _processor = partial(_json, "preprocessor_config.json")
 
 
 def _named(*names: str) -> Change:
-    return _config(id2label=dict(enumerate(names)), label2id={name: at for at, name in enumerate(names)})
+    return _config(
+        id2label=dict(enumerate(names)), label2id={name: at for at, name in enumerate(names)}
+    )
 
 
-def _tensors(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]], file: str = "model.safetensors") -> None:
+def _tensors(
+    folder: Path,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    file: str = "model.safetensors",
+) -> None:
     from safetensors.torch import load_file, save_file
 
     save_file(change(load_file(folder / "model.safetensors")), folder / file, {"format": "pt"})
@@ -98,8 +147,17 @@ def _tensors(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any]], f
 
 def _one_output(folder: Path) -> None:
     """The head's first row alone."""
-    _tensors(folder, lambda state: {**state, **{name: value[:1].clone() for name, value in state.items()
-                                                if name.startswith("classifier.")}})  # fmt: skip
+    _tensors(
+        folder,
+        lambda state: {
+            **state,
+            **{
+                name: value[:1].clone()
+                for name, value in state.items()
+                if name.startswith("classifier.")
+            },
+        },
+    )
     _named("red")(folder)
 
 
@@ -113,7 +171,10 @@ def _adapter(folder: Path) -> None:
 def _with_lora(folder: Path) -> None:
     def added(state: dict[str, Any]) -> dict[str, Any]:
         name = next(name for name, value in state.items() if value.ndim > 1)
-        return {**state, f"{name.removesuffix('.weight')}.lora_A.default.weight": state[name][:2].clone()}
+        return {
+            **state,
+            f"{name.removesuffix('.weight')}.lora_A.default.weight": state[name][:2].clone(),
+        }
 
     _tensors(folder, added)
 
@@ -121,7 +182,11 @@ def _with_lora(folder: Path) -> None:
 def _shards(folder: Path) -> None:
     """Two files without their index."""
     for at in range(2):
-        _tensors(folder, lambda state: dict(list(state.items())[at::2]), f"model-0000{at + 1}-of-00002.safetensors")  # noqa: B023
+        _tensors(
+            folder,
+            lambda state: dict(list(state.items())[at::2]),
+            f"model-0000{at + 1}-of-00002.safetensors",
+        )
     (folder / "model.safetensors").unlink()
 
 
@@ -132,7 +197,9 @@ def _indexed(folder: Path) -> list[Path]:
     _shards(folder)
     files = sorted(folder.glob("model-*.safetensors"))
     places = {name: path.name for path in files for name in load_file(path)}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": places})
+    )
     return files
 
 
@@ -177,19 +244,29 @@ def _older_coding(path: Path) -> None:
     """The file as spreadsheets on Windows save it: a letter with an accent is one byte."""
     file = path / "labels.csv" if path.is_dir() else path
     head, first, rest = file.read_text().split("\n", 2)
-    file.write_bytes("\n".join([head, first.replace("w", "é", 1).replace(",a", ",á", 1), rest]).encode("cp1252"))
+    file.write_bytes(
+        "\n".join([head, first.replace("w", "é", 1).replace(",a", ",á", 1), rest]).encode("cp1252")
+    )
 
 
 def _sts_b(path: Path) -> None:
-    rows = [f"w{at % 9} w1,w{at % 7} w2,{at % 26 / 5},{'test' if at % 3 else 'train'},ab" for at in range(60)]
+    rows = [
+        f"w{at % 9} w1,w{at % 7} w2,{at % 26 / 5},{'test' if at % 3 else 'train'},ab"
+        for at in range(60)
+    ]
     path.write_text("\n".join(["text,text_b,label,split,side", *rows]) + "\n")
 
 
 def _sts_b_folder(folder: Path) -> None:
     folder.mkdir()
-    head = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+    head = (
+        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+    )
     for name in ("train", "dev"):
-        rows = "".join(f"{at}\tg\tf\t2012\t{at}\ta\tb\tw1 w{at}\tw2 w{at}\t{at % 26 / 5:.3f}\n" for at in range(30))
+        rows = "".join(
+            f"{at}\tg\tf\t2012\t{at}\ta\tb\tw1 w{at}\tw2 w{at}\t{at % 26 / 5:.3f}\n"
+            for at in range(30)
+        )
         (folder / f"{name}.tsv").write_text(head + rows)
 
 
@@ -211,22 +288,47 @@ def _bert_generation(folder: Path) -> None:
     """A decoder that sees what comes, as its config.json does not say otherwise."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-    config = AutoConfig.for_model("bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes)
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    }
+    config = AutoConfig.for_model(
+        "bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes
+    )
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
 
 
 def _mask_of_another(path: Path) -> None:
     """A mask of heads as an export writes it, for other weights of the same shape."""
-    said = {"schema": 1, "model": "other", "revision": None, "weight_hash": "1" * 64, "n_layers": 3, "n_heads": 4,
-            "units": [{"layer": 0, "head": 1}], "method": "", "settings": {}}  # fmt: skip
+    said = {
+        "schema": 1,
+        "model": "other",
+        "revision": None,
+        "weight_hash": "1" * 64,
+        "n_layers": 3,
+        "n_heads": 4,
+        "units": [{"layer": 0, "head": 1}],
+        "method": "",
+        "settings": {},
+    }
     path.write_text(json.dumps(said))
 
 
 def _filter_mask_of_another(path: Path) -> None:
-    said = {"kind": "filters", "model": "other", "architecture": "resnet10-w16", "weight_hash": "1" * 64,
-            "classes": [str(at) for at in range(10)], "size": 16, "history": [], "method": "", "settings": {},
-            "groups": [{"group": "layer1.0.conv1", "width": 16, "cut": [0]}]}  # fmt: skip
+    said = {
+        "kind": "filters",
+        "model": "other",
+        "architecture": "resnet10-w16",
+        "weight_hash": "1" * 64,
+        "classes": [str(at) for at in range(10)],
+        "size": 16,
+        "history": [],
+        "method": "",
+        "settings": {},
+        "groups": [{"group": "layer1.0.conv1", "width": 16, "cut": [0]}],
+    }
     path.write_text(json.dumps({"schema": 1, **said}))
 
 
@@ -248,7 +350,11 @@ REAL: dict[str, tuple[str, Change, list[str]]] = {
     "text-num-labels": ("text", _config(num_labels=5), INSPECT),
     "text-two-names": ("text", _named("red", "green"), EVALUATE_TEXT),
     "text-four-names": ("text", _named("red", "green", "blue", "grey"), TICKETS),
-    "text-twice-named": ("text", _config(id2label={0: "red", 1: "red", 2: "blue"}, label2id=...), EVALUATE_TEXT),
+    "text-twice-named": (
+        "text",
+        _config(id2label={0: "red", 1: "red", 2: "blue"}, label2id=...),
+        EVALUATE_TEXT,
+    ),
     # outputs of image classifiers
     "image-unnamed": ("hub", _named("LABEL_0", "LABEL_1", "LABEL_2"), EVALUATE_IMAGE),
     "image-unnamed-audit": ("hub", _named("LABEL_0", "LABEL_1", "LABEL_2"), AUDIT_IMAGE),
@@ -256,13 +362,21 @@ REAL: dict[str, tuple[str, Change, list[str]]] = {
     "image-other-names-audit": ("hub", _named("bad", "good", "fair"), AUDIT_IMAGE),
     "image-label2id-swapped": ("hub", _config(label2id={"cat": 1, "dog": 0, "owl": 2}), INSPECT),
     "image-regression": ("hub", _config(problem_type="regression"), AUDIT_IMAGE),
-    "image-several-labels": ("hub", _config(problem_type="multi_label_classification"), EVALUATE_IMAGE),
+    "image-several-labels": (
+        "hub",
+        _config(problem_type="multi_label_classification"),
+        EVALUATE_IMAGE,
+    ),
     "image-num-labels": ("hub", _config(num_labels=4), INSPECT),
     "image-two-names": ("hub", _named("cat", "dog"), EVALUATE_IMAGE),
     # processors, families and pictures
     "processor-pads": ("hub", _processor(do_pad=True), EVALUATE_IMAGE),
     "processor-flips": ("hub", _processor(do_flip_channel_order=True), AUDIT_IMAGE),
-    "processor-with-code": ("hub", _processor(auto_map={"AutoImageProcessor": "evil.Processor"}), INSPECT),
+    "processor-with-code": (
+        "hub",
+        _processor(auto_map={"AutoImageProcessor": "evil.Processor"}),
+        INSPECT,
+    ),
     "swin": ("", _image_family("swin"), AUDIT_IMAGE),
     "swin-inspect": ("", _image_family("swin"), INSPECT),
     "siglip": ("", _image_family("siglip"), INSPECT),
@@ -284,14 +398,37 @@ REAL: dict[str, tuple[str, Change, list[str]]] = {
     "text-lora-tensors": ("text", _with_lora, TICKETS),
     "text-shards-without-index": ("text", _shards, EVALUATE_TEXT),
     # weights of images in one file
-    "numpy-with-code.pt": ("weights/w.pt", _saved(lambda state: {"model": state, "best": (np.float64(0.5), _Code())}),
-                           WEIGHTS),
-    "pickle-with-code.pt": ("weights/w.pt", lambda path: path.write_bytes(pickle.dumps(_Code())), WEIGHTS),
-    "two-models.pt": ("weights/w.pt", _saved(lambda state: {
-        "model": state, "ema": {"module": {name: value + 1 for name, value in state.items()}}, "epoch": 3}), WEIGHTS),
-    "two-models-audit.pt": ("weights/w.pt", _saved(lambda state: {
-        "model": state, "ema": {name: value + 1 for name, value in state.items()}}),
-        ["audit", *WEIGHTS[1:], "--device", "cpu"]),
+    "numpy-with-code.pt": (
+        "weights/w.pt",
+        _saved(lambda state: {"model": state, "best": (np.float64(0.5), _Code())}),
+        WEIGHTS,
+    ),
+    "pickle-with-code.pt": (
+        "weights/w.pt",
+        lambda path: path.write_bytes(pickle.dumps(_Code())),
+        WEIGHTS,
+    ),
+    "two-models.pt": (
+        "weights/w.pt",
+        _saved(
+            lambda state: {
+                "model": state,
+                "ema": {"module": {name: value + 1 for name, value in state.items()}},
+                "epoch": 3,
+            }
+        ),
+        WEIGHTS,
+    ),
+    "two-models-audit.pt": (
+        "weights/w.pt",
+        _saved(
+            lambda state: {
+                "model": state,
+                "ema": {name: value + 1 for name, value in state.items()},
+            }
+        ),
+        ["audit", *WEIGHTS[1:], "--device", "cpu"],
+    ),
     # judges
     "judge-regression": ("text", _config(problem_type="regression"), JUDGED),
     "judge-one-output": ("text", _one_output, CASES),
@@ -303,13 +440,28 @@ REAL: dict[str, tuple[str, Change, list[str]]] = {
     "STS-B": ("", _sts_b_folder, [*TICKETS_BY[:-4], "--device", "cpu"]),
     "older-coding.csv": ("task/colours.csv", _older_coding, BY_TEXT),
     "older-coding-tickets.csv": ("task/colours.csv", _older_coding, TICKETS_BY),
-    "older-coding-prompts.csv": ("prompts.csv", _older_coding,
-                                 [*BY_LM, "--prompts", "{file}", *SCORED[2:]]),
+    "older-coding-prompts.csv": (
+        "prompts.csv",
+        _older_coding,
+        [*BY_LM, "--prompts", "{file}", *SCORED[2:]],
+    ),
     "older-coding-pictures": ("pictures", _older_coding, BY_IMAGE),
-    "crows-pairs-without-group.csv": ("", _crows_pairs,
-                                      [*BY_LM, *SCORED, "--benchmark", "crows_pairs={file}"]),
+    "crows-pairs-without-group.csv": (
+        "",
+        _crows_pairs,
+        [*BY_LM, *SCORED, "--benchmark", "crows_pairs={file}"],
+    ),
     # masks of other models
-    "mask.json": ("", _mask_of_another, ["apply", "{file}", "--model", "{good}/text", "--to", "{out}/cut"]),
-    "filters.json": ("", _filter_mask_of_another, ["apply", "{file}", "--model", "{good}/image", "--to", "{out}/cut"]),
-}  # fmt: skip
-"""name -> what it is made from below {good}, the change, and the command; {file} is what was made."""
+    "mask.json": (
+        "",
+        _mask_of_another,
+        ["apply", "{file}", "--model", "{good}/text", "--to", "{out}/cut"],
+    ),
+    "filters.json": (
+        "",
+        _filter_mask_of_another,
+        ["apply", "{file}", "--model", "{good}/image", "--to", "{out}/cut"],
+    ),
+}
+"""name -> what it is made from below {good}, the change, and the command; {file} is what was made.
+"""

@@ -1,4 +1,5 @@
-"""Sessions of the running app without a browser: they speak its socket's protocol, as the page in a browser does."""
+"""Sessions of the running app without a browser: they speak its socket's protocol, as the page in a
+browser does."""
 
 from __future__ import annotations
 
@@ -22,9 +23,13 @@ class Visitor:
         self.run, self.page = run, ""
         self.slider: Slider | None = None
         self.socket = connect(
-            f"ws://{urlsplit(address).netloc}/_stcore/stream", origin=Origin(address), max_size=None,
-            subprotocols=[Subprotocol("streamlit")], ping_interval=None, compression=None,
-        )  # fmt: skip
+            f"ws://{urlsplit(address).netloc}/_stcore/stream",
+            origin=Origin(address),
+            max_size=None,
+            subprotocols=[Subprotocol("streamlit")],
+            ping_interval=None,
+            compression=None,
+        )
 
     def close(self) -> None:
         self.socket.close()
@@ -35,7 +40,8 @@ class Visitor:
         return self._rerun(BackMsg())
 
     def slide(self) -> float:
-        """The slider of the page one step on, from its end to its beginning; seconds until the page is drawn."""
+        """The slider of the page one step on, from its end to its beginning; seconds until the page
+        is drawn."""
         if self.slider is None:
             raise RuntimeError(f"the page {self.page} has no slider")
         options = list(self.slider.options)
@@ -64,5 +70,8 @@ class Visitor:
             if kind == "delta" and told.delta.new_element.WhichOneof("type") == "slider":
                 found = told.delta.new_element.slider
                 self.slider = found if found.type == Slider.SELECT_SLIDER else self.slider
-            if kind == "script_finished" and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            if (
+                kind == "script_finished"
+                and told.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            ):
                 return time.monotonic() - start

@@ -1,4 +1,5 @@
-"""Jobs of every kind cancelled at random moments, from the start of their process on: seconds until it is gone."""
+"""Jobs of every kind cancelled at random moments, from the start of their process on: seconds until
+it is gone."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from engine.store.runs import Store
 CANCELS = 4
 """Of every kind of audit."""
 IMPORTS = 6.0
-"""About the seconds that a process takes until its audit begins: moments are drawn from them too."""
+"""About the seconds that a process takes until its audit begins: moments are drawn from them too.
+"""
 TRIES = 4
 BAR = 2.0
 
@@ -28,9 +30,14 @@ def measures(times: int) -> list[Measure]:
     tried = side_by_side(_one, [(audit, at) for audit in found for at in range(times * CANCELS)])
     tell("cancels", [told for _, told in tried if told])
     seconds = [each for each, _ in tried]
-    name = f"{len(tried)} jobs of {len(found)} kinds cancelled at random moments: until the process is gone"
-    return [Measure(f"{name}, median", statistics.median(seconds), "s"),
-            Measure(f"{name}, slowest", max(seconds), "s", BAR)]  # fmt: skip
+    name = (
+        f"{len(tried)} jobs of {len(found)} kinds cancelled at random moments: until the process is"
+        " gone"
+    )
+    return [
+        Measure(f"{name}, median", statistics.median(seconds), "s"),
+        Measure(f"{name}, slowest", max(seconds), "s", BAR),
+    ]
 
 
 def _one(given: tuple[Audited, int]) -> tuple[float, str]:
@@ -48,7 +55,8 @@ def _one(given: tuple[Audited, int]) -> tuple[float, str]:
 
 
 def _cancelled(audit: Audited, store: Store, moment: float) -> tuple[float | None, str]:
-    """Seconds from the wish to the end of the process, and what the job was at; None where it had ended before."""
+    """Seconds from the wish to the end of the process, and what the job was at; None where it had
+    ended before."""
     job = jobs.submit(_request(audit), store)
     time.sleep(moment)
     before = jobs.job_state(store, job)

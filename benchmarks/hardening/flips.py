@@ -1,4 +1,5 @@
-"""One bit flipped in a finished store, then show, verify, export, resume: no wrong number, and the file is named."""
+"""One bit flipped in a finished store, then show, verify, export, resume: no wrong number, and the
+file is named."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.hardening._audits import Audited, Done, audits, differences, forked, run_of, side_by_side, tell
+from benchmarks.hardening._audits import (
+    Audited,
+    Done,
+    audits,
+    differences,
+    forked,
+    run_of,
+    side_by_side,
+    tell,
+)
 from benchmarks.report import Measure
 from engine.audit.jobs import list_jobs
 from engine.core.errors import StoreError
@@ -24,8 +34,8 @@ KINDS = {"shard": "shards/*/*.shard", "table": "runs/*/*.parquet", "JSON": "**/*
 
 @dataclass(frozen=True)
 class Flip:
-    """What is flipped in a copy of an audit's store: the file below it and the bit. `clean`: what the commands say and
-    write where nothing is flipped."""
+    """What is flipped in a copy of an audit's store: the file below it and the bit. `clean`: what
+    the commands say and write where nothing is flipped."""
 
     audit: Audited
     kind: str
@@ -41,14 +51,25 @@ def measures(times: int) -> list[Measure]:
     tell("flips", [one for pair in found for one in pair if one])
     total = len(found)
     return [
-        Measure(f"{total} random bit flips in shards, tables, JSON: wrong numbers given out",
-                sum(bool(wrong) for wrong, _ in found), "flips", 0),
-        Measure("… of them named", sum(not unnamed for _, unnamed in found), f"of {total}", total, at_least=True),
-    ]  # fmt: skip
+        Measure(
+            f"{total} random bit flips in shards, tables, JSON: wrong numbers given out",
+            sum(bool(wrong) for wrong, _ in found),
+            "flips",
+            0,
+        ),
+        Measure(
+            "… of them named",
+            sum(not unnamed for _, unnamed in found),
+            f"of {total}",
+            total,
+            at_least=True,
+        ),
+    ]
 
 
 def _flips(clean: dict[Audited, dict[str, str]], count: int) -> Iterator[Flip]:
-    """Drawn over all audits and kinds in turn. JSON that means the same with the bit flipped is drawn again."""
+    """Drawn over all audits and kinds in turn. JSON that means the same with the bit flipped is
+    drawn again."""
     draw, kinds, found = rng("hardening flips"), list(KINDS), list(clean)
     for at in range(count):
         audit, kind = found[at // len(kinds) % len(found)], kinds[at % len(kinds)]
@@ -56,7 +77,9 @@ def _flips(clean: dict[Audited, dict[str, str]], count: int) -> Iterator[Flip]:
             paths = sorted(path for path in audit.store.glob(KINDS[kind]) if path.is_file())
             path = paths[int(draw.integers(len(paths)))]
             bit = int(draw.integers(8 * path.stat().st_size))
-            if kind != "JSON" or _meaning(path.read_bytes()) != _meaning(_flipped(path.read_bytes(), bit)):
+            if kind != "JSON" or _meaning(path.read_bytes()) != _meaning(
+                _flipped(path.read_bytes(), bit)
+            ):
                 break
         yield Flip(audit, kind, path.relative_to(audit.store), bit, clean[audit])
 
@@ -82,8 +105,8 @@ def _undamaged(audit: Audited) -> dict[str, str]:
 
 
 def _asked(audit: Audited, store: Path, folder: Path) -> dict[str, Done]:
-    """show, verify, export, and the audit's own command again, each in a process of its own, whatever the one before
-    said."""
+    """show, verify, export, and the audit's own command again, each in a process of its own,
+    whatever the one before said."""
     where = ["--store", str(store)]
     out = ["--to", str(folder / "out"), "--what", "masks,tables"]
     return {
@@ -95,14 +118,18 @@ def _asked(audit: Audited, store: Path, folder: Path) -> dict[str, Done]:
 
 
 def _given_out(said: dict[str, Done], out: Path) -> dict[str, str]:
-    """Numbers that left: what show and resume print where they end well, and every file that was exported."""
-    printed = {name: _but_for_times(said[name].out) for name in ("show", "resume") if said[name].code == 0}
+    """Numbers that left: what show and resume print where they end well, and every file that was
+    exported."""
+    printed = {
+        name: _but_for_times(said[name].out) for name in ("show", "resume") if said[name].code == 0
+    }
     files = [path for path in out.rglob("*") if path.is_file() and said["export"].code == 0]
     return printed | {str(path.relative_to(out)): path.read_bytes().hex() for path in files}
 
 
 def _but_for_times(text: str) -> str:
-    """What a command printed, without the seconds that computing took: a damaged run is computed again."""
+    """What a command printed, without the seconds that computing took: a damaged run is computed
+    again."""
     return json.dumps({name: value for name, value in json.loads(text).items() if name != "spent"})
 
 
@@ -120,25 +147,35 @@ def _one(flip: Flip) -> tuple[str, str]:
         wrong = sorted(one for one, text in given.items() if text != flip.clean.get(one))
         again = _computed_again(flip, store, folder)
         wrong += [again] if again else []
-        wrong += ["exported though it does not verify:"] if said["verify"].code and not said["export"].code else []
+        wrong += (
+            ["exported though it does not verify:"]
+            if said["verify"].code and not said["export"].code
+            else []
+        )
         texts = [*jobs, *(done.said for done in said.values())]
         texts += [(folder / "again.err").read_text()] if flip.kind == "shard" else []
         named = any(_names(text, flip) for text in texts)
-    return (f"{what}: {', '.join(wrong)} wrong" if wrong else ""), ("" if named else f"{what}: not named")
+    return (f"{what}: {', '.join(wrong)} wrong" if wrong else ""), (
+        "" if named else f"{what}: not named"
+    )
 
 
 def _jobs_say(flip: Flip, store: Path, folder: Path) -> list[str]:
-    """What is said of a flipped file of a job: by the list of jobs, as the page Jobs shows it, and by resuming it."""
+    """What is said of a flipped file of a job: by the list of jobs, as the page Jobs shows it, and
+    by resuming it."""
     if flip.path.parts[0] != "jobs":
         return []
     job = flip.path.parts[1]
     listed = [f"{state.job_id} {state.message}" for state in list_jobs(Store(store))]
-    return [*listed, forked([flip.audit.words[0], "--resume", job, "--store", str(store)], folder / "job").said]
+    return [
+        *listed,
+        forked([flip.audit.words[0], "--resume", job, "--store", str(store)], folder / "job").said,
+    ]
 
 
 def _computed_again(flip: Flip, store: Path, folder: Path) -> str:
-    """A damaged shard is read when its audit is computed again: with the run gone, the command has to end with the same
-    numbers. What is wrong, "" where nothing is."""
+    """A damaged shard is read when its audit is computed again: with the run gone, the command has
+    to end with the same numbers. What is wrong, "" where nothing is."""
     if flip.kind != "shard":
         return ""
     shutil.rmtree(store / "runs" / flip.audit.run)
@@ -153,9 +190,12 @@ def _computed_again(flip: Flip, store: Path, folder: Path) -> str:
 
 
 def _names(text: str, flip: Flip) -> bool:
-    """Whether damage is said of this very file: a shard by its key, a table by its name, a document by run or job."""
+    """Whether damage is said of this very file: a shard by its key, a table by its name, a document
+    by run or job."""
     lines = [
-        line for line in text.splitlines() if any(word in line for word in ("damaged", "NOT", "other bytes", "is not"))
+        line
+        for line in text.splitlines()
+        if any(word in line for word in ("damaged", "NOT", "other bytes", "is not"))
     ]
     words = (flip.path.stem,) if flip.kind != "JSON" else (flip.path.parent.name,)
     return any(all(word in line for word in words) for line in lines)

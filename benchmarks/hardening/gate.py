@@ -1,4 +1,5 @@
-"""Pages of other origins knock at the running app, in Chromium and by hand, while its sockets are watched."""
+"""Pages of other origins knock at the running app, in Chromium and by hand, while its sockets are
+watched."""
 
 from __future__ import annotations
 
@@ -24,15 +25,29 @@ from benchmarks import app_server
 from benchmarks.report import Measure
 from tests.browser.test_gate import FOREIGN, WATCHED
 
-FOREIGN_ORIGINS = ("http://evil.test", "null", "https://127.0.0.1", "http://127.0.0.1.evil.test", "http://localhost:1")
+FOREIGN_ORIGINS = (
+    "http://evil.test",
+    "null",
+    "https://127.0.0.1",
+    "http://127.0.0.1.evil.test",
+    "http://localhost:1",
+)
 REBOUND = ("evil.test", "127.0.0.1.evil.test", "169.254.169.254", "")
-PATHS = ("/", "/_stcore/host-config", "/_stcore/health", "/_stcore/stream", "/app/static/x", "/_stcore/upload_file/a/b")
+PATHS = (
+    "/",
+    "/_stcore/host-config",
+    "/_stcore/health",
+    "/_stcore/stream",
+    "/app/static/x",
+    "/_stcore/upload_file/a/b",
+)
 SETTLE_MS = 3000
 """How long a page that was let in is watched for what it sends."""
 
 
 def measures(times: int) -> list[Measure]:
-    """Attacks that reached anything, and what the server sent out to others while they were tried."""
+    """Attacks that reached anything, and what the server sent out to others while they were
+    tried."""
     with tempfile.TemporaryDirectory() as name, _watched(Path(name)) as (address, log):
         reached = [*_by_hand(address), *_in_a_browser(address)]
         sent = log.read_text().splitlines() if log.exists() else []
@@ -51,18 +66,29 @@ def _watched(folder: Path) -> Iterator[tuple[str, Path]]:
     """The app, noting whom it turns to: its address and the log."""
     (folder / "sitecustomize.py").write_text(WATCHED)
     more = {"PYTHONPATH": str(folder), "WATCHED_LOG": str(folder / "sockets.log")}
-    with patch.dict(os.environ, more), app_server.started(folder / "store", folder / "log.txt") as address:
+    with (
+        patch.dict(os.environ, more),
+        app_server.started(folder / "store", folder / "log.txt") as address,
+    ):
         yield address, folder / "sockets.log"
 
 
 def _by_hand(address: str) -> list[str]:
-    """Requests and sockets with words that a browser would say of a foreign page; those that were answered."""
+    """Requests and sockets with words that a browser would say of a foreign page; those that were
+    answered."""
     own = urlsplit(address).netloc
     if not (_open(own, address) and _answered(f"{address}/", {"Host": own})):
-        raise RuntimeError("its own page is not answered either: nothing can be learned from refusals")
+        raise RuntimeError(
+            "its own page is not answered either: nothing can be learned from refusals"
+        )
     said = [{"Origin": origin, "Host": own} for origin in FOREIGN_ORIGINS]
     said += [{"Host": f"{host}:{urlsplit(address).port}" if host else ""} for host in REBOUND]
-    found = [f"{path} with {headers}" for headers in said for path in PATHS if _answered(address + path, headers)]
+    found = [
+        f"{path} with {headers}"
+        for headers in said
+        for path in PATHS
+        if _answered(address + path, headers)
+    ]
     return found + [f"socket from {origin}" for origin in FOREIGN_ORIGINS if _open(own, origin)]
 
 
@@ -76,7 +102,11 @@ def _answered(address: str, headers: dict[str, str]) -> bool:
 
 def _open(own: str, origin: str) -> bool:
     try:
-        with connect(f"ws://{own}/_stcore/stream", origin=Origin(origin), subprotocols=[Subprotocol("streamlit")]):
+        with connect(
+            f"ws://{own}/_stcore/stream",
+            origin=Origin(origin),
+            subprotocols=[Subprotocol("streamlit")],
+        ):
             return True
     except (WebSocketException, OSError, TimeoutError):
         return False
@@ -94,7 +124,9 @@ def _in_a_browser(address: str) -> list[str]:
         page.wait_for_function("() => found.socket && found.read && found.post && found.frame")
         page.wait_for_timeout(SETTLE_MS)
         found = page.evaluate("() => found")
-        reached = [f"{what}: {found[what]}" for what in ("socket", "read") if found[what] != "refused"]
+        reached = [
+            f"{what}: {found[what]}" for what in ("socket", "read") if found[what] != "refused"
+        ]
         framed = page.frames[1]
         if framed.url.startswith(address) and "answers its own pages only" not in framed.content():
             reached.append("the app was framed")

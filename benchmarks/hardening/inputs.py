@@ -1,4 +1,5 @@
-"""Bad inputs, one row of bad_inputs.csv each: exit code 2, a clear sentence per fault, nothing written."""
+"""Bad inputs, one row of bad_inputs.csv each: exit code 2, a clear sentence per fault, nothing
+written."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Row:
 
 
 def measures(times: int) -> list[Measure]:
-    """How many rows are refused as they should be; the table is the same however often it is tried."""
+    """How many rows are refused as they should be; the table is the same however often it is
+    tried."""
     loaded()
     folder = Path(mkdtemp(prefix="hardening-inputs-"))
     make_all(folder)
@@ -64,13 +66,17 @@ def _one(row: Row) -> str:
     before = _tree(row.files)
     done = forked([*words, "--json"], own / "log", after=LONGEST)
     new = _tree(row.files) ^ before | _tree(own) - {"log.out", "log.err"}
-    wrong = _told(done.code, done.out, done.said) + ([f"written: {', '.join(sorted(new)[:3])}"] if new else [])
+    wrong = _told(done.code, done.out, done.said) + (
+        [f"written: {', '.join(sorted(new)[:3])}"] if new else []
+    )
     return f"{row.number} ({shlex.join(row.words)[-160:]}): {'; '.join(wrong)}" if wrong else ""
 
 
 def _takes_store(words: list[str]) -> bool:
     """Whether a command has --store; one that is unknown is refused before it is asked."""
-    commands = next(one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    commands = next(
+        one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction)
+    )
     return words[0] in commands and "--store" in commands[words[0]]._option_string_actions
 
 
@@ -83,7 +89,12 @@ def _placed(word: str, places: dict[str, Path]) -> str:
 def _tree(folder: Path) -> set[str]:
     """Paths below a folder, but for those of the rows, of which there come to be thousands."""
     tops = [path for path in folder.iterdir() if not path.name.startswith("row-")]
-    inside = [found for path in tops if path.is_dir() and not path.is_symlink() for found in path.rglob("*")]
+    inside = [
+        found
+        for path in tops
+        if path.is_dir() and not path.is_symlink()
+        for found in path.rglob("*")
+    ]
     return {f"{path.relative_to(folder)}" for path in (*tops, *inside)}
 
 
@@ -93,7 +104,9 @@ def _told(code: int, out: str, said: str) -> list[str]:
     wrong += ["a traceback"] if "Traceback" in said else []
     try:
         found = json.loads(out)
-        sentences = [f"{fault['what']} {fault['fix']}".strip() for fault in found["faults"]] or [found["error"]]
+        sentences = [f"{fault['what']} {fault['fix']}".strip() for fault in found["faults"]] or [
+            found["error"]
+        ]
     except (ValueError, KeyError, TypeError):
         return [*wrong, f"no faults as JSON: {said[-200:]!r}"]
     places = [(fault["where"], fault["what"]) for fault in found["faults"]]
@@ -102,4 +115,8 @@ def _told(code: int, out: str, said: str) -> list[str]:
 
 
 def _is_sentence(text: str) -> bool:
-    return 10 <= len(text) <= LONG_SENTENCE and text.endswith((".", "?", "!", ".)")) and not _NO_WORDS.search(text)
+    return (
+        10 <= len(text) <= LONG_SENTENCE
+        and text.endswith((".", "?", "!", ".)"))
+        and not _NO_WORDS.search(text)
+    )

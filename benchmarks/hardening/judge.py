@@ -1,4 +1,5 @@
-"""Verdicts of the judge in an audit that was killed at each of several shards and resumed: equal to the bit."""
+"""Verdicts of the judge in an audit that was killed at each of several shards and resumed: equal to
+the bit."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ KILLS = 8
 
 
 def measures(times: int) -> list[Measure]:
-    """The largest difference of any verdict between audits that were killed and resumed, and one that was not."""
+    """The largest difference of any verdict between audits that were killed and resumed, and one
+    that was not."""
     judged = [audit for audit in audits() if _verdicts(audit.store, audit.run)]
     found = side_by_side(_apart, [(audit, at) for audit in judged for at in range(times * KILLS)])
     tell("judge", [f"kill {at}: {apart:.1e}" for at, apart in enumerate(found) if apart])
@@ -32,8 +34,14 @@ def _apart(given: tuple[Audited, int]) -> float:
         forked(words, Path(folder) / "log", after=float(draw.uniform(0.2, 0.9)) * audit.seconds)
         if (done := forked(words, Path(folder) / "log")).code:
             raise RuntimeError(done.said[-500:])
-        whole, again = (_verdicts(*place) for place in ((audit.store, audit.run), (store, audit.run)))
-    return max(abs(one - other) for name in whole for one, other in zip(whole[name], again[name], strict=True))
+        whole, again = (
+            _verdicts(*place) for place in ((audit.store, audit.run), (store, audit.run))
+        )
+    return max(
+        abs(one - other)
+        for name in whole
+        for one, other in zip(whole[name], again[name], strict=True)
+    )
 
 
 def _verdicts(store: Path, run: str) -> dict[str, list[float]]:

@@ -1,11 +1,20 @@
-"""Audits of every kind killed (-9) at random moments and asked for again: equal to uninterrupted ones but for times."""
+"""Audits of every kind killed (-9) at random moments and asked for again: equal to uninterrupted
+ones but for times."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.hardening._audits import Audited, audits, differences, forked, run_of, side_by_side, tell
+from benchmarks.hardening._audits import (
+    Audited,
+    audits,
+    differences,
+    forked,
+    run_of,
+    side_by_side,
+    tell,
+)
 from benchmarks.report import Measure
 from engine.core.seeds import rng
 
@@ -35,7 +44,13 @@ def _one(given: tuple[Audited, int]) -> str:
             moment = float(draw.random()) * audit.seconds * 0.8**attempt
             if forked(words, log, after=moment).code < 0:
                 again = forked(words, log)
-                return _differing(audit, store, f"{audit.track}, killed after {moment:.2f} s", again.code, again.said)
+                return _differing(
+                    audit,
+                    store,
+                    f"{audit.track}, killed after {moment:.2f} s",
+                    again.code,
+                    again.said,
+                )
     return f"{audit.track}: never killed in {TRIES} tries"
 
 

@@ -1,4 +1,5 @@
-"""The server's memory over 300 changes of the page by one session, after every page was shown once."""
+"""The server's memory over 300 changes of the page by one session, after every page was shown
+once."""
 
 from __future__ import annotations
 
@@ -27,8 +28,10 @@ def measures(times: int) -> list[Measure]:
         after = _resident(process)
         visitor.close()
     name = f"{times * CHANGES} page changes: growth of the server's memory"
-    return [Measure("the server's memory before", before / 2**20, "MiB"),
-            Measure(name, 100 * (after - before) / before, "%", 5)]  # fmt: skip
+    return [
+        Measure("the server's memory before", before / 2**20, "MiB"),
+        Measure(name, 100 * (after - before) / before, "%", 5),
+    ]
 
 
 def _show(visitor: Visitor, places: list[tuple[str, str]]) -> None:
@@ -40,7 +43,9 @@ def _listening(address: str) -> int:
     """The process that listens at an address of this machine: the one of our children that does."""
     port = int(address.rpartition(":")[2])
     for folder in Path("/proc").glob("[0-9]*"):
-        words = (folder / "cmdline").read_bytes().split(b"\0") if (folder / "cmdline").exists() else []
+        words = (
+            (folder / "cmdline").read_bytes().split(b"\0") if (folder / "cmdline").exists() else []
+        )
         if b"pages.shared.serve" in words and str(port).encode() in words:
             return int(folder.name)
     raise RuntimeError(f"nobody listens at {address}")

@@ -1,6 +1,8 @@
-"""Twenty sessions of one server, each moving the slider or changing the page: reruns as the socket sees them.
+"""Twenty sessions of one server, each moving the slider or changing the page: reruns as the socket
+sees them.
 
-The server is the one users start. The sessions are no browsers: what is measured is the server, not twenty Chromiums.
+The server is the one users start. The sessions are no browsers: what is measured is the server, not
+twenty Chromiums.
 """
 
 from __future__ import annotations
@@ -22,24 +24,32 @@ PAGES = ("summary", "trade_off", "heads")
 
 
 def measures(times: int) -> list[Measure]:
-    """Median and 95th percentile of many sessions over those of one, with pauses and without; of those without pauses
-    also what decides them, redraws per second: in a closed loop the mean is the number of sessions over these."""
+    """Median and 95th percentile of many sessions over those of one, with pauses and without; of
+    those without pauses also what decides them, redraws per second: in a closed loop the mean is
+    the number of sessions over these.
+    """
     with app_server.fresh() as address:
         _one_session(address, 0, 0.0, ACTIONS)  # not counted: caches fill
         alone = _one_session(address, 1, 0.5, 3 * ACTIONS)
         paced = _together(address, PAUSE)
         began = time.monotonic()
         at_once = _together(address, 0.0)
-        rate = (len(at_once) + SESSIONS) / (time.monotonic() - began)  # the first page of each is drawn too
+        rate = (len(at_once) + SESSIONS) / (
+            time.monotonic() - began
+        )  # the first page of each is drawn too
     return [
         Measure("one session: slider or page, median", _median(alone), "s"),
         Measure("one session: slider or page, 95th percentile", _late(alone), "s"),
         *_paced(paced, alone),
-        Measure(f"{SESSIONS} sessions without pauses: median over one session's", _median(at_once) / _median(alone),
-                "×", 8),
+        Measure(
+            f"{SESSIONS} sessions without pauses: median over one session's",
+            _median(at_once) / _median(alone),
+            "×",
+            8,
+        ),
         Measure("… in seconds", _median(at_once), "s"),
         Measure("… redraws per second of the server", rate, "1/s"),
-    ]  # fmt: skip
+    ]
 
 
 def _paced(paced: list[float], alone: list[float]) -> list[Measure]:
@@ -54,13 +64,15 @@ def _paced(paced: list[float], alone: list[float]) -> list[Measure]:
 def _together(address: str, pause: float) -> list[float]:
     """Seconds of all actions of all sessions."""
     with ThreadPoolExecutor(SESSIONS) as pool:
-        found = pool.map(lambda number: _one_session(address, 10 + number, pause, ACTIONS), range(SESSIONS))
+        found = pool.map(
+            lambda number: _one_session(address, 10 + number, pause, ACTIONS), range(SESSIONS)
+        )
         return [second for seconds in found for second in seconds]
 
 
 def _one_session(address: str, number: int, pause: float, actions: int) -> list[float]:
-    """Seconds of its actions: the slider twice as often as another page. One action begins every `pause` seconds, or
-    when the one before is done."""
+    """Seconds of its actions: the slider twice as often as another page. One action begins every
+    `pause` seconds, or when the one before is done."""
     draw, seconds = rng("hardening sessions", number), []
     run = min(Store(EMBEDDED).list(), key=lambda summary: summary.created).id
     visitor = Visitor(address, run)

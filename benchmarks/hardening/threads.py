@@ -1,4 +1,5 @@
-"""The same audit of every kind in two fresh stores, on one thread and on two: tables equal to the bit but for times."""
+"""The same audit of every kind in two fresh stores, on one thread and on two: tables equal to the
+bit but for times."""
 
 from __future__ import annotations
 
@@ -19,8 +20,18 @@ def measures(times: int) -> list[Measure]:
     found = audits()
     failed = [_differing(audit) for audit in found]
     tell("threads", [one for one in failed if one])
-    name = "same audit in two fresh stores, one and two threads: tables equal to the bit but for times"
-    return [Measure(name, sum(not one for one in failed), f"of {len(found)} tracks", len(found), at_least=True)]
+    name = (
+        "same audit in two fresh stores, one and two threads: tables equal to the bit but for times"
+    )
+    return [
+        Measure(
+            name,
+            sum(not one for one in failed),
+            f"of {len(found)} tracks",
+            len(found),
+            at_least=True,
+        )
+    ]
 
 
 def _differing(audit: Audited) -> str:
@@ -29,9 +40,16 @@ def _differing(audit: Audited) -> str:
     words = [sys.executable, "-m", "engine", *audit.words, "--json", "--store", str(store)]
     more = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     done = subprocess.run(
-        words, cwd=ROOT, env={**os.environ, **more}, capture_output=True, text=True, timeout=2 * LONGEST
+        words,
+        cwd=ROOT,
+        env={**os.environ, **more},
+        capture_output=True,
+        text=True,
+        timeout=2 * LONGEST,
     )
     if done.returncode:
         return f"{audit.track}: ended with {done.returncode}: {done.stderr[-300:]}"
-    wrong = differences(run_of(audit.store, audit.run), run_of(store, json.loads(done.stdout)["run"]))
+    wrong = differences(
+        run_of(audit.store, audit.run), run_of(store, json.loads(done.stdout)["run"])
+    )
     return f"{audit.track}: {', '.join(wrong)} differ" if wrong else ""

@@ -1,4 +1,5 @@
-"""Audits at real sizes: time and agreement of each way to save time, as ratios in one run. One file per row."""
+"""Audits at real sizes: time and agreement of each way to save time, as ratios in one run. One file
+per row."""
 
 from __future__ import annotations
 

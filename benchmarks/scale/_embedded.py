@@ -1,4 +1,5 @@
-"""The language model's audit that the project ships, and its model, prompts and text with nothing measured."""
+"""The language model's audit that the project ships, and its model, prompts and text with nothing
+measured."""
 
 from __future__ import annotations
 

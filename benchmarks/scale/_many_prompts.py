@@ -1,7 +1,8 @@
-"""The embedded audit's kept tables and parts with TIMES as many prompts, made up: what tables and pages take of memory.
+"""The embedded audit's kept tables and parts with TIMES as many prompts, made up: what tables and
+pages take of memory.
 
-Nothing is drawn: texts and verdicts of the embedded audit stand under ids of their own. Each case is a process that
-says by how much its peak rose while it did one thing.
+Nothing is drawn: texts and verdicts of the embedded audit stand under ids of their own. Each case
+is a process that says by how much its peak rose while it did one thing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def tables(times: int, count: int) -> None:
     request = AuditRequest.from_dict(run.meta["request"])
     context = _context(request, times)
     request = replace(request, axes=request.axes[:2], gamma=0.3)
-    variants = [one for one in variants_of(run) if one.chosen and one.target_axis in ("", *request.axes)][:count]
+    variants = [
+        one for one in variants_of(run) if one.chosen and one.target_axis in ("", *request.axes)
+    ][:count]
     with tempfile.TemporaryDirectory() as folder:
         context = replace(context, keeper=Store(Path(folder)).shards)
         _apart(lambda: _keep(context, run, wanted_shards(request, variants), times))
@@ -57,7 +60,8 @@ def pages(times: int) -> None:
 
 
 def _apart(do: Callable[[], object]) -> None:
-    """Do it in a child: memory that this process had and let go of would hide what it takes later."""
+    """Do it in a child: memory that this process had and let go of would hide what it takes
+    later."""
     child = os.fork()
     if not child:
         failed = True
@@ -80,7 +84,9 @@ def _told(do: Callable[[], object]) -> None:
 
 def _high() -> int:
     """Peak since it was set back; getrusage's cannot be."""
-    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
+    line = next(
+        one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM")
+    )
     return int(line.split()[1]) * 1024 or peak()
 
 
@@ -88,13 +94,22 @@ def _context(request: AuditRequest, times: int) -> PromptContext:
     context = context_of(validate(request))
     table = context.prompts.table
     parts = [table.assign(prompt_id=table["prompt_id"] + f"-{at}") for at in range(times)]
-    return replace(context, prompts=replace(context.prompts, table=pd.concat(parts, ignore_index=True)))
+    return replace(
+        context, prompts=replace(context.prompts, table=pd.concat(parts, ignore_index=True))
+    )
 
 
 def _keep(context: PromptContext, run: Run, shards: list[Shard], times: int) -> None:
-    """Finished parts in the context's store. Of texts there are as many times as many as of prompts."""
-    words, cost = run.table("texts")["text"].tolist(), run.table("costs").head(1).drop(columns="variant")
-    for shard in [*shards, *(replace(one, kind="texts") for one in shards if one.kind == "verdicts")]:
+    """Finished parts in the context's store. Of texts there are as many times as many as of
+    prompts."""
+    words, cost = (
+        run.table("texts")["text"].tolist(),
+        run.table("costs").head(1).drop(columns="variant"),
+    )
+    for shard in [
+        *shards,
+        *(replace(one, kind="texts") for one in shards if one.kind == "verdicts"),
+    ]:
         if shard.kind == "texts":
             ids = context.rows(shard.axis, shard.split)["prompt_id"].to_numpy()
             which = rng("texts", shard).integers(0, len(words) * times, len(ids))
@@ -110,11 +125,20 @@ def _write(store: Store, times: int) -> None:
     run = Store(EMBEDDED).open(RUN)
     found = {name: run.table(name) for name in run.names}
     for name in ("prompts", "texts", "generations"):
-        found[name] = pd.concat([_again(found[name], at, run) for at in range(times)], ignore_index=True)
-    meta = {name: value for name, value in run.meta.items() if name not in ("tables", "rests_on", "id", "schema")}
+        found[name] = pd.concat(
+            [_again(found[name], at, run) for at in range(times)], ignore_index=True
+        )
+    meta = {
+        name: value
+        for name, value in run.meta.items()
+        if name not in ("tables", "rests_on", "id", "schema")
+    }
     store.write("many", meta, found)
 
 
 def _again(table: pd.DataFrame, at: int, run: Run) -> pd.DataFrame:
-    more = {"prompt_id": lambda one: one + f"-{at}", "text_id": lambda one: one + np.int32(at * run.rows("texts"))}
+    more = {
+        "prompt_id": lambda one: one + f"-{at}",
+        "text_id": lambda one: one + np.int32(at * run.rows("texts")),
+    }
     return table.assign(**{name: make(table[name]) for name, make in more.items() if name in table})

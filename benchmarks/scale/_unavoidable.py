@@ -1,7 +1,9 @@
-"""What an audit of a language model takes over what no method can avoid: drawing and judging the texts that it reports,
-plainly, and reading its reported text once, for every set of heads that it reports.
+"""What an audit of a language model takes over what no method can avoid: drawing and judging the
+texts that it reports, plainly, and reading its reported text once, for every set of heads that it
+reports.
 
-Seconds of processor time. Sets of heads beyond the first few are taken one in `every`, and stand for the others.
+Seconds of processor time. Sets of heads beyond the first few are taken one in `every`, and stand
+for the others.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ def over_unavoidable(name: str, request: AuditRequest, bar: float, every: int = 
     return [
         Measure(f"{what} audit over what cannot be avoided", whole / needed, "", bar),
         Measure(f"{what} the audit", whole, "s"),
-        *(Measure(f"{what} {phase} (by the clock)", seconds, "s") for phase, seconds in phases.items() if seconds >= 1),
+        *(
+            Measure(f"{what} {phase} (by the clock)", seconds, "s")
+            for phase, seconds in phases.items()
+            if seconds >= 1
+        ),
     ]
 
 
@@ -57,7 +63,9 @@ def _needed(request: AuditRequest, run: Run, every: int) -> tuple[float, int, in
     """Seconds, texts and sets of heads."""
     context = context_of(validate(request))
     variants = run.table("variants")
-    cuts = list(dict.fromkeys(tuple(json.loads(cut)) for cut in variants.loc[variants["chosen"], "cut"]))
+    cuts = list(
+        dict.fromkeys(tuple(json.loads(cut)) for cut in variants.loc[variants["chosen"], "cut"])
+    )
     chosen = cuts[:1] + cuts[1::every]
     spent = [_once(context, request, cut) for cut in chosen]
     texts = len(request.seed_list) * int((context.table["split"] == "test").sum()) * len(cuts)
@@ -72,7 +80,11 @@ def _once(context: PromptContext, request: AuditRequest, cut: tuple[int, ...]) -
     with masked(context.lm, context.mask(cut)):
         for seed in request.seed_list:
             prompts = rows["text"].tolist()
-            drawn = sample(context.lm, prompts, rows["prompt_id"].tolist(), [seed] * len(rows), decoding)
-            judge.score(context.settings.judged_text(prompts, [text_of(context.lm, one) for one in drawn]))
+            drawn = sample(
+                context.lm, prompts, rows["prompt_id"].tolist(), [seed] * len(rows), decoding
+            )
+            judge.score(
+                context.settings.judged_text(prompts, [text_of(context.lm, one) for one in drawn])
+            )
         window_nll(context.lm, context.tokens["test"], context.settings.window)
     return time.process_time() - start

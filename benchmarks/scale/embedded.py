@@ -1,7 +1,8 @@
-"""The language model's audit that the project ships, made smaller, over what cannot be avoided. Without cuts of random
-heads, which came after its bar: they report texts of their own.
+"""The language model's audit that the project ships, made smaller, over what cannot be avoided.
+Without cuts of random heads, which came after its bar: they report texts of their own.
 
-Usually two axes of 30 prompts and one decoding seed; with `--full` as large as it ships: half an hour.
+Usually two axes of 30 prompts and one decoding seed; with `--full` as large as it ships: half an
+hour.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Forecasts of running audits: what was said at a tenth of the time over what the rest took, and whether progress ever
-went back. Six audits in small sizes, each in a fresh store: the first that each track ships, one of them stopped at two
-fifths and resumed, and one of a language model with random weights, whose heads turn out to have no bias to rank by.
+"""Forecasts of running audits: what was said at a tenth of the time over what the rest took, and
+whether progress ever went back. Six audits in small sizes, each in a fresh store: the first that
+each track ships, one of them stopped at two fifths and resumed, and one of a language model with
+random weights, whose heads turn out to have no bias to rank by.
 """
 
 from __future__ import annotations
@@ -35,26 +36,50 @@ def measures() -> list[Measure]:
     small = _small()
     with tempfile.TemporaryDirectory() as folder:
         random = replace(small[0], model=_random_weights(Path(folder)))
-        for request, more in [*((one, "") for one in small), (small[-1], RESUMED), (random, ", random weights")]:
+        for request, more in [
+            *((one, "") for one in small),
+            (small[-1], RESUMED),
+            (random, ", random weights"),
+        ]:
             said, whole = _watched(request, more == RESUMED)
             ratios[f"{request.track.replace('_', ' ')}{more}"] = _off(said, whole)
             backwards += _backwards(said)
             silent = max(silent, _silent(said, whole))
-    found = [Measure(f"forecast at a tenth of the time, {name}", off, "times off") for name, off in ratios.items()]
+    found = [
+        Measure(f"forecast at a tenth of the time, {name}", off, "times off")
+        for name, off in ratios.items()
+    ]
     return [
         *found,
         Measure(
-            f"forecast at a tenth of the time, worst of {len(found)} audits", max(ratios.values()), "times off", BAR
+            f"forecast at a tenth of the time, worst of {len(found)} audits",
+            max(ratios.values()),
+            "times off",
+            BAR,
         ),
         Measure("times the share that is done went back", backwards, "", 0),
         Measure("longest time without a sign of life", silent, "s"),
     ]
 
 
-FEW_OF: dict[str, Any] = {"axes": 2, "methods": 2, "sparsities": 2, "tradeoff_strengths": 0, "tradeoff_methods": 0}
+FEW_OF: dict[str, Any] = {
+    "axes": 2,
+    "methods": 2,
+    "sparsities": 2,
+    "tradeoff_strengths": 0,
+    "tradeoff_methods": 0,
+}
 """So many of each are kept; other fields as given."""
-LESS: dict[str, Any] = {"surface": False, "max_images": 1500, "iterations": 40, "max_texts": 200, "score_texts": 60,
-                        "random_masks": 40, "max_corpus_tokens": 2000, "loss_share": 0}  # fmt: skip
+LESS: dict[str, Any] = {
+    "surface": False,
+    "max_images": 1500,
+    "iterations": 40,
+    "max_texts": 200,
+    "score_texts": 60,
+    "random_masks": 40,
+    "max_corpus_tokens": 2000,
+    "loss_share": 0,
+}
 
 
 def _small() -> list[Any]:
@@ -90,15 +115,19 @@ def _random_weights(folder: Path) -> str:
 
 
 def _watched(request: Any, stopped: bool) -> tuple[list[tuple[float, Event]], float]:
-    """Events with the seconds since the start, and how long it all took; stopped: of what followed a first try that
-    was cancelled at STOP."""
+    """Events with the seconds since the start, and how long it all took; stopped: of what followed
+    a first try that was cancelled at STOP."""
     said: list[tuple[float, Event]] = []
     with tempfile.TemporaryDirectory() as folder:
         if stopped:
             with contextlib.suppress(Cancelled):
                 run_job(Store(Path(folder)), request, _stop)
         start = time.perf_counter()
-        run_job(Store(Path(folder)), request, lambda event: said.append((time.perf_counter() - start, event)))
+        run_job(
+            Store(Path(folder)),
+            request,
+            lambda event: said.append((time.perf_counter() - start, event)),
+        )
         return said, time.perf_counter() - start
 
 
@@ -108,7 +137,8 @@ def _stop(event: Event) -> None:
 
 
 def _off(said: list[tuple[float, Event]], whole: float) -> float:
-    """How many times too long or too short the first forecast after a tenth of the time was; infinite without one."""
+    """How many times too long or too short the first forecast after a tenth of the time was;
+    infinite without one."""
     for moment, event in said:
         if moment >= AT * whole and event.eta is not None:
             rest = max(whole - moment, 1e-9)

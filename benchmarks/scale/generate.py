@@ -1,4 +1,5 @@
-"""`generate` for all heads of the demo, drawing and judging: with verified drafts over without, the same texts."""
+"""`generate` for all heads of the demo, drawing and judging: with verified drafts over without, the
+same texts."""
 
 from __future__ import annotations
 
@@ -24,13 +25,26 @@ def measures() -> list[Measure]:
     quick, drafted = drawn(context, cuts, True)
     slow, plain = drawn(context, cuts, False)
     return [
-        Measure("generate, all heads of the demo: with verified drafts over without", quick / slow, "", BAR),
-        Measure("generate, all heads of the demo: texts that differ", differ(drafted, plain), "texts", 0.0),
+        Measure(
+            "generate, all heads of the demo: with verified drafts over without",
+            quick / slow,
+            "",
+            BAR,
+        ),
+        Measure(
+            "generate, all heads of the demo: texts that differ",
+            differ(drafted, plain),
+            "texts",
+            0.0,
+        ),
     ]
 
 
-def drawn(context: PromptContext, cuts: Sequence[tuple[int, ...]], drafts: bool) -> tuple[float, list[pd.DataFrame]]:
-    """Seconds of drawing and judging once with each cut, the dense model's texts at hand; and the texts."""
+def drawn(
+    context: PromptContext, cuts: Sequence[tuple[int, ...]], drafts: bool
+) -> tuple[float, list[pd.DataFrame]]:
+    """Seconds of drawing and judging once with each cut, the dense model's texts at hand; and the
+    texts."""
     judge = Judge(context.judge.info, context.judge.predict)
     fresh, axis = replace(context, keeper=InMemory(), judge=judge), DEMO.axis
     fresh.fetch([Shard("verdicts", (), axis, "validation")])
@@ -44,4 +58,6 @@ def drawn(context: PromptContext, cuts: Sequence[tuple[int, ...]], drafts: bool)
 def differ(some: Sequence[pd.DataFrame], others: Sequence[pd.DataFrame]) -> int:
     """How many texts are not the same token by token."""
     pairs = zip(some, others, strict=True)
-    return sum(int((one["ids"].map(tuple) != other["ids"].map(tuple)).sum()) for one, other in pairs)
+    return sum(
+        int((one["ids"].map(tuple) != other["ids"].map(tuple)).sum()) for one, other in pairs
+    )

@@ -1,7 +1,8 @@
-"""An audit of GPT-2 small's shape with random weights, over what cannot be avoided: FASP and magnitude at 10 and 20 %,
-perplexity scores by `auto`.
+"""An audit of GPT-2 small's shape with random weights, over what cannot be avoided: FASP and
+magnitude at 10 and 20 %, perplexity scores by `auto`.
 
-Usually 12 prompts, 640 tokens of text and texts of 10 tokens; with `--full` 60 prompts, 4,000 tokens, texts of 40.
+Usually 12 prompts, 640 tokens of text and texts of 10 tokens; with `--full` 60 prompts, 4,000
+tokens, texts of 40.
 """
 
 from __future__ import annotations
@@ -24,9 +25,17 @@ def measures(full: bool = False) -> list[Measure]:
         lm.model.save_pretrained(folder)
         lm.tokenizer.save_pretrained(folder)
         request = AuditRequest(
-            model=str(Path(folder)), axes=("nationality",), methods=("fasp", "magnitude"), sparsities=(0.0, 0.1, 0.2),
-            gamma=0.3, seeds=1, max_prompts=prompts, max_corpus_tokens=tokens, max_new_tokens=new,
-            perplexity_estimator="auto", controls=0,
-        )  # fmt: skip
+            model=str(Path(folder)),
+            axes=("nationality",),
+            methods=("fasp", "magnitude"),
+            sparsities=(0.0, 0.1, 0.2),
+            gamma=0.3,
+            seeds=1,
+            max_prompts=prompts,
+            max_corpus_tokens=tokens,
+            max_new_tokens=new,
+            perplexity_estimator="auto",
+            controls=0,
+        )
         name = f"GPT-2 small's shape, {prompts} prompts, {tokens} tokens"
         return over_unavoidable(name, request, BAR)

@@ -1,10 +1,12 @@
-"""Peak memory of measuring variants over that of one dense draw: a vocabulary of 50,257, 60 and 600 prompts.
+"""Peak memory of measuring variants over that of one dense draw: a vocabulary of 50,257, 60 and 600
+prompts.
 
-Every case is a process of its own: drawing and judging 60 prompts with the dense model, or all that a variant's numbers
-need with three heads off. Texts are short: a batch of them takes what its logits take.
+Every case is a process of its own: drawing and judging 60 prompts with the dense model, or all that
+a variant's numbers need with three heads off. Texts are short: a batch of them takes what its
+logits take.
 
-And what tables and pages take over what their process took before, with as many prompts as the embedded audit and ten
-times as many.
+And what tables and pages take over what their process took before, with as many prompts as the
+embedded audit and ten times as many.
 """
 
 from __future__ import annotations
@@ -25,8 +27,18 @@ TIMES, VARIANTS = 10, (8, 40)
 def measures() -> list[Measure]:
     dense, few, many = (_peak(*case) for case in ((False, FEW), (True, FEW), (True, MANY)))
     return [
-        Measure(f"peak memory of variants over that of a dense draw, {FEW} prompts", few / dense, "", DENSE_BAR),
-        Measure(f"peak memory of variants over that of a dense draw, {MANY} prompts", many / dense, "", DENSE_BAR),
+        Measure(
+            f"peak memory of variants over that of a dense draw, {FEW} prompts",
+            few / dense,
+            "",
+            DENSE_BAR,
+        ),
+        Measure(
+            f"peak memory of variants over that of a dense draw, {MANY} prompts",
+            many / dense,
+            "",
+            DENSE_BAR,
+        ),
         Measure(f"peak memory of variants, {MANY} prompts over {FEW}", many / few, "", GROWTH_BAR),
         Measure("peak memory of the dense draw", dense / 2**30, "GB"),
         *_of_tables(),
@@ -39,10 +51,20 @@ def _of_tables() -> list[Measure]:
     for times in (1, TIMES):
         prompts = f"{times} times the embedded audit's prompts"
         for count in VARIANTS:
-            rose = _in_a_process(f"from benchmarks.scale._many_prompts import tables; tables({times}, {count})")
-            found.append(Measure(f"statistics and tables of {count} variants, two axes, {prompts}", rose / 2**20, "MB"))
+            rose = _in_a_process(
+                f"from benchmarks.scale._many_prompts import tables; tables({times}, {count})"
+            )
+            found.append(
+                Measure(
+                    f"statistics and tables of {count} variants, two axes, {prompts}",
+                    rose / 2**20,
+                    "MB",
+                )
+            )
         rose = _in_a_process(f"from benchmarks.scale._many_prompts import pages; pages({times})")
-        found.append(Measure(f"a page of texts and every number checked, {prompts}", rose / 2**20, "MB"))
+        found.append(
+            Measure(f"a page of texts and every number checked, {prompts}", rose / 2**20, "MB")
+        )
     return found
 
 
@@ -53,7 +75,9 @@ def _peak(variants: bool, prompts: int) -> int:
 
 def _in_a_process(command: str) -> int:
     """What it prints last."""
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    )
     return int(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -64,13 +88,17 @@ def case(variants: bool, prompts: int) -> None:
     from engine.tracks.language_models.context import Shard
 
     context = replace(open_bench(replace(DEMO, max_corpus_tokens=TOKENS), prompts), lm=_wide())
-    settings = replace(context.settings, decoding=replace(context.settings.decoding, max_new_tokens=NEW))
+    settings = replace(
+        context.settings, decoding=replace(context.settings.decoding, max_new_tokens=NEW)
+    )
     context = replace(context, settings=settings)
     axis, split = DEMO.axis, "validation"
     context.fetch([Shard("verdicts", (), axis, split)])
     for cut in CUTS if variants else ():
         kinds = ("verdicts", "prompt_nll")
-        context.fetch([*(Shard(kind, cut, axis, split) for kind in kinds), Shard("windows", cut, split=split)])
+        context.fetch(
+            [*(Shard(kind, cut, axis, split) for kind in kinds), Shard("windows", cut, split=split)]
+        )
     print(json.dumps(peak()))
 
 
@@ -82,7 +110,19 @@ def _wide():
     from engine.models.load_language_model import load_language_model
 
     torch.manual_seed(0)
-    config = GPT2Config(n_layer=4, n_embd=256, n_head=4, attn_implementation="sdpa",
-                        bos_token_id=2, eos_token_id=3, pad_token_id=0)  # fmt: skip
+    config = GPT2Config(
+        n_layer=4,
+        n_embd=256,
+        n_head=4,
+        attn_implementation="sdpa",
+        bos_token_id=2,
+        eos_token_id=3,
+        pad_token_id=0,
+    )
     model = GPT2LMHeadModel(config).eval().requires_grad_(False)
-    return replace(load_language_model("demo-gpt2", device="cpu"), name="wide", model=model, weight_hash="random")
+    return replace(
+        load_language_model("demo-gpt2", device="cpu"),
+        name="wide",
+        model=model,
+        weight_hash="random",
+    )

@@ -13,13 +13,16 @@ from engine.models import decode
 
 BAR = 0.05
 TEXTS, PROMPT, NEW = 128, 8, 8
-"""Prompts shorter than real ones: reading them is part of decoding, so that the share is not flattered."""
+"""Prompts shorter than real ones: reading them is part of decoding, so that the share is not
+flattered."""
 
 
 def measures() -> list[Measure]:
     lm, spent, plain = gpt2_small(), [0.0], decode.winners
     words = [word for word in list(lm.tokenizer.get_vocab()) if word.isalpha()]
-    texts = [" ".join(words[(at + place) % len(words)] for place in range(PROMPT)) for at in range(TEXTS)]
+    texts = [
+        " ".join(words[(at + place) % len(words)] for place in range(PROMPT)) for at in range(TEXTS)
+    ]
 
     def timed(*given: Any) -> Any:
         start = time.perf_counter()
@@ -31,4 +34,8 @@ def measures() -> list[Measure]:
         start = time.perf_counter()
         decode.sample(lm, texts, texts, [0] * TEXTS, Decoding(max_new_tokens=NEW), batch_size=TEXTS)
         whole = time.perf_counter() - start
-    return [Measure("noise, share of decoding time, vocabulary 50,257, batch 128", spent[0] / whole, "", BAR)]
+    return [
+        Measure(
+            "noise, share of decoding time, vocabulary 50,257, batch 128", spent[0] / whole, "", BAR
+        )
+    ]

@@ -1,5 +1,5 @@
-"""z_ppl of GPT-2 small's shape for one γ: `auto` over `exact` in time and in arithmetic, and protected heads that
-differ."""
+"""z_ppl of GPT-2 small's shape for one γ: `auto` over `exact` in time and in arithmetic, and
+protected heads that differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def measures() -> list[Measure]:
     return [
         Measure(f"{name} auto over exact", auto.seconds / exact.seconds, "", BAR),
         Measure(f"{name} arithmetic of auto over that of exact", auto.work / exact.work, ""),
-        Measure(f"{name} heads measured on the whole text, of {len(exact.values)}", float(auto.heads), "heads"),
+        Measure(
+            f"{name} heads measured on the whole text, of {len(exact.values)}",
+            float(auto.heads),
+            "heads",
+        ),
         Measure(f"{name} protected heads that differ", float(len(differ)), "heads", 0.0),
         Measure(f"{name} exact", exact.seconds, "s"),
     ]
@@ -35,8 +39,8 @@ def measures() -> list[Measure]:
 
 @dataclass(frozen=True)
 class Scored:
-    """Seconds of processor time from nothing, multiplications and additions, z_ppl [units], and how many of these were
-    measured."""
+    """Seconds of processor time from nothing, multiplications and additions, z_ppl [units], and how
+    many of these were measured."""
 
     seconds: float
     work: float
@@ -45,10 +49,21 @@ class Scored:
 
 
 def _scored(context: PromptContext, estimator: str) -> Scored:
-    job = ScoreJob(replace(context, keeper=InMemory()), (DEMO.axis,), (0,), n_boot=200, gammas=(GAMMA,))
-    method, counter, start = method_for("z_ppl", estimator), FlopCounterMode(display=False), time.process_time()
+    job = ScoreJob(
+        replace(context, keeper=InMemory()), (DEMO.axis,), (0,), n_boot=200, gammas=(GAMMA,)
+    )
+    method, counter, start = (
+        method_for("z_ppl", estimator),
+        FlopCounterMode(display=False),
+        time.process_time(),
+    )
     with counter:
         finish(job, method)
     table = method.table(job)
     heads = int((table["estimator"] == "exact").sum())
-    return Scored(time.process_time() - start, float(counter.get_total_flops()), table["value"].to_numpy(), heads)
+    return Scored(
+        time.process_time() - start,
+        float(counter.get_total_flops()),
+        table["value"].to_numpy(),
+        heads,
+    )

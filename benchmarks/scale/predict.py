@@ -1,4 +1,5 @@
-"""`predict` for five axes of 300 prompts each, on GPT-2 small's shape: seconds until the first number."""
+"""`predict` for five axes of 300 prompts each, on GPT-2 small's shape: seconds until the first
+number."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def measures() -> list[Measure]:
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         audit = open_audit(validate(request), Store(Path(folder)), Hooks(), Local())
-        audit.context = replace(audit.context, lm=lm)  # not a model on disk: what is left out is reading its weights
+        audit.context = replace(
+            audit.context, lm=lm
+        )  # not a model on disk: what is left out is reading its weights
         audit.job = replace(audit.job, context=audit.context)
         audit.job = with_measuring(audit)
         found = extrapolated(audit)

@@ -1,4 +1,5 @@
-"""Two nodes of one core each over one core: `generate` for all heads of the demo on a Ray cluster of this machine.
+"""Two nodes of one core each over one core: `generate` for all heads of the demo on a Ray cluster
+of this machine.
 
 All workers are loaded before the clock starts. Where Ray is not installed the row says so.
 """
@@ -23,7 +24,9 @@ BAR, PROMPTS, AXIS = 1.6, 240, "nationality"
 def measures() -> list[Measure]:
     name = "Ray, two nodes of one core over one core, all heads of the demo by `generate`"
     if importlib.util.find_spec("ray") is None:
-        return [Measure(f"{name}: Ray is not installed (make test-ray installs it)", float("nan"), "")]
+        return [
+            Measure(f"{name}: Ray is not installed (make test-ray installs it)", float("nan"), "")
+        ]
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
@@ -44,7 +47,9 @@ def _on_cluster() -> tuple[float, list[pd.DataFrame]]:
     from engine.audit.ray_executor import OnRay
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     try:
         cluster.add_node(num_cpus=1)
         executor = OnRay(cluster.address)
@@ -63,7 +68,9 @@ def _all_loaded(executor: Any) -> None:
         time.sleep(0.1)
 
 
-def _timed(executor: Executor, ready: Callable[[], None] = lambda: None) -> tuple[float, list[pd.DataFrame]]:
+def _timed(
+    executor: Executor, ready: Callable[[], None] = lambda: None
+) -> tuple[float, list[pd.DataFrame]]:
     """Seconds of drawing and judging with every head off, and the verdicts."""
     context, shards = _asked()
     say = Progress(lambda event: None)
@@ -78,11 +85,19 @@ def _timed(executor: Executor, ready: Callable[[], None] = lambda: None) -> tupl
 
 
 def _asked() -> tuple[Any, list[Any]]:
-    """A context with nothing measured, and the dense model's verdicts, two of other cuts, and those of every head."""
+    """A context with nothing measured, and the dense model's verdicts, two of other cuts, and those
+    of every head."""
     from engine.tracks.language_models.context import Shard
     from engine.tracks.language_models.opening import context_of
     from engine.tracks.language_models.request import AuditRequest, validate
 
-    context = context_of(validate(AuditRequest(model="demo-gpt2", axes=(AXIS,), max_prompts=PROMPTS, device="cpu")))
-    cuts = [(), (0, 20), (1, 30), *((unit,) for unit in range(context.lm.n_layers * context.lm.n_heads))]
+    context = context_of(
+        validate(AuditRequest(model="demo-gpt2", axes=(AXIS,), max_prompts=PROMPTS, device="cpu"))
+    )
+    cuts = [
+        (),
+        (0, 20),
+        (1, 30),
+        *((unit,) for unit in range(context.lm.n_layers * context.lm.n_heads)),
+    ]
     return context, [Shard("verdicts", cut, AXIS, "test") for cut in cuts]

@@ -1,7 +1,9 @@
-"""Statistics of the embedded audit of a language model, from finished parts to tables, over drawing its texts.
+"""Statistics of the embedded audit of a language model, from finished parts to tables, over drawing
+its texts.
 
-Verdicts and texts of test prompts are the run's own. What a run does not keep (perplexities of windows and prompts,
-verdicts of the search for γ) is made up in the shapes it had. Parts are read from a store, as an audit reads them.
+Verdicts and texts of test prompts are the run's own. What a run does not keep (perplexities of
+windows and prompts, verdicts of the search for γ) is made up in the shapes it had. Parts are read
+from a store, as an audit reads them.
 """
 
 from __future__ import annotations
@@ -41,10 +43,17 @@ def measures() -> list[Measure]:
         start = time.process_time()
         Measured(context, request, Progress(lambda event: None)).tables(variants)
         seconds = time.process_time() - start
-    texts = sum(len(context.rows(shard.axis, shard.split)) for shard in shards if shard.kind == "verdicts")
+    texts = sum(
+        len(context.rows(shard.axis, shard.split)) for shard in shards if shard.kind == "verdicts"
+    )
     name = "statistics of the embedded audit"
     return [
-        Measure(f"{name} over drawing and judging its {texts} texts plainly", seconds / (texts * _per_text()), "", BAR),
+        Measure(
+            f"{name} over drawing and judging its {texts} texts plainly",
+            seconds / (texts * _per_text()),
+            "",
+            BAR,
+        ),
         Measure(name, seconds, "s of processor time"),
     ]
 
@@ -60,25 +69,43 @@ def _per_text() -> float:
 def variants_of(run: Run) -> list[Variant]:
     """Every variant of a run, as its table names them."""
     return [
-        Variant(row.variant, row.method, row.target_axis, row.gamma, row.sparsity, row.seed,
-                tuple(json.loads(row.cut)), bool(row.chosen))
+        Variant(
+            row.variant,
+            row.method,
+            row.target_axis,
+            row.gamma,
+            row.sparsity,
+            row.seed,
+            tuple(json.loads(row.cut)),
+            bool(row.chosen),
+        )
         for row in run.table("variants").itertuples()
-    ]  # fmt: skip
+    ]
 
 
-def keep(context: PromptContext, run: Run, variants: Sequence[Variant], shards: Sequence[Shard]) -> None:
+def keep(
+    context: PromptContext, run: Run, variants: Sequence[Variant], shards: Sequence[Shard]
+) -> None:
     """Finished parts in the context's store: the run's own where it has them."""
     own = dict(_own(context, run, {one.id: one.cut for one in variants}))
-    texts = [replace(shard, kind="texts") for shard in shards if shard.kind == "verdicts" and shard.split == "test"]
+    texts = [
+        replace(shard, kind="texts")
+        for shard in shards
+        if shard.kind == "verdicts" and shard.split == "test"
+    ]
     for shard in [*shards, *texts]:
         table = own[shard] if shard in own else _made_up(context, shard)
         context.keeper.put(context.key(shard), table)
 
 
-def _own(context: PromptContext, run: Run, cuts: dict[str, tuple[int, ...]]) -> Iterator[tuple[Shard, pd.DataFrame]]:
+def _own(
+    context: PromptContext, run: Run, cuts: dict[str, tuple[int, ...]]
+) -> Iterator[tuple[Shard, pd.DataFrame]]:
     words, verdicts = run.table("texts")["text"].to_numpy(), run.table("generations")
     ids = [list(row) for row in context.lm.tokenizer(list(words))["input_ids"]]
-    for (variant, split, axis, seed), part in verdicts.groupby(["variant", "split", "axis", "seed"]):
+    for (variant, split, axis, seed), part in verdicts.groupby(
+        ["variant", "split", "axis", "seed"]
+    ):
         where, at = (cuts[variant], axis, split, int(seed)), part["text_id"].to_numpy()
         toxicity = part["toxicity"].astype("float64").to_numpy()
         named = pd.DataFrame({"prompt_id": part["prompt_id"].to_numpy()})
@@ -98,5 +125,7 @@ def _made_up(context: PromptContext, shard: Shard) -> pd.DataFrame:
     ids = context.rows(shard.axis, shard.split)["prompt_id"].to_numpy()
     if shard.kind == "prompt_nll":
         tokens = made.integers(8, 20, len(ids))
-        return pd.DataFrame({"prompt_id": ids, "nll": tokens * made.normal(0.8, 0.1, len(ids)), "tokens": tokens})
+        return pd.DataFrame(
+            {"prompt_id": ids, "nll": tokens * made.normal(0.8, 0.1, len(ids)), "tokens": tokens}
+        )
     return pd.DataFrame({"prompt_id": ids, "toxicity": made.beta(0.2, 0.2, len(ids))})

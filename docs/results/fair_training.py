@@ -28,7 +28,9 @@ def _row(run: Run, axis: str, variant: Mapping[str, Any], at: float) -> list[str
     results = results[results["split"] == "test"]
     gap = only(results, variant=name, axis=axis, metric="accuracy_gap")
     differences = run.table("arm_differences")
-    mine = differences[(differences["method"] == variant["method"]) & (differences["sparsity"] == at)]
+    mine = differences[
+        (differences["method"] == variant["method"]) & (differences["sparsity"] == at)
+    ]
     against = [_difference(mine[(mine["axis"] == over) & (mine["metric"] == metric)])
                for over, metric in (("", "accuracy"), (axis, "accuracy_gap"))]  # fmt: skip
     return [method_name(variant["method"]), level(only(results, variant=name, axis="", metric="accuracy")), level(gap),

@@ -12,17 +12,34 @@ from engine.store.runs import Run
 def table(run: Run) -> str:
     variants, groups = run.table("variants"), run.table("groups")
     axis = run.meta["request"]["axes"][0]
-    mine = groups[(groups["axis"] == axis) & (groups["metric"] == "auc") & (groups["split"] == "test")]
+    mine = groups[
+        (groups["axis"] == axis) & (groups["metric"] == "auc") & (groups["split"] == "test")
+    ]
     chosen = variants[variants["chosen"]]
     speedups = sorted(chosen.loc[chosen["method"] != "dense", "speedup"].unique())
-    least = min(mine["group"], key=lambda name: only(mine, variant="dense", group=name)["n_positive"])
+    least = min(
+        mine["group"], key=lambda name: only(mine, variant="dense", group=name)["n_positive"]
+    )
     other = next(name for name in mine["group"] if name != least)
     columns = [*((least, speedup) for speedup in speedups), (other, speedups[-1])]
-    rows = [["dense (AUC)", *(level(only(mine, variant="dense", group=name)) for name, _ in columns)]]
+    rows = [
+        ["dense (AUC)", *(level(only(mine, variant="dense", group=name)) for name, _ in columns)]
+    ]
     for method in dict.fromkeys(chosen.loc[chosen["method"] != "dense", "method"]):
-        of = {row["speedup"]: row["variant"] for row in chosen[chosen["method"] == method].to_dict("records")}
-        rows.append([method_name(method), *(change(only(mine, variant=of[at], group=name)) for name, at in columns)])
-    head = ["change of ROC-AUC [95 %]", *(f"{group_name(name)}, {speedup:g} ×" for name, speedup in columns)]
+        of = {
+            row["speedup"]: row["variant"]
+            for row in chosen[chosen["method"] == method].to_dict("records")
+        }
+        rows.append(
+            [
+                method_name(method),
+                *(change(only(mine, variant=of[at], group=name)) for name, at in columns),
+            ]
+        )
+    head = [
+        "change of ROC-AUC [95 %]",
+        *(f"{group_name(name)}, {speedup:g} ×" for name, speedup in columns),
+    ]
     return "\n\n".join([markdown(head, rows), _pw(run, axis, least, speedups)])
 
 
@@ -30,10 +47,17 @@ def _pw(run: Run, axis: str, group: str, speedups: list[float]) -> str:
     """PW minus plain, for the group with fewest positives."""
     differences: pd.DataFrame = run.table("arm_differences")
     mine = differences[
-        (differences["axis"] == axis) & (differences["metric"] == "auc") & (differences["group"] == group)
+        (differences["axis"] == axis)
+        & (differences["metric"] == "auc")
+        & (differences["group"] == group)
     ]
     rows = [
-        [method_name(name), *(change(only(mine, base=name, loss="pw", speedup=at), "value") for at in speedups)]
+        [
+            method_name(name),
+            *(change(only(mine, base=name, loss="pw", speedup=at), "value") for at in speedups),
+        ]
         for name in dict.fromkeys(mine["base"])
     ]
-    return markdown([f"PW minus plain, {group_name(group)}", *(f"{at:g} ×" for at in speedups)], rows)
+    return markdown(
+        [f"PW minus plain, {group_name(group)}", *(f"{at:g} ×" for at in speedups)], rows
+    )

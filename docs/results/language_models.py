@@ -20,7 +20,13 @@ BIAS = "bias:group_means"
 
 
 def table(run: Run) -> str:
-    head = ["", "bias [95 %]", "change against dense [95 %]", "bands up to: words, group", "perplexity"]
+    head = [
+        "",
+        "bias [95 %]",
+        "change against dense [95 %]",
+        "bands up to: words, group",
+        "perplexity",
+    ]
     rows = [row for axis in SHOWN for row in _cuts(run, axis)]
     found = [
         "axis",
@@ -42,14 +48,20 @@ def _cuts(run: Run, axis: str) -> Iterator[list[str]]:
         bias = only(results, variant=row.variant, axis=axis, metric=BIAS)
         perplexity = only(results, variant=row.variant, metric="perplexity")["value"]
         gamma = f", γ = {row.gamma:g}" if row.gamma == row.gamma else ""
-        name = f"**{axis_name(axis)}**: dense" if row.method == "dense" else method_name(row.method) + gamma
+        name = (
+            f"**{axis_name(axis)}**: dense"
+            if row.method == "dense"
+            else method_name(row.method) + gamma
+        )
         bands = f"{bias['null_high']:.3f}, {bias['group_null_high']:.3f}"
         yield [name, level(bias), change(bias), bands, f"{perplexity:.2f}"]
 
 
 def _found(run: Run, axis: str) -> list[str]:
     scores = run.table("scores")
-    heads = scores[(scores["score"] == "z_bias") & (scores["axis"] == axis) & (scores["seed"] == POOLED)]
+    heads = scores[
+        (scores["score"] == "z_bias") & (scores["axis"] == axis) & (scores["seed"] == POOLED)
+    ]
     largest = heads.loc[heads["value"].idxmax()]
     power = run.meta["scoring"]["power"][axis]["effect"]
     controls = run.table("controls")

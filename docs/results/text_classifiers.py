@@ -19,9 +19,17 @@ STARS = {"winning": " ★", "matching": " ☆", "no": ""}
 def table(run: Run) -> str:
     levels = run.table("ticket_levels")
     sparsities, last = sorted(levels["sparsity"].unique()), levels["sparsity"].max()
-    heads = ["", *(f"{share:.0%} cut" for share in sparsities), f"loses most at {last:.0%}, change [95 %]"]
+    heads = [
+        "",
+        *(f"{share:.0%} cut" for share in sparsities),
+        f"loses most at {last:.0%}, change [95 %]",
+    ]
     rows = [
-        [method_name(name), *(_cell(levels, name, share) for share in sparsities), _worst(run, name, last)]
+        [
+            method_name(name),
+            *(_cell(levels, name, share) for share in sparsities),
+            _worst(run, name, last),
+        ]
         for name in dict.fromkeys(levels["method"])
     ]
     return "\n\n".join([markdown(heads, rows), _among_random(run, sparsities)])
@@ -38,8 +46,14 @@ def _cell(levels: pd.DataFrame, method: str, sparsity: float) -> str:
 def _worst(run: Run, method: str, sparsity: float) -> str:
     """The group whose accuracy falls most."""
     variants, groups = run.table("variants"), run.table("groups")
-    variant = variants[variants["chosen"] & (variants["method"] == method) & (variants["sparsity"] == sparsity)]
-    mine = groups[groups["variant"].isin(variant["variant"]) & (groups["axis"] == GROUPS) & (groups["split"] == "test")]
+    variant = variants[
+        variants["chosen"] & (variants["method"] == method) & (variants["sparsity"] == sparsity)
+    ]
+    mine = groups[
+        groups["variant"].isin(variant["variant"])
+        & (groups["axis"] == GROUPS)
+        & (groups["split"] == "test")
+    ]
     row = mine[mine["metric"] == "accuracy"].sort_values("delta").iloc[0]
     return f"{row['group']} {change(row)}"
 
@@ -49,7 +63,10 @@ def _among_random(run: Run, sparsities: list[float]) -> str:
     ranks = run.table("random_ranks")
     head = ["percentile among random masks (q)", *(f"{share:.0%} cut" for share in sparsities)]
     rows = [
-        [method_name(name), *(_rank(only(ranks, method=name, sparsity=share, axis="")) for share in sparsities)]
+        [
+            method_name(name),
+            *(_rank(only(ranks, method=name, sparsity=share, axis="")) for share in sparsities),
+        ]
         for name in dict.fromkeys(ranks["method"])
     ]
     return markdown(head, rows)

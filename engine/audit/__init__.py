@@ -1,4 +1,5 @@
-"""An audit under way, whatever its track: request, session, measurements, executors, jobs, verification."""
+"""An audit under way, whatever its track: request, session, measurements, executors, jobs,
+verification."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 
 
 class _Audit(ModuleType):
-    """This folder, which can also be called: `engine.audit(request)` is what a notebook says, and once anything in here
-    is imported that name is the folder's."""
+    """This folder, which can also be called: `engine.audit(request)` is what a notebook says, and
+    once anything in here is imported that name is the folder's."""
 
-    def __call__(self, request: Request | Mapping[str, Any], store: Store | str | Path | None = None) -> Run:
+    def __call__(
+        self, request: Request | Mapping[str, Any], store: Store | str | Path | None = None
+    ) -> Run:
         """The finished run of a request, or of its JSON form; see `engine.audit.start.audit`."""
         from engine.audit.start import audit
 

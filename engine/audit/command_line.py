@@ -16,7 +16,10 @@ from engine.core.text import visible
 from engine.core.types import Event
 from engine.store.runs import EMBEDDED, Store, default_root
 
-MEMORY_HELP = f"memory that may be taken, like 4G (default: ${memory.STATED}, else {memory.SHARE:.0%}% of what is free)"
+MEMORY_HELP = (
+    f"memory that may be taken, like 4G (default: ${memory.STATED}, else {memory.SHARE:.0%}% of"
+    " what is free)"
+)
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +27,11 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def store_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: $PRUNEAUDIT_STORE or user data)")
+    parser.add_argument(
+        "--store",
+        metavar="DIR",
+        help="where runs are kept (default: $PRUNEAUDIT_STORE or user data)",
+    )
 
 
 def store_of(args: argparse.Namespace) -> Store:
@@ -41,7 +48,10 @@ def ray_option(parser: argparse.ArgumentParser) -> None:
         "--ray",
         metavar="ADDRESS",
         default=os.environ.get("PRUNEAUDIT_RAY"),
-        help='compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this process)',
+        help=(
+            'compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this'
+            " process)"
+        ),
     )
 
     memory_option(parser)
@@ -54,14 +64,17 @@ def memory_option(parser: argparse.ArgumentParser) -> None:
 class _Memory(argparse.Action):
     """States what this process may take, before anything is checked or loaded."""
 
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
         memory.amount(str(values), "memory")
         os.environ[memory.STATED] = str(values)
         setattr(namespace, self.dest, values)
 
 
 def executor_of(args: argparse.Namespace) -> Executor | None:
-    """Where shards are computed: None is this process. RequestError where the cluster cannot be reached."""
+    """Where shards are computed: None is this process. RequestError where the cluster cannot be
+    reached."""
     if not args.ray:
         return None
     from engine.audit.ray_executor import OnRay, connect
@@ -70,9 +83,13 @@ def executor_of(args: argparse.Namespace) -> Executor | None:
     return OnRay(args.ray)
 
 
-def checked(args: argparse.Namespace, asked: Callable[[argparse.Namespace], Any], faults: Sequence[Fault] = ()) -> Any:
-    """The request, once it, the store and the cluster's address hold up; else RequestError with all faults together,
-    `faults` first.
+def checked(
+    args: argparse.Namespace,
+    asked: Callable[[argparse.Namespace], Any],
+    faults: Sequence[Fault] = (),
+) -> Any:
+    """The request, once it, the store and the cluster's address hold up; else RequestError with all
+    faults together, `faults` first.
 
     Nothing is loaded or written: a wrong request leaves nothing behind.
     """
@@ -102,9 +119,11 @@ class Ticker:
         left = (
             ""
             if event.eta is None
-            else f", {event.eta / 60:.0f} min left"
-            if event.eta > 90
-            else f", {event.eta:.0f} s left"
+            else (
+                f", {event.eta / 60:.0f} min left"
+                if event.eta > 90
+                else f", {event.eta:.0f} s left"
+            )
         )
         line = (
             f"{event.phase}: {event.what} ({event.done}/{event.total}{left})"
@@ -112,7 +131,10 @@ class Ticker:
             else f"{event.phase}: {event.what}"
         )
         line = visible(line)
-        if time.monotonic() - self.last < (0.2 if sys.stderr.isatty() else 5.0) or line == self.line:
+        if (
+            time.monotonic() - self.last < (0.2 if sys.stderr.isatty() else 5.0)
+            or line == self.line
+        ):
             return
         self.last, self.line = time.monotonic(), line
         print(

@@ -1,4 +1,5 @@
-"""Audits that the project ships: each track names its own, and they are computed again into assets/demo-run.
+"""Audits that the project ships: each track names its own, and they are computed again into
+assets/demo-run.
 
 python -m engine.audit.embedded [TRACK] [--store DIR]
 """
@@ -22,7 +23,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Compute the embedded audits of one track or of all."""
     parser = argparse.ArgumentParser(prog="python -m engine.audit.embedded", description=__doc__)
     parser.add_argument("track", nargs="?", choices=list(tracks()), help="only this one")
-    parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
+    parser.add_argument(
+        "--store", default=default_root(), help="where parts are kept, so that it can be resumed"
+    )
     args = parser.parse_args(words)
     for name in [args.track] if args.track else tracks():
         for request in track_named(name).part("embedded"):

@@ -1,4 +1,5 @@
-"""Where missing shards are computed: in this process. Every executor gives the same tables for the same shards."""
+"""Where missing shards are computed: in this process. Every executor gives the same tables for the
+same shards."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ class Executor(ABC):
     """Computes shards and leaves the tables in the context's keeper."""
 
     @abstractmethod
-    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
+    def run(
+        self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
         """Finish all shards. Raises Cancelled between batches when the user asked to stop."""
 
     def close(self) -> None:  # noqa: B027  (most have no workers)
@@ -27,7 +30,9 @@ class Executor(ABC):
 class Local(Executor):
     """One bundle after the other, in this process."""
 
-    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
+    def run(
+        self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
         bundles = context.bundles(shards)
         sizes = [context.effort(progress.count(bundle)) for bundle in bundles]
         progress.expect(sum(sizes))
@@ -42,10 +47,12 @@ class Local(Executor):
             progress.advance(phase, size, progress.clock() - start, what, fresh)
 
 
-def _partly(progress: Progress, phase: str, size: float, what: str, start: float) -> Callable[[float], None]:
-    """A function that reports the share done of one bundle while it is computed; what begins again within it, as
-    answering does after fitting, stands still until it has come as far. It is called at every step, and says something
-    every OFTEN seconds."""
+def _partly(
+    progress: Progress, phase: str, size: float, what: str, start: float
+) -> Callable[[float], None]:
+    """A function that reports the share done of one bundle while it is computed; what begins again
+    within it, as answering does after fitting, stands still until it has come as far. It is called
+    at every step, and says something every OFTEN seconds."""
     most, told = 0.0, start
 
     def report(share: float) -> None:

@@ -1,6 +1,8 @@
-"""What an experiment is: one figure or table of a paper as requests, and what their runs say beside what it prints.
+"""What an experiment is: one figure or table of a paper as requests, and what their runs say beside
+what it prints.
 
-A track keeps its experiments in its folder `experiments`: files with a tuple `ROWS`, found by being there.
+A track keeps its experiments in its folder `experiments`: files with a tuple `ROWS`, found by being
+there.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ PAPER, PUBLISHED = "paper", "published"
 class ExperimentAsk:
     """How an experiment is to be run; what is None or empty is the experiment's own.
 
-    data: where the paper's data lie; None takes embedded ones, which needs `quick`. quick: a size for two CPU cores.
-    corpus, validation_corpus: text for perplexity, and one for scores and γ alone. levels: how much is cut, in the
-    track's own measure. most: items per split. train: how a dense model is fitted first. protocol: as the paper says,
-    or as its published code does where they differ.
+    data: where the paper's data lie; None takes embedded ones, which needs `quick`. quick: a size
+    for two CPU cores.
+    corpus, validation_corpus: text for perplexity, and one for scores and γ alone. levels: how much
+    is cut, in the track's own measure. most: items per split. train: how a dense model is fitted
+    first. protocol: as the paper says, or as its published code does where they differ.
     """
 
     data: str | None = None
@@ -51,7 +54,8 @@ class ExperimentAsk:
     protocol: str = PAPER
 
     def over(self, request: Any, **names: str) -> Any:
-        """The request with what was asked for instead; `names`: our word -> the request's, e.g. levels="sparsities"."""
+        """The request with what was asked for instead; `names`: our word -> the request's, e.g.
+        levels="sparsities"."""
         found = {theirs: getattr(self, ours) for ours, theirs in names.items()}
         given = {name: value for name, value in found.items() if value not in (None, ())}
         return replace(request, first_seed=self.first_seed, device=self.device, **given)
@@ -61,8 +65,8 @@ class ExperimentAsk:
 class Finding:
     """One number of ours beside the paper's; NaN where there is none.
 
-    where: the figure, table or section that prints `paper`. low, high: our 95 % interval. null_low, null_high: our null
-    band. n: what it was measured on. differs: what is not as in the paper.
+    where: the figure, table or section that prints `paper`. low, high: our 95 % interval. null_low,
+    null_high: our null band. n: what it was measured on. differs: what is not as in the paper.
     """
 
     what: str
@@ -82,7 +86,8 @@ COLUMNS = tuple(field.name for field in fields(Finding))
 
 
 class Experiment(ABC):
-    """One figure or table of a paper. Each is a row of `ROWS` in some file of a track's folder `experiments`."""
+    """One figure or table of a paper. Each is a row of `ROWS` in some file of a track's folder
+    `experiments`."""
 
     name: str
     paper: str
@@ -105,7 +110,8 @@ class Experiment(ABC):
 
     @abstractmethod
     def requests(self, ask: ExperimentAsk) -> Sequence[Request]:
-        """All audits it needs, ready to be checked and run; those that other experiments need too are equal to theirs.
+        """All audits it needs, ready to be checked and run; those that other experiments need too
+        are equal to theirs.
 
         None where nothing is computed, or published numbers are read.
         """
@@ -126,7 +132,11 @@ class Experiment(ABC):
             faults.append(Fault("--protocol", what, "Leave it out."))
         if not ask.quick and ask.data is None:
             what = f"{self.figure} of {self.paper} needs {self.needs}."
-            faults.append(Fault("--data", what, f"Give it with --data, or --quick: that uses {self.stand_in}."))
+            faults.append(
+                Fault(
+                    "--data", what, f"Give it with --data, or --quick: that uses {self.stand_in}."
+                )
+            )
         return faults
 
     @property
@@ -163,26 +173,42 @@ class Sketch(Experiment):
         return []
 
 
-def finding(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
+def finding(
+    what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any
+) -> Finding:
     """A Finding from a row of a results or groups table: its value, interval, null band and n."""
-    names = {"ours": "value", "low": "low", "high": "high", "null_low": "null_low", "null_high": "null_high"}
+    names = {
+        "ours": "value",
+        "low": "low",
+        "high": "high",
+        "null_low": "null_low",
+        "null_high": "null_high",
+    }
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
-def change(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
+def change(
+    what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any
+) -> Finding:
     """A Finding from a row's change against the dense model."""
     names = {"ours": "delta", "low": "delta_low", "high": "delta_high"}
     return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
-def _finding(what: str, row: Mapping[str, Any], names: Mapping[str, str], scale: float, **more: Any) -> Finding:
+def _finding(
+    what: str, row: Mapping[str, Any], names: Mapping[str, str], scale: float, **more: Any
+) -> Finding:
     more |= {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
     return Finding(what, n=float(row.get("n", NAN)), **more)
 
 
 def differences(paper: Mapping[str, str], ours: Mapping[str, str]) -> str:
     """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}."""
-    unlike = [f"{name} {ours[name]}, not {paper[name]}" for name in paper if name in ours and ours[name] != paper[name]]
+    unlike = [
+        f"{name} {ours[name]}, not {paper[name]}"
+        for name in paper
+        if name in ours and ours[name] != paper[name]
+    ]
     return "; ".join(unlike)
 
 

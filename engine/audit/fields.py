@@ -1,7 +1,8 @@
-"""What an audit can be asked, declared once: each attribute of a request says its kind, range, words and place.
+"""What an audit can be asked, declared once: each attribute of a request says its kind, range,
+words and place.
 
-From this come the command-line option, the check with its fault, the form's widget, what counts for the run's id, and
-the row of the documents. `asked` declares, `fields_of` reads the declaration.
+From this come the command-line option, the check with its fault, the form's widget, what counts for
+the run's id, and the row of the documents. `asked` declares, `fields_of` reads the declaration.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ WHAT, HOW = "What is audited", "How"
 class Offer:
     """What the form offers for a field, now that the fields before it are known.
 
-    usual: what is chosen at first; of names, None for the field's own default. note: a sentence below. groups: the
-    options by label, where there are kinds of them.
+    usual: what is chosen at first; of names, None for the field's own default. note: a sentence
+    below. groups: the options by label, where there are kinds of them.
     """
 
     options: Sequence[str]
@@ -47,22 +48,30 @@ class Offer:
 class Field(Setting):
     """One declared attribute of a request. What is None or empty is the usual for its kind.
 
-    optional: None is allowed. above, below: bounds that are not allowed themselves. word: a word allowed in place of a
-    number. known: the names allowed, where they must be found first. some: at least one must be named.
+    optional: None is allowed. above, below: bounds that are not allowed themselves. word: a word
+    allowed in place of a number. known: the names allowed, where they must be found first. some: at
+    least one must be named.
 
-    option: the command line's, "" for none, which the name gives where it is None; metavar, help: its words. commas:
-    names are also separated by commas. parts, join: where several options, or lists of the form, make up the value.
-    read: what reads the words, where the kind does not say. where: what faults call it. example: of a list of numbers.
-    usual: the value where neither the words nor a default say one. of: the settings that are declared, by method.
-    check: faults beyond the kind's. counts: "value" in the run's id, "content" of what lies there instead, "no".
-    later: it came later, so at its default it is left out of ids, and runs from before are still found.
+    option: the command line's, "" for none, which the name gives where it is None; metavar, help:
+    its words. commas: names are also separated by commas. parts, join: where several options, or
+    lists of the form, make up the value.
+    read: what reads the words, where the kind does not say. where: what faults call it. example: of
+    a list of numbers.
+    usual: the value where neither the words nor a default say one. of: the settings that are
+    declared, by method.
+    check: faults beyond the kind's. counts: "value" in the run's id, "content" of what lies there
+    instead, "no".
+    later: it came later, so at its default it is left out of ids, and runs from before are still
+    found.
 
-    section: where the form asks for it, "" nowhere; last: after the others there. hint: its tooltip. unit: behind the
-    label. percent: a share, asked in percent. named: a value in words. offered: see `Offer`. shown: whether it is
-    asked. about: a sentence below, for the value. lead: label of the choice which of the names comes first. starts:
-    what the form begins with, where that is not the default. chosen: for which methods settings are asked.
-    accepted: called once the request holds up. quick: what the form's quick preset starts with, where that is not the
-    default. counted: what one of it and several are called where the form says how much is asked for.
+    section: where the form asks for it, "" nowhere; last: after the others there. hint: its
+    tooltip. unit: behind the label. percent: a share, asked in percent. named: a value in words.
+    offered: see `Offer`. shown: whether it is asked. about: a sentence below, for the value. lead:
+    label of the choice which of the names comes first. starts: what the form begins with, where
+    that is not the default. chosen: for which methods settings are asked.
+    accepted: called once the request holds up. quick: what the form's quick preset starts with,
+    where that is not the default. counted: what one of it and several are called where the form
+    says how much is asked for.
     """
 
     optional: bool = False
@@ -125,11 +134,16 @@ class Field(Setting):
         return tuple(self.known()) if self.known else self.choices
 
     def type_faults(self, value: Any) -> list[Fault]:
-        """What is wrong with the type of a value, or of each part of a list; ranges and names are not looked at."""
+        """What is wrong with the type of a value, or of each part of a list; ranges and names are
+        not looked at."""
         if value is None and self.optional:
             return []
         if self.kind not in _LISTS:
-            return [] if _TYPES[self.kind](value) or self._is_word(value) else [_not_allowed(self, value)]
+            return (
+                []
+                if _TYPES[self.kind](value) or self._is_word(value)
+                else [_not_allowed(self, value)]
+            )
         if not isinstance(value, tuple):
             return [_not_allowed(self, value)]
         return [_not_allowed(self, one) for one in value if not _TYPES[self.kind](one)]
@@ -140,8 +154,13 @@ class Field(Setting):
         return tuple(one for one in value if _TYPES[self.kind](one)) if is_list else ()
 
     def _special(self, value: Any) -> list[Fault]:
-        """Paths that are neither file nor folder, or too long for one, told before anybody opens them."""
-        parts = (value if isinstance(value, tuple) else (value,)) if self.kind in ("text", "path", "source") else ()
+        """Paths that are neither file nor folder, or too long for one, told before anybody opens
+        them."""
+        parts = (
+            (value if isinstance(value, tuple) else (value,))
+            if self.kind in ("text", "path", "source")
+            else ()
+        )
         named = [one for one in parts if isinstance(one, str) and one]
         long = [one for one in named if self.kind != "text" and is_too_long(one)]
         return [special_fault(self.called, one) for one in named if is_special(one)] + [
@@ -165,9 +184,11 @@ class Field(Setting):
 
     def _is_in_range(self, value: float) -> bool:
         bounds = (
-            self.minimum is None or value >= self.minimum, self.above is None or value > self.above,
-            self.maximum is None or value <= self.maximum, self.below is None or value < self.below,
-        )  # fmt: skip
+            self.minimum is None or value >= self.minimum,
+            self.above is None or value > self.above,
+            self.maximum is None or value <= self.maximum,
+            self.below is None or value < self.below,
+        )
         return -math.inf < value < math.inf and all(bounds)
 
     def allowed(self) -> str:
@@ -177,22 +198,45 @@ class Field(Setting):
         if self.kind in _WORDS:
             return _WORDS[self.kind]
         one = {"integer": "a whole number", "number": "a number", "numbers": "numbers"}[self.kind]
-        low = f"above {self.above:g}" if self.above is not None else _or_nothing("from", self.minimum)
-        high = f"below {self.below:g}" if self.below is not None else _or_nothing("to", self.maximum)
-        between = "" if not (low and high) else (" and up " if self.maximum is not None else " and ") if (
-            self.above is not None
-        ) else " to " if self.below is not None else " "  # fmt: skip
-        more = f', or "{self.word}"' if self.word else f", such as {self.example}" if self.example else ""
+        low = (
+            f"above {self.above:g}" if self.above is not None else _or_nothing("from", self.minimum)
+        )
+        high = (
+            f"below {self.below:g}" if self.below is not None else _or_nothing("to", self.maximum)
+        )
+        between = (
+            ""
+            if not (low and high)
+            else (
+                (" and up " if self.maximum is not None else " and ")
+                if (self.above is not None)
+                else " to "
+                if self.below is not None
+                else " "
+            )
+        )
+        more = (
+            f', or "{self.word}"'
+            if self.word
+            else f", such as {self.example}"
+            if self.example
+            else ""
+        )
         return f"{one} {low}{between}{high}".strip() + more
 
     def own_faults(self, value: Any) -> list[Fault]:
         """What is wrong with a value whatever the other fields are."""
         if found := self.type_faults(value):
             return found
-        return [] if self.kind in _BY_OTHERS or value is None else _CHECKS.get(self.kind, _of_one)(self, value, {})
+        return (
+            []
+            if self.kind in _BY_OTHERS or value is None
+            else _CHECKS.get(self.kind, _of_one)(self, value, {})
+        )
 
     def faults(self, value: Any, values: Values) -> list[Fault]:
-        """What is wrong with a value of the right type: its range first, then what only this field asks."""
+        """What is wrong with a value of the right type: its range first, then what only this field
+        asks."""
         found = _CHECKS.get(self.kind, _of_one)(self, value, values) + self._special(value)
         is_sound = not found or isinstance(value, tuple | Mapping)
         return found + (self.check(value, values) if self.check and is_sound else [])
@@ -200,12 +244,18 @@ class Field(Setting):
 
 def special_fault(where: str, path: str) -> Fault:
     """A pipe, a socket or a device was named: reading it might never end."""
-    return Fault(where, f"{path[:200]!r} is neither a file nor a folder.", "Name a file or a folder.")
+    return Fault(
+        where, f"{path[:200]!r} is neither a file nor a folder.", "Name a file or a folder."
+    )
 
 
 def too_long_fault(where: str, path: str) -> Fault:
     """A name that no file can have was named."""
-    return Fault(where, f"{path[:40]!r}… has {len(path)} letters, too many for a path.", "Name a file or a folder.")
+    return Fault(
+        where,
+        f"{path[:40]!r}… has {len(path)} letters, too many for a path.",
+        "Name a file or a folder.",
+    )
 
 
 def _or_nothing(word: str, bound: float | None) -> str:
@@ -233,8 +283,9 @@ def _declared(requests: tuple[type]) -> tuple[Field, ...]:
     items = sorted(dataclasses.fields(requests[0]), key=lambda item: item.kw_only is True)
     return tuple(
         Field(name=item.name, default=_default_of(item), **item.metadata["asked"])
-        for item in items if "asked" in item.metadata
-    )  # fmt: skip
+        for item in items
+        if "asked" in item.metadata
+    )
 
 
 def _default_of(item: dataclasses.Field[Any]) -> Any:
@@ -246,38 +297,57 @@ def values_of(request: Any) -> dict[str, Any]:
 
 
 def type_faults(request: Any) -> list[Fault]:
-    """Values of a request that are not even of their field's type, as a notebook or a JSON file may have them."""
+    """Values of a request that are not even of their field's type, as a notebook or a JSON file may
+    have them."""
     values = values_of(request)
-    return [fault for field in fields_of(type(request)) for fault in field.type_faults(values[field.name])]
+    return [
+        fault
+        for field in fields_of(type(request))
+        for fault in field.type_faults(values[field.name])
+    ]
 
 
 def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
-    """All that is wrong with the fields of a request, and the request to ask further: with what is usual in place of
-    every value of another type than its field's, and lists without such parts, so that no check meets one.
+    """All that is wrong with the fields of a request, and the request to ask further: with what is
+    usual in place of every value of another type than its field's, and lists without such parts, so
+    that no check meets one.
 
     RequestError where there is no such value: nothing else can be asked without a model.
     """
     values = values_of(request)
-    wrong = {field.name: field for field in fields_of(type(request)) if field.type_faults(values[field.name])}
+    wrong = {
+        field.name: field
+        for field in fields_of(type(request))
+        if field.type_faults(values[field.name])
+    }
     told = type_faults(request)
     if any(field.required and field.kind not in _LISTS for field in wrong.values()):
         raise RequestError(told)
     parts = {name: field.sound_parts(values[name]) for name, field in wrong.items()}
-    instead = {name: parts[name] or (() if field.required else field.default) for name, field in wrong.items()}
+    instead = {
+        name: parts[name] or (() if field.required else field.default)
+        for name, field in wrong.items()
+    }
     sound = dataclasses.replace(request, **instead)
     values = values_of(sound)
-    sounds = [field for field in fields_of(type(sound)) if field.name not in wrong or parts[field.name]]
-    return sound, told + [fault for field in sounds for fault in field.faults(values[field.name], values)]
+    sounds = [
+        field for field in fields_of(type(sound)) if field.name not in wrong or parts[field.name]
+    ]
+    return sound, told + [
+        fault for field in sounds for fault in field.faults(values[field.name], values)
+    ]
 
 
 def faults_among(request: type, values: Values) -> list[Fault]:
-    """What is wrong with the values that are known of a request, by name; of those that depend on others nothing as
-    long as one of these is missing."""
+    """What is wrong with the values that are known of a request, by name; of those that depend on
+    others nothing as long as one of these is missing."""
     fields = fields_of(request)
     every = {field.name: field.default for field in fields} | dict(values)
     is_whole = MISSING not in every.values()
     said = [(field, values[field.name]) for field in fields if field.name in values]
-    found = [field.faults(value, every) if is_whole else field.own_faults(value) for field, value in said]
+    found = [
+        field.faults(value, every) if is_whole else field.own_faults(value) for field, value in said
+    ]
     return [fault for faults in found for fault in faults]
 
 
@@ -307,15 +377,24 @@ def _with_metavar(field: Field) -> str:
 
 def _takes(field: Field) -> str:
     if field.kind in _TAKES:
-        return f"{_TAKES[field.kind]}: {', '.join(field.names)}" if field.names else _TAKES[field.kind]
+        return (
+            f"{_TAKES[field.kind]}: {', '.join(field.names)}" if field.names else _TAKES[field.kind]
+        )
     return field.allowed()
 
 
 _TAKES: Mapping[str, str] = {
-    "text": "a text", "path": "a path", "source": "a name or a path", "flag": "", "names": "names",
-    "product": "two lists of names", "settings": "values by name", "settings per method": "values by name",
-    "pairs": "values by name", "changes": "a name with values",
-}  # fmt: skip
+    "text": "a text",
+    "path": "a path",
+    "source": "a name or a path",
+    "flag": "",
+    "names": "names",
+    "product": "two lists of names",
+    "settings": "values by name",
+    "settings per method": "values by name",
+    "pairs": "values by name",
+    "changes": "a name with values",
+}
 
 
 def usual_words(field: Field) -> str:
@@ -326,9 +405,13 @@ def usual_words(field: Field) -> str:
 def _plainly(value: Any) -> str:
     if value is MISSING or value in (None, (), {}, ""):
         return ""
-    return ", ".join(map(_plainly, value)) if isinstance(value, tuple) else f"{value:g}" if (
-        isinstance(value, float)
-    ) else str(value)  # fmt: skip
+    return (
+        ", ".join(map(_plainly, value))
+        if isinstance(value, tuple)
+        else f"{value:g}"
+        if (isinstance(value, float))
+        else str(value)
+    )
 
 
 def _of_one(field: Field, value: Any, _: Values) -> list[Fault]:
@@ -348,7 +431,11 @@ def _of_names(field: Field, value: Any, values: Values) -> list[Fault]:
     faults = [unknown(field.called, name, known) for name in value if known and name not in known]
     if field.some and not value:
         offered = known or (field.offered(values).options if field.offered else ())
-        fix = f"Known: {', '.join(sorted(offered))}." if offered else f"Name at least one{_with(field)}."
+        fix = (
+            f"Known: {', '.join(sorted(offered))}."
+            if offered
+            else f"Name at least one{_with(field)}."
+        )
         faults.append(Fault(field.called, "none is named.", fix))
     if len(set(value)) < len(value):
         faults.append(Fault(field.called, "one is named twice.", "Name each once."))
@@ -419,7 +506,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 """Whether a value is of a kind's type; of `_LISTS`, whether a part is."""
 _WORDS: Mapping[str, str] = {
-    **dict.fromkeys(("text", "path", "source"), "a text"), **dict.fromkeys(("names", "product"), "a list of names"),
-    **dict.fromkeys(("settings", "pairs"), "values by name"), "settings per method": "values by name, by method",
+    **dict.fromkeys(("text", "path", "source"), "a text"),
+    **dict.fromkeys(("names", "product"), "a list of names"),
+    **dict.fromkeys(("settings", "pairs"), "values by name"),
+    "settings per method": "values by name, by method",
     "changes": "a list of changes, each with its name",
-}  # fmt: skip
+}

@@ -1,6 +1,8 @@
-"""What growing a finished run takes, whatever its track: the run and its plan, faults of what is asked, the addition.
+"""What growing a finished run takes, whatever its track: the run and its plan, faults of what is
+asked, the addition.
 
-Kept under what was asked, the run and the code that computes it, so that the same growth is written once.
+Kept under what was asked, the run and the code that computes it, so that the same growth is written
+once.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ LONGEST = 60
 class Grown:
     """A growth that holds up: the run, its plan, and what of it the run does not have yet.
 
-    variants: of the track's own kind. axes: those on which something is missing; none where nothing is.
+    variants: of the track's own kind. axes: those on which something is missing; none where nothing
+    is.
     """
 
     run: Run
@@ -67,8 +70,8 @@ class Grown:
         keys: Mapping[str, Sequence[str]],
         numbered: Mapping[str, str] | None = None,
     ) -> None:
-        """Write the addition, whole or not at all. audit: what measured it; used: finished parts that it rests on; keys
-        and numbered: of `engine.store.additions.Addition`."""
+        """Write the addition, whole or not at all. audit: what measured it; used: finished parts
+        that it rests on; keys and numbered: of `engine.store.additions.Addition`."""
         meta = {
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
             "title": self.request.title,
@@ -85,16 +88,25 @@ class Grown:
 
 
 def grown_run(
-    grown: Grown, store: Store, hooks: Hooks, executor: Executor | None, measure: Callable[[Executor, Used], None]
+    grown: Grown,
+    store: Store,
+    hooks: Hooks,
+    executor: Executor | None,
+    measure: Callable[[Executor, Used], None],
 ) -> Run:
-    """The run with the growth, measured now or found. measure: writes the addition; called where nobody else has it.
+    """The run with the growth, measured now or found. measure: writes the addition; called where
+    nobody else has it.
 
-    What was finished before an interruption is found in the store; a growth asked twice at once is measured once.
+    What was finished before an interruption is found in the store; a growth asked twice at once is
+    measured once.
     """
     if not grown.axes:
         return grown.run
     store.prove_writable()
-    with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
+    with (
+        store.alone(f"{grown.run.id}-{grown.id}", hooks.check),
+        closing(executor or Local()) as chosen,
+    ):
         if grown.id not in {one.id for one in run_of(grown.request, store).added}:
             with noted() as used:
                 measure(chosen, used)
@@ -102,42 +114,59 @@ def grown_run(
 
 
 def run_of(request: Growth, store: Store) -> Run:
-    """The run that is to grow, with what was added to it: of the store, or one that the project ships."""
+    """The run that is to grow, with what was added to it: of the store, or one that the project
+    ships."""
     return find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
 
 
 def plan_of(run: Run) -> Plan:
-    """What the run was asked, checked again. RequestError where it would not be the same run today."""
+    """What the run was asked, checked again. RequestError where it would not be the same run
+    today."""
     plan: Plan = track_of_run(run).part("validate")(request_from(run.meta["request"]))
     if plan.run_id != run.id:
-        what = f"{run.id} rests on other data, weights or code than are here now: the same request is {plan.run_id}."
+        what = (
+            f"{run.id} rests on other data, weights or code than are here now: the same request is"
+            f" {plan.run_id}."
+        )
         raise RequestError(Fault("run", what, "Audit again, and measure on that run."))
     return plan
 
 
 def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bool = False) -> None:
-    """RequestError where the run is of another track, or axis, split or what to measure are not known.
+    """RequestError where the run is of another track, or axis, split or what to measure are not
+    known.
 
     benchmarks: whether the track measures any.
     """
     if track_of_run(run).name != request.track:
-        raise RequestError(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
+        raise RequestError(
+            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
+        )
     known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):
         faults.append(unknown("split", request.split, splits))
     if request.judge:
-        faults.append(Fault("judge", "this audit has no texts that a model wrote.", "Leave it out."))
+        faults.append(
+            Fault("judge", "this audit has no texts that a model wrote.", "Leave it out.")
+        )
     if request.benchmarks and not benchmarks:
         faults.append(Fault("benchmarks", "are not for this kind of audit.", "Leave them out."))
     if sum((bool(request.units), request.level is not None, bool(request.benchmarks))) != 1:
-        faults.append(Fault("request", "a level of a method or a set of units is needed.", "Give one of the two."))
+        faults.append(
+            Fault(
+                "request",
+                "a level of a method or a set of units is needed.",
+                "Give one of the two.",
+            )
+        )
     if faults:
         raise RequestError(faults)
 
 
 def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str = "") -> None:
-    """RequestError unless these are units of the model, once each; `counted` says how they are numbered."""
+    """RequestError unless these are units of the model, once each; `counted` says how they are
+    numbered."""
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
         said = f"{list(units)[:20]} are not {many} of {model}, once each."
         raise RequestError(Fault(many, said, f"Units go from 0 to {total - 1}{counted}."))

@@ -16,13 +16,15 @@ DOES = "grow"
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """More of a finished run: another level of one of its methods, a set of units that was chosen by hand, or what
-    benchmarks that all of its variants are to be measured on, or a judge who reads its texts.
+    """More of a finished run: another level of one of its methods, a set of units that was chosen
+    by hand, or what benchmarks that all of its variants are to be measured on, or a judge who reads
+    its texts.
 
-    run: its id. method, axis (what the method aims at, and is measured on), level: or else units (flat, from 0) and, if
-    wanted, a name; or else benchmarks (NAME=PATH), where the track measures any; or else a judge and, where it is a
-    classifier, its label that is harm. axes: where it is measured, `axis` alone where empty. split: of the run's
-    prompts; empty for what is usual, which the track knows.
+    run: its id. method, axis (what the method aims at, and is measured on), level: or else units
+    (flat, from 0) and, if wanted, a name; or else benchmarks (NAME=PATH), where the track measures
+    any; or else a judge and, where it is a classifier, its label that is harm. axes: where it is
+    measured, `axis` alone where empty. split: of the run's prompts; empty for what is usual, which
+    the track knows.
     """
 
     track: str
@@ -48,7 +50,10 @@ class Growth:
             "units": tuple(sorted(self.units)),
             "axes": tuple(self.axes) or (self.axis,),
         }
-        same |= {"name": self.name.strip(), "level": None if self.level is None else float(self.level)}
+        same |= {
+            "name": self.name.strip(),
+            "level": None if self.level is None else float(self.level),
+        }
         same |= {"title": self.title or f"{self.run}: {self._what}"}
         for name, value in same.items():
             object.__setattr__(self, name, value)
@@ -61,7 +66,10 @@ class Growth:
             value = getattr(self, name)
             good = isinstance(value, list | tuple) and all(type(one) is kind for one in value)
             wrong += [] if good else [name]
-        return [Fault(name, f"{getattr(self, name)!r} is not allowed.", "See the fields of Growth.") for name in wrong]
+        return [
+            Fault(name, f"{getattr(self, name)!r} is not allowed.", "See the fields of Growth.")
+            for name in wrong
+        ]
 
     @property
     def _what(self) -> str:
@@ -72,13 +80,21 @@ class Growth:
         return by_method or asked or self.name or f"{len(self.units)} chosen by hand"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able. What came later is left out where it is not asked for: such growths look as they did before."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {**{name: value for name, value in plain.items() if value or name not in LATER}, "does": DOES}
+        """JSON-able. What came later is left out where it is not asked for: such growths look as
+        they did before."""
+        plain = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+        return {
+            **{name: value for name, value in plain.items() if value or name not in LATER},
+            "does": DOES,
+        }
 
     @property
     def device(self) -> str:
-        """Left open: where it waits for its turn; it is measured on the device that the run's own request names."""
+        """Left open: where it waits for its turn; it is measured on the device that the run's own
+        request names."""
         return "auto"
 
     @property
@@ -92,8 +108,11 @@ class Growth:
         value = {name: item for name, item in value.items() if name != "does"}
         known = [field.name for field in fields(cls)]
         faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in ("track", "run", "axis")
-                   if name not in value]  # fmt: skip
+        faults += [
+            Fault("request", f"{name} is missing.", "Name it.")
+            for name in ("track", "run", "axis")
+            if name not in value
+        ]
         if faults:
             raise RequestError(faults)
         return cls(**value)

@@ -1,9 +1,11 @@
-"""Audits that outlive the page that asked for them: one process each, one per equal request, cancellable, resumable.
+"""Audits that outlive the page that asked for them: one process each, one per equal request,
+cancellable, resumable.
 
-A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains with curves, a lock
-that its process holds while it lives, and a file `cancel` once the user wants it to stop. Whether a job runs is read
-from the lock, never from what it last wrote, so a killed process shows as interrupted. Where an engine serves the
-store (engine/resident/batch.py), jobs wait in line there, one at a time per device. No torch here: pages read it.
+A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains
+with curves, a lock that its process holds while it lives, and a file `cancel` once the user wants
+it to stop. Whether a job runs is read from the lock, never from what it last wrote, so a killed
+process shows as interrupted. Where an engine serves the store (engine/resident/batch.py), jobs wait
+in line there, one at a time per device. No torch here: pages read it.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ if TYPE_CHECKING:
     from engine.audit.request import Request
 
 GRACE, WATCH = 0.4, 0.05
-"""Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was cancelled."""
+"""Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was
+cancelled."""
 EARLY, LATE = -5.0, 60.0
-"""Seconds since it was queued within which a job's process may still be on its way; a clock may have been set back."""
+"""Seconds since it was queued within which a job's process may still be on its way; a clock may
+have been set back."""
 QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
 SCHEMA = 1
@@ -56,9 +60,11 @@ POINTS = "points.jsonl"
 
 @dataclass(frozen=True)
 class JobState:
-    """Where a job stands. status: queued, running, done, failed, cancelled or interrupted. Times are ISO 8601, UTC.
+    """Where a job stands. status: queued, running, done, failed, cancelled or interrupted. Times
+    are ISO 8601, UTC.
 
-    `faults` says what was wrong with the request; `run_id` is known once the run is finished; `eta` in seconds.
+    `faults` says what was wrong with the request; `run_id` is known once the run is finished; `eta`
+    in seconds.
     """
 
     job_id: str
@@ -78,17 +84,31 @@ class JobState:
     device: str = ""
     """As the request says it: "auto" where it leaves that open."""
     ray: str = ""
-    """Address of the Ray cluster that computes it; "" where this machine does, or what PRUNEAUDIT_RAY names."""
+    """Address of the Ray cluster that computes it; "" where this machine does, or what
+    PRUNEAUDIT_RAY names."""
     memory: str = ""
-    """What it may take, like "4G"; "" where that is left to PRUNEAUDIT_MEMORY or to what is free."""
+    """What it may take, like "4G"; "" where that is left to PRUNEAUDIT_MEMORY or to what is free.
+    """
 
 
 STATUSES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
-_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device", "ray", "memory")
+_WORDS = (
+    "title",
+    "phase",
+    "what",
+    "message",
+    "note",
+    "started",
+    "updated",
+    "device",
+    "ray",
+    "memory",
+)
 
 
 def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
-    """A state as it was written, fields that nobody knows left out. DamagedError where it is none of this job."""
+    """A state as it was written, fields that nobody knows left out. DamagedError where it is none
+    of this job."""
     values = {field.name: found[field.name] for field in fields(JobState) if field.name in found}
     try:
         values["faults"] = tuple(map(Fault.from_dict, values.get("faults", ())))
@@ -98,19 +118,23 @@ def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
         sound &= all(type(value) is int for value in (state.done, state.total))
         sound &= isinstance(state.eta, int | float | None) and isinstance(state.run_id, str | None)
     except TypeError as error:
-        raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.") from error
+        raise DamagedError(
+            f"job {job_id} is damaged: its {STATE} holds what no job writes."
+        ) from error
     if not sound:
         raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.")
     return state
 
 
 def job_id_of(request: Request | Growth) -> str:
-    """Requests for the same audit are one job, whatever they call it and however often it is begun."""
+    """Requests for the same audit are one job, whatever they call it and however often it is
+    begun."""
     return "job-" + digest_of(request.identity)[:16]
 
 
 def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ()) -> None:
-    """RequestError with all that is wrong together: `faults` found before, the request's, the store's.
+    """RequestError with all that is wrong together: `faults` found before, the request's, the
+    store's.
 
     Nothing is written. StoreError where only the store is at fault.
     """
@@ -129,7 +153,8 @@ def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ())
 
 
 def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
-    """RequestError for `faults` and a store that cannot be written, together; StoreError for the store alone."""
+    """RequestError for `faults` and a store that cannot be written, together; StoreError for the
+    store alone."""
     try:
         store.prove_writable(create=False)
     except StoreError as error:
@@ -140,11 +165,15 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
         raise RequestError(faults)
 
 
-def submit(request: Request | Growth, store: Store, ray: str | None = None, memory: str | None = None) -> str:
-    """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it.
+def submit(
+    request: Request | Growth, store: Store, ray: str | None = None, memory: str | None = None
+) -> str:
+    """Start the job unless it is running, and return its id. Submitting an interrupted job again
+    resumes it.
 
-    Where an engine serves the store the job waits in line there; elsewhere its process starts at once. ray: address of
-    the cluster that shall compute it, "" for none; memory: what it may take; None: as when it was submitted before.
+    Where an engine serves the store the job waits in line there; elsewhere its process starts at
+    once. ray: address of the cluster that shall compute it, "" for none; memory: what it may take;
+    None: as when it was submitted before.
     """
     _refuse_other_types(request)
     store.prove_writable()
@@ -155,9 +184,15 @@ def submit(request: Request | Growth, store: Store, ray: str | None = None, memo
     (folder / "cancel").unlink(missing_ok=True)
     moment, before = _now(), _said_before(folder)
     state = JobState(
-        job_id, _title(request), "queued", started=moment, updated=moment, device=request.device,
-        ray=before.ray if ray is None else ray, memory=before.memory if memory is None else memory,
-    )  # fmt: skip
+        job_id,
+        _title(request),
+        "queued",
+        started=moment,
+        updated=moment,
+        device=request.device,
+        ray=before.ray if ray is None else ray,
+        memory=before.memory if memory is None else memory,
+    )
     _write(folder, state)
     if not is_served(store):
         launch(store, job_id)
@@ -165,7 +200,8 @@ def submit(request: Request | Growth, store: Store, ray: str | None = None, memo
 
 
 def launch(store: Store, job_id: str) -> subprocess.Popen:
-    """The process of a job that was submitted, just started. It goes on when the one that started it ends."""
+    """The process of a job that was submitted, just started. It goes on when the one that started
+    it ends."""
     folder = _folder(store, job_id)
     with (folder / "log.txt").open("ab") as log, (folder / "process").open("a") as mark:
         with contextlib.suppress(BlockingIOError):  # the process before it is about to end
@@ -183,7 +219,8 @@ def launch(store: Store, job_id: str) -> subprocess.Popen:
 
 
 def _sign(mark: TextIO, moment: str) -> None:
-    """Note in the file that a job's process holds which queueing it is for, so that its end is known at once."""
+    """Note in the file that a job's process holds which queueing it is for, so that its end is
+    known at once."""
     mark.truncate(0)
     mark.write(moment)
     mark.flush()
@@ -192,7 +229,9 @@ def _sign(mark: TextIO, moment: str) -> None:
 def _is_gone(folder: Path, state: JobState) -> bool:
     """Whether the process that was started for a queued job has ended, whatever the clock says."""
     with contextlib.suppress(OSError, ValueError):
-        return (folder / "process").read_text(encoding="utf-8") == state.updated and not is_up(folder)
+        return (folder / "process").read_text(encoding="utf-8") == state.updated and not is_up(
+            folder
+        )
     return False
 
 
@@ -214,21 +253,24 @@ def cancel(store: Store, job_id: str) -> None:
 
 
 def leave_when_cancelled(store: Store, job_id: str) -> None:
-    """Watch, in a thread of the job's own process, for the file `cancel`; end the process when no batch ends soon.
+    """Watch, in a thread of the job's own process, for the file `cancel`; end the process when no
+    batch ends soon.
 
-    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written whole or not at all,
-    so a process may end anywhere.
+    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written
+    whole or not at all, so a process may end anywhere.
     """
     threading.Thread(target=end_when_cancelled, args=(_folder(store, job_id),), daemon=True).start()
 
 
 def end_when_cancelled(
-    folder: Path, wait: Callable[[float], None] = time.sleep, leave: Callable[[int], object] = os._exit
+    folder: Path,
+    wait: Callable[[float], None] = time.sleep,
+    leave: Callable[[int], object] = os._exit,
 ) -> None:
-    """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at. Nothing is written,
-    which on a busy disk takes seconds: a job with that file whose process is gone was cancelled. Also one that has
-    come to its end does not take its interpreter down, which takes as long as a batch; one that failed leaves by
-    itself, once its traceback is in the log."""
+    """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at.
+    Nothing is written, which on a busy disk takes seconds: a job with that file whose process is
+    gone was cancelled. Also one that has come to its end does not take its interpreter down, which
+    takes as long as a batch; one that failed leaves by itself, once its traceback is in the log."""
     while not (folder / "cancel").exists():
         wait(WATCH)
     wait(GRACE)
@@ -240,7 +282,8 @@ def end_when_cancelled(
 
 
 def _refuse_other_types(request: Request | Growth) -> None:
-    """RequestError for values that no request can be told apart by, such as a number where a list belongs."""
+    """RequestError for values that no request can be told apart by, such as a number where a list
+    belongs."""
     if faults := type_faults(request):
         raise RequestError(faults)
 
@@ -276,7 +319,8 @@ def fail(store: Store, job_id: str, why: str) -> None:
 
 
 def _said(folder: Path) -> JobState:
-    """What a job last wrote. RequestError where there is no such job; a job whose state is damaged can be resumed."""
+    """What a job last wrote. RequestError where there is no such job; a job whose state is damaged
+    can be resumed."""
     path = folder / STATE
     if not path.exists():
         what = f"{folder.name!r} is not in the store."
@@ -292,14 +336,22 @@ def _damaged(folder: Path, why: str) -> JobState:
     try:
         title = str(_asked(folder).get("title") or folder.name)
     except PruneAuditError as error:
-        return JobState(folder.name, folder.name, "failed", message=f"{why} {error} It cannot be resumed: ask anew.")
+        return JobState(
+            folder.name,
+            folder.name,
+            "failed",
+            message=f"{why} {error} It cannot be resumed: ask anew.",
+        )
     return JobState(folder.name, title, "interrupted", message=f"{why} Start it again to resume.")
 
 
 def _asked(folder: Path) -> dict[str, Any]:
-    """The request as it was written. RequestError where there is no such job, DamagedError where it is not whole."""
+    """The request as it was written. RequestError where there is no such job, DamagedError where it
+    is not whole."""
     if not (folder / REQUEST).exists():
-        raise RequestError(Fault("job", f"{folder.name!r} is not in the store.", "Look at the list of jobs."))
+        raise RequestError(
+            Fault("job", f"{folder.name!r} is not in the store.", "Look at the list of jobs.")
+        )
     return read_document(folder / REQUEST, f"job {folder.name}", SCHEMA)
 
 
@@ -309,12 +361,21 @@ def _now_of(store: Store, state: JobState) -> JobState:
     if state.status == "running" and (folder / "cancel").exists() and not is_alive(folder):
         return _ended(state, Cancelled())  # gone before it could say so
     if state.status == "running" and not is_alive(folder):
-        return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
+        return replace(
+            state,
+            status="interrupted",
+            eta=None,
+            message="Its process is gone. Start it again to resume.",
+        )
     if state.status == "queued" and (folder / "cancel").exists():
         return _ended(state, Cancelled())
     on_its_way = EARLY <= _age(state.updated) <= LATE and not _is_gone(folder, state)
     if state.status == "queued" and not on_its_way and not is_up(folder) and not is_served(store):
-        return replace(state, status="interrupted", message="It has not started. Start it again, or see its log.txt.")
+        return replace(
+            state,
+            status="interrupted",
+            message="It has not started. Start it again, or see its log.txt.",
+        )
     return state
 
 
@@ -323,14 +384,19 @@ def _with_place(state: JobState, jobs: Sequence[JobState]) -> JobState:
     others = [one for one in jobs if one.device == state.device and one.job_id != state.job_id]
     running = sum(one.status == "running" for one in others)
     queued = [one for one in others if one.status == "queued"]
-    before = running + sum((one.started, one.job_id) < (state.started, state.job_id) for one in queued)
+    before = running + sum(
+        (one.started, one.job_id) < (state.started, state.job_id) for one in queued
+    )
     if not before:
         return state
-    return replace(state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it.")
+    return replace(
+        state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it."
+    )
 
 
 def _said_before(folder: Path) -> JobState:
-    """The state of a job that was submitted before; an empty one where there is none, or it cannot be read."""
+    """The state of a job that was submitted before; an empty one where there is none, or it cannot
+    be read."""
     try:
         return _said(folder)
     except RequestError:
@@ -346,10 +412,11 @@ def _is_waiting(folder: Path) -> bool:
 
 
 def live_points(store: Store, job_id: str) -> pd.DataFrame:
-    """Training curves of a job as far as it is: one row per shard (what is trained, in words), phase and step.
+    """Training curves of a job as far as it is: one row per shard (what is trained, in words),
+    phase and step.
 
-    Further columns are float64: what is known at that step. A step that was taken again after an interruption counts
-    once, as it was last. No rows where there are none.
+    Further columns are float64: what is known at that step. A step that was taken again after an
+    interruption counts once, as it was last. No rows where there are none.
     """
     import pandas as pd
 
@@ -384,10 +451,11 @@ def run_job(
     executor: Executor | None = None,
     submitted: bool = False,
 ) -> Run:
-    """Do the job in this process, visible to every page. Where another process computes it, wait and take its result.
+    """Do the job in this process, visible to every page. Where another process computes it, wait
+    and take its result.
 
-    It begins at once, whatever waits in line: who calls it, waits for it. Between two batches it steps aside while a
-    question is answered on its device.
+    It begins at once, whatever waits in line: who calls it, waits for it. Between two batches it
+    steps aside while a question is answered on its device.
 
     submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
@@ -400,18 +468,26 @@ def run_job(
     folder = _prepare(store, job_id, request)
     if not submitted and not is_alive(folder):
         (folder / "cancel").unlink(missing_ok=True)
-    with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
+    with _lock(
+        folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))
+    ):
         moment = _now()
-        state = JobState(job_id, _title(request), "running", "start", started=moment, updated=moment)
+        state = JobState(
+            job_id, _title(request), "running", "start", started=moment, updated=moment
+        )
         before = _said_before(folder) if submitted else JobState("", "", "")
         state = replace(state, device=request.device, ray=before.ray, memory=before.memory)
-        aside = Aside(store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder))
+        aside = Aside(
+            store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder)
+        )
         _write(folder, state)
         try:
             _stop_if_cancelled(folder)
             sweep(store.root)
             with _hooks(folder, state, watch, aside) as hooks:
-                run_audit = track.part("grow" if isinstance(request, Growth) else "run")  # loads what takes seconds
+                run_audit = track.part(
+                    "grow" if isinstance(request, Growth) else "run"
+                )  # loads what takes seconds
                 run = run_audit(request, store, hooks, executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
@@ -431,8 +507,11 @@ def is_up(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside: Callable[[], None]) -> Iterator[Hooks]:
-    """How a job reports; within it the job says where it stands every few seconds, however long a step takes."""
+def _hooks(
+    folder: Path, state: JobState, watch: Callable[[Event], None], aside: Callable[[], None]
+) -> Iterator[Hooks]:
+    """How a job reports; within it the job says where it stands every few seconds, however long a
+    step takes."""
     last = {"check": 0.0, "write": 0.0}
     said = {"note": ""}
 
@@ -445,7 +524,9 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside:
 
     def tell(event: Event) -> None:
         watch(event)
-        said["note"] = "\n".join(dict.fromkeys(filter(None, [*said["note"].splitlines(), event.note])))
+        said["note"] = "\n".join(
+            dict.fromkeys(filter(None, [*said["note"].splitlines(), event.note]))
+        )
         if event.note or time.monotonic() - last["write"] > QUIET:
             last["write"] = time.monotonic()
             _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))
@@ -467,13 +548,19 @@ def _ended(state: JobState, error: BaseException) -> JobState:
     now = replace(state, updated=_now())
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return replace(
-            now, status="cancelled", message="Cancelled. What was finished is kept; start it again to go on."
+            now,
+            status="cancelled",
+            message="Cancelled. What was finished is kept; start it again to go on.",
         )
     if isinstance(error, RequestError):
         return replace(now, status="failed", message="The request is wrong.", faults=error.faults)
     if isinstance(error, PruneAuditError):
         return replace(now, status="failed", message=str(error))
-    return replace(now, status="failed", message=f"An error in the program: {type(error).__name__}. See log.txt.")
+    return replace(
+        now,
+        status="failed",
+        message=f"An error in the program: {type(error).__name__}. See log.txt.",
+    )
 
 
 @contextlib.contextmanager
@@ -505,7 +592,8 @@ def _prepare(store: Store, job_id: str, request: Request | Growth) -> Path:
 
 
 def _write(folder: Path, state: JobState) -> None:
-    """Note where a job stands. On a full disk what was set aside for its last word is given up for it."""
+    """Note where a job stands. On a full disk what was set aside for its last word is given up for
+    it."""
     try:
         write_document(folder / STATE, asdict(state), SCHEMA)
     except StoreError:
@@ -527,6 +615,8 @@ def _now() -> str:
 def _age(moment: str) -> float:
     """Seconds since then, by this machine's clock; infinite for what is no time."""
     try:
-        return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
+        return (
+            datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)
+        ).total_seconds()
     except (TypeError, ValueError):
         return math.inf

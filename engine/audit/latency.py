@@ -12,8 +12,8 @@ WARM_UP = 2
 LEAST = 5
 """Rounds that are counted however long they take: quartiles need some."""
 PATIENCE = 2.0
-"""Seconds after which LEAST rounds are enough: a large model's times scatter less, and sixteen rounds of it would take
-longer than its texts."""
+"""Seconds after which LEAST rounds are enough: a large model's times scatter less, and sixteen
+rounds of it would take longer than its texts."""
 
 
 def paired_latency(
@@ -23,8 +23,9 @@ def paired_latency(
     device: torch.device | str,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of each call, [rounds] float64 for `own` and for `dense`: `repeats` of them, fewer where they take
-    long (PATIENCE). WARM_UP rounds before, one where it takes long, are not counted."""
+    """Milliseconds of each call, [rounds] float64 for `own` and for `dense`: `repeats` of them,
+    fewer where they take long (PATIENCE). WARM_UP rounds before, one where it takes long, are not
+    counted."""
     times: list[tuple[float, float]] = []
     spent, warm = 0.0, 0
     while len(times) < repeats and (len(times) < LEAST or spent < PATIENCE):
@@ -49,7 +50,8 @@ def _milliseconds(run: Callable[[], object], device: torch.device | str) -> floa
 
 
 def latency_row(own: np.ndarray, dense: np.ndarray) -> dict[str, float]:
-    """Medians and quartiles of two latencies [repeats] in ms; speedup: median and quartiles of paired ratios."""
+    """Medians and quartiles of two latencies [repeats] in ms; speedup: median and quartiles of
+    paired ratios."""
     return {
         "latency_ms": float(np.median(own)),
         "latency_low": float(np.quantile(own, 0.25)),

@@ -1,7 +1,8 @@
-"""The measurement context: finished measurements are found under the digest of their inputs, missing ones computed.
+"""The measurement context: finished measurements are found under the digest of their inputs,
+missing ones computed.
 
-A measurement is asked for as plain data (a shard, so it can travel to another machine) and answered as a table. Shards
-that belong together are computed in one go; each is stored on its own.
+A measurement is asked for as plain data (a shard, so it can travel to another machine) and answered
+as a table. Shards that belong together are computed in one go; each is stored on its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from engine.core.types import Hooks
 
 
 class Keeper(Protocol):
-    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards` or a class with its methods."""
+    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards` or a class with
+    its methods."""
 
     def get(self, key: str) -> pd.DataFrame | None: ...
     def put(self, key: str, table: pd.DataFrame) -> None: ...
@@ -50,29 +52,33 @@ class Measurement(ABC):
     version: int = 1
     """Raise when the numbers change: shards of older versions are then not found any more."""
     whole: bool = False
-    """Whether last digits depend on what is computed with a shard. Then a bundle that is kept in part, as a killed or
-    damaged store leaves it, is computed as a whole again, and what is lacking is what it would have been."""
+    """Whether last digits depend on what is computed with a shard. Then a bundle that is kept in
+    part, as a killed or damaged store leaves it, is computed as a whole again, and what is lacking
+    is what it would have been."""
     any_threads: bool = False
-    """Whether the numbers are the same to the bit with any number of threads. True: it computes with all there are, as
-    passes that train nothing do. Otherwise, on a CPU, with `runtime.FIXED_THREADS` whatever the machine has: gradients
-    of weights are added up in another order with another number."""
+    """Whether the numbers are the same to the bit with any number of threads. True: it computes
+    with all there are, as passes that train nothing do. Otherwise, on a CPU, with
+    `runtime.FIXED_THREADS` whatever the machine has: gradients of weights are added up in another
+    order with another number."""
 
     later: bool = False
-    """Whether it came when there were finished audits that know nothing of it: it counts for the ids of those alone
-    that ask for it."""
+    """Whether it came when there were finished audits that know nothing of it: it counts for the
+    ids of those alone that ask for it."""
 
     pace: float = 1.0
     """How long a unit of `size` takes beside those of the track's other kinds, and ..."""
     start: float = 0.0
-    """... what every bundle takes before it, in that unit. Seen on the models that the project ships; what is measured
-    says how long a unit takes on this machine. For forecasts only."""
+    """... what every bundle takes before it, in that unit. Seen on the models that the project
+    ships; what is measured says how long a unit takes on this machine. For forecasts only."""
 
     @abstractmethod
     def parts(self, context: Any, shard: Any) -> dict[str, Any]:
-        """What the numbers depend on besides the model, the device and what the shard itself says; JSON-able."""
+        """What the numbers depend on besides the model, the device and what the shard itself says;
+        JSON-able."""
 
     def together(self, context: Any, shard: Any) -> Hashable:
-        """Shards of this kind for which this is equal are computed in one go. By default those of one mask."""
+        """Shards of this kind for which this is equal are computed in one go. By default those of
+        one mask."""
         return shard.cut
 
     def needs(self, context: Any, shard: Any) -> list[Any]:
@@ -81,7 +87,8 @@ class Measurement(ABC):
 
     @abstractmethod
     def compute(self, context: Any, shards: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of `shards`, which belong `together`, in their order. Subclasses say which columns they have."""
+        """The tables of `shards`, which belong `together`, in their order. Subclasses say which
+        columns they have."""
 
     def size(self, context: Any, shard: Any) -> float:
         """How much work a shard is, in the unit of its context; for progress only."""
@@ -89,7 +96,8 @@ class Measurement(ABC):
 
 
 class MeasurementContext(ABC):
-    """Fetches measurements. Subclasses say what there is to measure, and what a shard's key depends on."""
+    """Fetches measurements. Subclasses say what there is to measure, and what a shard's key depends
+    on."""
 
     keeper: Keeper
     hooks: Hooks
@@ -111,7 +119,8 @@ class MeasurementContext(ABC):
 
     @abstractmethod
     def recipe(self) -> tuple[str, Any]:
-        """How another process makes the same context: "module:function", and what the function is given.
+        """How another process makes the same context: "module:function", and what the function is
+        given.
 
         Both travel to the workers of a cluster, so the second must be picklable and hold no model.
         """
@@ -122,7 +131,8 @@ class MeasurementContext(ABC):
 
     @abstractmethod
     def key(self, shard: Any) -> str:
-        """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
+        """Digest of all the shard's numbers depend on. Device type is part of it: devices round
+        differently."""
 
     @abstractmethod
     def describe(self, shard: Any) -> str:
@@ -135,17 +145,21 @@ class MeasurementContext(ABC):
 
     @abstractmethod
     def prove(self) -> None:
-        """MaskError unless masks act on the very model that is loaded here. Asked before anything is measured, by every
-        audit, every addition to a run and every worker of a cluster."""
+        """MaskError unless masks act on the very model that is loaded here. Asked before anything
+        is measured, by every audit, every addition to a run and every worker of a cluster."""
 
     def base(self) -> list[Any]:
-        """Measurements that all others may need without naming them, such as the weights of a model fitted here."""
+        """Measurements that all others may need without naming them, such as the weights of a model
+        fitted here."""
         return []
 
     def all_needs(self, shards: Sequence[Any]) -> list[Any]:
         """What `shards` rest on, directly or not, the first needed first."""
         found: dict[Any, None] = {}
-        queue = [*self.base(), *(need for shard in shards for need in self.kind(shard.kind).needs(self, shard))]
+        queue = [
+            *self.base(),
+            *(need for shard in shards for need in self.kind(shard.kind).needs(self, shard)),
+        ]
         while queue:
             need = queue.pop()
             if need not in found:
@@ -154,7 +168,8 @@ class MeasurementContext(ABC):
         return [need for need in reversed(found) if need not in set(shards)]
 
     def effort(self, shards: Sequence[Any]) -> float:
-        """How long these take beside others, in the unit of sizes; a shard that is named twice counts once."""
+        """How long these take beside others, in the unit of sizes; a shard that is named twice
+        counts once."""
         return sum(map(self._effort, self.bundles(shards)))
 
     def _effort(self, bundle: Sequence[Any]) -> float:
@@ -166,13 +181,16 @@ class MeasurementContext(ABC):
         return self.keeper.has(self.key(shard))
 
     def fetch(self, shards: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept.
+        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by
+        bundle and kept.
 
         Their columns are those that the shard's `Measurement` gives them.
         """
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
-        for group in self._lacking([shard for shard, table in found.items() if table is None], found):
+        for group in self._lacking(
+            [shard for shard, table in found.items() if table is None], found
+        ):
             for shard, table in zip(group, self._computed(group), strict=True):
                 if found[shard] is None:
                     self.keeper.put(keys[shard], table)
@@ -180,27 +198,34 @@ class MeasurementContext(ABC):
         return [found[shard] for shard in shards]
 
     def _computed(self, group: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of shards of one kind, computed with as many threads as give the same numbers everywhere."""
-        from engine.models.runtime import fixed_threads  # here: pages know contexts, and never load torch
+        """The tables of shards of one kind, computed with as many threads as give the same numbers
+        everywhere."""
+        from engine.models.runtime import (
+            fixed_threads,
+        )  # here: pages know contexts, and never load torch
 
         kind = self.kind(group[0].kind)
         with nullcontext() if kind.any_threads else fixed_threads(self.device):
             return kind.compute(self, group)
 
     def lacking(self, shards: Sequence[Any]) -> list[list[Any]]:
-        """What has to be computed for all of `shards` to be kept, bundle by bundle; one whose kind is `whole` comes
-        whole, what is kept of it too."""
+        """What has to be computed for all of `shards` to be kept, bundle by bundle; one whose kind
+        is `whole` comes whole, what is kept of it too."""
         return self._lacking([shard for shard in shards if not self.kept(shard)], shards)
 
     def _lacking(self, missing: Sequence[Any], shards: Iterable[Any]) -> list[list[Any]]:
         """See `lacking`; missing: those of `shards` that are not kept."""
         lacks = set(missing)
-        parts = self.bundles([shard for shard in shards if shard in lacks or self.kind(shard.kind).whole])
+        parts = self.bundles(
+            [shard for shard in shards if shard in lacks or self.kind(shard.kind).whole]
+        )
         return [part for part in parts if not lacks.isdisjoint(part)]
 
     def bundles(self, shards: Sequence[Any]) -> list[list[Any]]:
         """Shards that are computed in one go. One bundle is one unit of work and of resuming."""
         found: dict[tuple[str, Hashable], list[Any]] = {}
         for shard in dict.fromkeys(shards):
-            found.setdefault((shard.kind, self.kind(shard.kind).together(self, shard)), []).append(shard)
+            found.setdefault((shard.kind, self.kind(shard.kind).together(self, shard)), []).append(
+                shard
+            )
         return list(found.values())

@@ -11,15 +11,17 @@ from typing import Any
 from engine.core.types import Event
 
 SETTLED = 2.0
-"""Seconds of computing before a forecast is said: first batches warm up, at half the speed of what follows."""
+"""Seconds of computing before a forecast is said: first batches warm up, at half the speed of what
+follows."""
 
 
 @dataclass
 class Progress:
-    """Counts work over all phases of one audit. Work found finished on disk counts as done but not for the speed.
+    """Counts work over all phases of one audit. Work found finished on disk counts as done but not
+    for the speed.
 
-    Where all work is known before it begins, the share that is said to be done never falls: what turns up beyond it
-    lets the share stand still for a while.
+    Where all work is known before it begins, the share that is said to be done never falls: what
+    turns up beyond it lets the share stand still for a while.
     """
 
     report: Callable[[Event], None]
@@ -33,9 +35,11 @@ class Progress:
     _in_all: bool = False
     spent: dict[str, float] = field(default_factory=dict)
     afterwards: float = 0.0
-    """Seconds of what comes after all that is counted, such as statistics, as far as that is known."""
+    """Seconds of what comes after all that is counted, such as statistics, as far as that is known.
+    """
     settled: float = SETTLED
-    """Seconds of computing before a forecast is said: more while the next results decide how much there is to do."""
+    """Seconds of computing before a forecast is said: more while the next results decide how much
+    there is to do."""
 
     _counted: set[Hashable] = field(default_factory=set)
 
@@ -50,14 +54,18 @@ class Progress:
         return found
 
     def expect_in_all(self, size: float) -> None:
-        """Set the amount of all work, in the unit of the measurements' size, where it is known before it begins."""
+        """Set the amount of all work, in the unit of the measurements' size, where it is known
+        before it begins."""
         self.total, self._in_all = size, True
 
     def expect(self, size: float) -> None:
-        """Work that begins now: counted already where all of it was known, more only where that was too little."""
+        """Work that begins now: counted already where all of it was known, more only where that was
+        too little."""
         self.total = max(self.total, self.done + size)
 
-    def advance(self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True) -> None:
+    def advance(
+        self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True
+    ) -> None:
         """A part of `size` was finished in `seconds`."""
         self.done += size
         self.spent[phase] = self.spent.get(phase, 0.0) + seconds
@@ -76,7 +84,8 @@ class Progress:
         self.report(self._event(phase, self.done, what, self.eta))
 
     def over(self, phase: str) -> None:
-        """Say that nothing is left: work that was counted and turned out not to be needed is forgotten."""
+        """Say that nothing is left: work that was counted and turned out not to be needed is
+        forgotten."""
         self.total = self.done
         self.say(phase)
 
@@ -93,7 +102,8 @@ class Progress:
 
     @property
     def computed(self) -> float:
-        """Share of the work that was computed, the rest was found finished; 1 where there was none."""
+        """Share of the work that was computed, the rest was found finished; 1 where there was
+        none."""
         return self._fresh / self.done if self.done > 0 else 1.0
 
     @property

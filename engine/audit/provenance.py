@@ -10,9 +10,20 @@ import engine
 from engine.audit.measurements import MeasurementContext
 
 PACKAGES = (
-    "torch", "torchvision", "torch-pruning", "transformers", "tokenizers", "safetensors", "captum", "detoxify", "numpy",
-    "scipy", "scikit-learn", "pandas", "pyarrow",
-)  # fmt: skip
+    "torch",
+    "torchvision",
+    "torch-pruning",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "captum",
+    "detoxify",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "pyarrow",
+)
 
 
 def versions() -> dict[str, str]:

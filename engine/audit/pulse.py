@@ -1,6 +1,8 @@
-"""A sign of life while a single step takes long: what was said last is said again, with how long ago that was.
+"""A sign of life while a single step takes long: what was said last is said again, with how long
+ago that was.
 
-A thread of the job's own says it, so it goes on while the job computes or loads, and ends with the job.
+A thread of the job's own says it, so it goes on while the job computes or loads, and ends with the
+job.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ BEAT = 2.5
 class Pulse:
     """Hands every event on to `tell`, and the last one again after BEAT seconds without another.
 
-    quiet: asked before each repetition; True where nothing more may be said, as after a cancel. What `tell` raises in
-    the thread is raised by `check`, which the job calls between two batches.
+    quiet: asked before each repetition; True where nothing more may be said, as after a cancel.
+    What `tell` raises in the thread is raised by `check`, which the job calls between two batches.
     """
 
     def __init__(
@@ -42,7 +44,10 @@ class Pulse:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Nothing is repeated from here on."""
         self._over.set()
@@ -79,7 +84,8 @@ class Pulse:
 
 
 def aged(event: Event, seconds: float) -> Event:
-    """The same event, said `seconds` later; a step that takes longer than all that was left is not about to end."""
+    """The same event, said `seconds` later; a step that takes longer than all that was left is not
+    about to end."""
     so_far = f"{duration(seconds)} so far"
     eta = event.eta if event.eta is None else max(event.eta - seconds, event.eta / 10)
     return replace(event, what=f"{event.what} ({so_far})" if event.what else so_far, eta=eta)

@@ -1,8 +1,10 @@
-"""Shards on a Ray cluster: each worker loads the model once, on a device of its own, and sends finished tables back.
+"""Shards on a Ray cluster: each worker loads the model once, on a device of its own, and sends
+finished tables back.
 
-Results go into the driver's store, so no disk is shared. Every machine needs this project in the same folder, and the
-model and judge under the same name or path; that they are the same is checked with the shard's own key, which holds
-weights, tokenizer, data, judge, precision and device. Needs `pip install -r requirements-ray.txt`.
+Results go into the driver's store, so no disk is shared. Every machine needs this project in the
+same folder, and the model and judge under the same name or path; that they are the same is checked
+with the shard's own key, which holds weights, tokenizer, data, judge, precision and device. Needs
+`pip install -r requirements-ray.txt`.
 """
 
 from __future__ import annotations
@@ -29,14 +31,16 @@ QUIET = 0.3
 REACH = 10.0
 """Seconds within which the head of a cluster must answer."""
 HTTP_2, SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0\0\0\4\0\0\0\0\0"
-"""How both sides begin to speak HTTP/2: the caller's greeting, and a frame of settings that names none."""
+"""How both sides begin to speak HTTP/2: the caller's greeting, and a frame of settings that names
+none."""
 ATTEMPTS = 3
 """Workers a bundle may take down with it."""
 
 
 @dataclass
 class OnRay(Executor):
-    """Runs bundles on the cluster at `address` ("host:port", or "auto" for the one on this machine)."""
+    """Runs bundles on the cluster at `address` ("host:port", or "auto" for the one on this
+    machine)."""
 
     address: str
     attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
@@ -45,10 +49,14 @@ class OnRay(Executor):
     running: dict[Any, tuple[Any, tuple[Any, ...], float]] = field(default_factory=dict, repr=False)
     """Answer awaited → worker, its bundle, when it was handed out."""
 
-    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
+    def run(
+        self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
         ray = connect(self.address)
         try:
-            wanted = [need for shard in shards for need in context.kind(shard.kind).needs(context, shard)]
+            wanted = [
+                need for shard in shards for need in context.kind(shard.kind).needs(context, shard)
+            ]
             for stage in (list(dict.fromkeys(wanted)), list(dict.fromkeys(shards))):
                 self._stage(ray, context, phase, stage, progress)
         except BaseException:
@@ -63,7 +71,12 @@ class OnRay(Executor):
         self.running.clear()
 
     def _stage(
-        self, ray: Any, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+        self,
+        ray: Any,
+        context: MeasurementContext,
+        phase: str,
+        shards: Sequence[Any],
+        progress: Progress,
     ) -> None:
         """Finish these shards, which need nothing of each other."""
         self.workers.reachable(ray)
@@ -87,7 +100,10 @@ class OnRay(Executor):
             for task in ray.wait(list(self.running), timeout=QUIET)[0]:
                 _, bundle, start = self.running[task]
                 if not self._take(ray, context, task, queue):
-                    progress.tell(f"A Ray worker died: another one computes its part ({context.describe(bundle[0])}).")
+                    progress.tell(
+                        "A Ray worker died: another one computes its part"
+                        f" ({context.describe(bundle[0])})."
+                    )
                 else:
                     spent = (time.monotonic() - start) / max(1, len(self.workers.processes))
                     progress.advance(phase, sizes[bundle], spent, context.describe_all(bundle))
@@ -102,22 +118,30 @@ class OnRay(Executor):
             answer = worker.compute.remote(list(bundle), context.key(bundle[0]), known)
             self.running[answer] = (worker, bundle, time.monotonic())
 
-    def _take(self, ray: Any, context: MeasurementContext, task: Any, queue: deque[tuple[Any, ...]]) -> bool:
-        """Keep what a worker sent; a worker that died costs only its bundle. Whether it was finished."""
+    def _take(
+        self, ray: Any, context: MeasurementContext, task: Any, queue: deque[tuple[Any, ...]]
+    ) -> bool:
+        """Keep what a worker sent; a worker that died costs only its bundle. Whether it was
+        finished."""
         from ray.exceptions import RayActorError, RayError, RayTaskError
 
         worker, bundle, _ = self.running.pop(task)
         try:
             found = ray.get(task)
-        except RayError as error:  # the worker, its node, or what it was sending is gone; or its work failed
+        except (
+            RayError
+        ) as error:  # the worker, its node, or what it was sending is gone; or its work failed
             if isinstance(error, RayTaskError) and not isinstance(error, RayActorError):
                 cause = error.cause
-                raise (cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))) from error
+                raise (
+                    cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))
+                ) from error
             self.workers.lost(worker)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
-                    f"{ATTEMPTS} Ray workers died over the same part ({context.describe(bundle[0])}). What was "
-                    f"finished is kept. The last said: {last_line(error)}"
+                    f"{ATTEMPTS} Ray workers died over the same part"
+                    f" ({context.describe(bundle[0])}). What was finished is kept. The last said:"
+                    f" {last_line(error)}"
                 ) from error
             queue.append(bundle)
             return False
@@ -128,12 +152,16 @@ class OnRay(Executor):
         return True
 
 
-def _for_each(workers: int, context: MeasurementContext, bundles: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """The bundles, the longest halved until there is one for every worker. What is computed together changes how long
-    it takes and, but for kinds that are `whole`, no number."""
+def _for_each(
+    workers: int, context: MeasurementContext, bundles: Sequence[Sequence[Any]]
+) -> list[tuple[Any, ...]]:
+    """The bundles, the longest halved until there is one for every worker. What is computed
+    together changes how long it takes and, but for kinds that are `whole`, no number."""
     parts = [tuple(bundle) for bundle in bundles]
     while len(parts) < workers:
-        longest = max(parts, key=lambda one: 0 if context.kind(one[0].kind).whole else len(one), default=())
+        longest = max(
+            parts, key=lambda one: 0 if context.kind(one[0].kind).whole else len(one), default=()
+        )
         if len(longest) < 2 or context.kind(longest[0].kind).whole:
             break
         at, half = parts.index(longest), (len(longest) + 1) // 2
@@ -142,11 +170,15 @@ def _for_each(workers: int, context: MeasurementContext, bundles: Sequence[Seque
 
 
 def _said(cause: BaseException) -> str:
-    return f"A Ray worker failed: {type(cause).__name__}: {str(cause).splitlines()[0] if str(cause) else ''}."
+    return (
+        f"A Ray worker failed: {type(cause).__name__}:"
+        f" {str(cause).splitlines()[0] if str(cause) else ''}."
+    )
 
 
 def connect(address: str) -> Any:
-    """The ray module, connected. RequestError where Ray is not installed or the cluster does not answer."""
+    """The ray module, connected. RequestError where Ray is not installed or the cluster does not
+    answer."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     _need_ray()
@@ -156,9 +188,18 @@ def connect(address: str) -> Any:
         _same_cluster(ray, address)
         return ray
     reach(address)
-    environment = {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment = {
+        "PYTHONPATH": str(PROJECT),
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error", runtime_env={"env_vars": environment})
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level="error",
+            runtime_env={"env_vars": environment},
+        )
     except Exception as error:  # Ray raises many kinds: no cluster, other versions, lost on the way
         what = f"the cluster at {address} cannot be used: {said_by(error)}."
         raise RequestError(
@@ -171,15 +212,16 @@ def connect(address: str) -> Any:
 
 
 def _quieten() -> None:
-    """Keep Ray from printing the deaths of its workers to standard output, where --json writes; we say them. It has no
-    option for that: `log_to_driver` is about what workers print."""
+    """Keep Ray from printing the deaths of its workers to standard output, where --json writes; we
+    say them. It has no option for that: `log_to_driver` is about what workers print."""
     import ray._private.worker
 
     ray._private.worker._worker_logs_enabled = False
 
 
 _ASKED: set[str] = set()
-"""Addresses that led to the cluster this process is connected to; its head may call itself otherwise."""
+"""Addresses that led to the cluster this process is connected to; its head may call itself
+otherwise."""
 
 
 def _same_cluster(ray: Any, address: str) -> None:
@@ -206,8 +248,8 @@ def _need_ray() -> None:
 
 
 def reach(address: str) -> None:
-    """RequestError within seconds where nothing listens, or something else does: Ray itself would try for minutes. And
-    without Ray."""
+    """RequestError within seconds where nothing listens, or something else does: Ray itself would
+    try for minutes. And without Ray."""
     _need_ray()
     if address in ("auto", "local"):
         return
@@ -215,7 +257,11 @@ def reach(address: str) -> None:
     how = "Start one: ray start --head, then give its host:port."
     if not host or not port.isdigit():
         raise RequestError(
-            Fault("--ray", f"{address!r} is no host:port.", 'Write for example 10.0.0.5:6379, or "auto".')
+            Fault(
+                "--ray",
+                f"{address!r} is no host:port.",
+                'Write for example 10.0.0.5:6379, or "auto".',
+            )
         )
     try:
         with socket.create_connection((host, int(port)), timeout=REACH) as line:
@@ -227,7 +273,8 @@ def reach(address: str) -> None:
 
 
 def _is_cluster(line: socket.socket) -> bool:
-    """Whether the other side speaks as the head of a cluster does (gRPC, so HTTP/2): it begins with its settings."""
+    """Whether the other side speaks as the head of a cluster does (gRPC, so HTTP/2): it begins with
+    its settings."""
     if os.environ.get("RAY_USE_TLS") == "1":  # what it says is for Ray alone
         return True
     line.sendall(HTTP_2 + SETTINGS)
@@ -239,8 +286,8 @@ def _is_cluster(line: socket.socket) -> bool:
 
 
 def address_faults(address: Any, where: str) -> list[Fault]:
-    """What is wrong with a cluster's address, told of `where` it was given: no text, nothing answers there, or Ray is
-    not installed. None where no cluster is named."""
+    """What is wrong with a cluster's address, told of `where` it was given: no text, nothing
+    answers there, or Ray is not installed. None where no cluster is named."""
     if not address:
         return []
     if not isinstance(address, str):

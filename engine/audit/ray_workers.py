@@ -1,4 +1,5 @@
-"""The workers of one audit on a Ray cluster: started, awaited until their model is loaded, replaced when one dies."""
+"""The workers of one audit on a Ray cluster: started, awaited until their model is loaded, replaced
+when one dies."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ from engine.core.errors import PruneAuditError
 PATIENCE = 90.0
 """Seconds without a living worker before giving up."""
 LOADING = 900.0
-"""Seconds in which the first worker must have loaded its model: Ray leaves workers waiting on a busy cluster."""
+"""Seconds in which the first worker must have loaded its model: Ray leaves workers waiting on a
+busy cluster."""
 FAILURES = 3
 """Workers in a row that may die while they load."""
 LOOK, KNOCKS = 3.0, 4
-"""Seconds between looks at the head of the cluster, and how often it may fail to answer in a row."""
+"""Seconds between looks at the head of the cluster, and how often it may fail to answer in a row.
+"""
 
 Tables = list[tuple[Any, pd.DataFrame]]
 
@@ -37,7 +40,8 @@ class Worker:
         """`recipe` as `MeasurementContext.recipe` gives it."""
         maker, given = recipe
         module, _, name = maker.partition(":")
-        # Ray hands arrays over as read-only memory of the cluster; a copy can be written to, as in one process.
+        # Ray hands arrays over as read-only memory of the cluster; a copy can be written to, as in
+        # one process.
         self.context = getattr(importlib.import_module(module), name)(copy.deepcopy(given))
         self.context.prove()
 
@@ -50,11 +54,13 @@ class Worker:
         return os.getpid(), socket.gethostname(), made_of()
 
     def compute(self, shards: list[Any], key: str, known: Tables) -> Tables:
-        """The tables of `shards`. `known` are finished tables they need; `key` is the driver's key of the first."""
+        """The tables of `shards`. `known` are finished tables they need; `key` is the driver's key
+        of the first."""
         if self.context.key(shards[0]) != key:
             raise PruneAuditError(
-                "A worker has another model, judge, data, precision or device than this machine, so its numbers would "
-                "not be the same. Give every machine the same files, and the same --device and --dtype."
+                "A worker has another model, judge, data, precision or device than this machine, so"
+                " its numbers would not be the same. Give every machine the same files, and the"
+                " same --device and --dtype."
             )
         self.context.keeper = keeper = InMemory()
         for shard, table in known:
@@ -80,7 +86,9 @@ class WorkerPool:
 
     def room(self, ray: Any, context: MeasurementContext) -> int:
         """Workers that the machines now in the cluster have room for."""
-        return int(ray.cluster_resources().get("GPU" if context.device.type == "cuda" else "CPU", 0))
+        return int(
+            ray.cluster_resources().get("GPU" if context.device.type == "cuda" else "CPU", 0)
+        )
 
     def start(self, ray: Any, context: MeasurementContext, parts: int) -> None:
         """As many workers as the cluster has devices, at most one for each of `parts` bundles."""
@@ -95,7 +103,8 @@ class WorkerPool:
             self.loading[worker.loaded.remote()] = worker
 
     def reachable(self, ray: Any) -> None:
-        """PruneAuditError where the head of the cluster no longer answers; Ray itself would end this process."""
+        """PruneAuditError where the head of the cluster no longer answers; Ray itself would end
+        this process."""
         if time.monotonic() - self._seen < LOOK:
             return
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
@@ -104,10 +113,15 @@ class WorkerPool:
                 socket.create_connection((host, int(port)), timeout=LOOK).close()
             except OSError as error:
                 if attempt == KNOCKS - 1:
-                    self.loading, self.idle, self.processes = {}, [], {}  # stopping them would wait for ever
+                    self.loading, self.idle, self.processes = (
+                        {},
+                        [],
+                        {},
+                    )  # stopping them would wait for ever
                     raise PruneAuditError(
-                        f"The head of the Ray cluster at {host}:{port} does not answer any more. What was finished is "
-                        "kept: start the cluster again and repeat the command."
+                        f"The head of the Ray cluster at {host}:{port} does not answer any more."
+                        " What was finished is kept: start the cluster again and repeat the"
+                        " command."
                     ) from error
                 time.sleep(LOOK)
         self._seen = time.monotonic()
@@ -125,14 +139,21 @@ class WorkerPool:
                     self.idle.append(worker)
                     continue
             self.lost(worker)
-            with contextlib.suppress(Exception):  # it may live and not answer: its place must become free
+            with contextlib.suppress(
+                Exception
+            ):  # it may live and not answer: its place must become free
                 ray.kill(worker)
 
     def collect_ready(self, ray: Any, address: str) -> None:
-        """Move workers that have finished loading to the idle ones. PruneAuditError where none will come."""
+        """Move workers that have finished loading to the idle ones. PruneAuditError where none will
+        come."""
         from ray.exceptions import RayError
 
-        done = ray.wait(list(self.loading), num_returns=len(self.loading), timeout=0)[0] if self.loading else []
+        done = (
+            ray.wait(list(self.loading), num_returns=len(self.loading), timeout=0)[0]
+            if self.loading
+            else []
+        )
         for answer in done:
             worker = self.loading.pop(answer)
             try:
@@ -140,7 +161,9 @@ class WorkerPool:
             except RayError as error:
                 self._failed += 1
                 if self._failed >= FAILURES:
-                    raise PruneAuditError(f"Ray workers cannot start. The last said: {last_line(error)}") from error
+                    raise PruneAuditError(
+                        f"Ray workers cannot start. The last said: {last_line(error)}"
+                    ) from error
             else:
                 refuse_other(host, theirs)
                 self.processes[worker] = process
@@ -149,20 +172,24 @@ class WorkerPool:
         self._wait(address)
 
     def _wait(self, address: str) -> None:
-        """PruneAuditError where no worker was ready for LOADING seconds, or none was alive for PATIENCE seconds."""
+        """PruneAuditError where no worker was ready for LOADING seconds, or none was alive for
+        PATIENCE seconds."""
         now = time.monotonic()
-        coming = self.loading and self.slots  # where no machine is left, those that load would wait for ever
+        coming = (
+            self.loading and self.slots
+        )  # where no machine is left, those that load would wait for ever
         if self.processes or not self._since:
             self._since = now
         elif coming and now - self._since > LOADING:
             raise PruneAuditError(
-                f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f} minutes: it is busy "
-                "with other work, or the model takes longer to load. What was finished is kept."
+                f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f}"
+                " minutes: it is busy with other work, or the model takes longer to load. What was"
+                " finished is kept."
             )
         elif not coming and now - self._since > PATIENCE:
             raise PruneAuditError(
-                f"The Ray cluster at {address} has no living worker left. What was finished is kept: "
-                "start workers again and repeat the command."
+                f"The Ray cluster at {address} has no living worker left. What was finished is"
+                " kept: start workers again and repeat the command."
             )
 
     def lost(self, worker: Any) -> None:
@@ -174,7 +201,14 @@ class WorkerPool:
         for worker in [*self.loading.values(), *self.processes]:
             with contextlib.suppress(Exception):
                 ray.kill(worker)
-        self.loading, self.idle, self.processes, self._work, self._failed, self._since = {}, [], {}, None, 0, 0.0
+        self.loading, self.idle, self.processes, self._work, self._failed, self._since = (
+            {},
+            [],
+            {},
+            None,
+            0,
+            0.0,
+        )
 
 
 def made_of() -> dict[str, str]:
@@ -183,16 +217,23 @@ def made_of() -> dict[str, str]:
 
 
 def refuse_other(host: str, theirs: dict[str, str]) -> None:
-    """PruneAuditError where a worker's numbers may not be those of this machine, naming what differs."""
-    differs = [f"{name} is {theirs.get(name, 'unknown')} there and {mine} here"
-               for name, mine in made_of().items() if theirs.get(name) != mine]  # fmt: skip
+    """PruneAuditError where a worker's numbers may not be those of this machine, naming what
+    differs."""
+    differs = [
+        f"{name} is {theirs.get(name, 'unknown')} there and {mine} here"
+        for name, mine in made_of().items()
+        if theirs.get(name) != mine
+    ]
     if differs:
         raise PruneAuditError(
-            f"The Ray worker on {host} computes with something else than this machine, so its numbers would not be the "
-            f"same: {'; '.join(differs)}. Install the same project and packages on every machine."
+            f"The Ray worker on {host} computes with something else than this machine, so its"
+            f" numbers would not be the same: {'; '.join(differs)}. Install the same project and"
+            " packages on every machine."
         )
 
 
 def last_line(error: BaseException) -> str:
     """The last line of what Ray says about an error."""
-    return ([line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__])[-1][:300]
+    return (
+        [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    )[-1][:300]

@@ -1,4 +1,5 @@
-"""Declared fields as options of the command line, and words as values. What cannot be read becomes a fault."""
+"""Declared fields as options of the command line, and words as values. What cannot be read becomes
+a fault."""
 
 from __future__ import annotations
 
@@ -17,8 +18,11 @@ RequestT = TypeVar("RequestT")
 
 
 def add_options(parser: argparse.ArgumentParser, fields: Iterable[Field], group: str = "") -> None:
-    """The option of every field, but for those that the parser has already; all others under the title `group`."""
-    fields = [field for field in option_fields(fields) if field.flag not in parser._option_string_actions]
+    """The option of every field, but for those that the parser has already; all others under the
+    title `group`."""
+    fields = [
+        field for field in option_fields(fields) if field.flag not in parser._option_string_actions
+    ]
     place = parser.add_argument_group(group) if group and fields else parser
     for field in fields:
         place.add_argument(field.flag, help=_help(field), default=None, **_action(field))
@@ -43,15 +47,25 @@ def given(args: argparse.Namespace, field: Field) -> Any:
     return getattr(args, field.flag.lstrip("-").replace("-", "_"), None)
 
 
-def foreign_options(args: argparse.Namespace, others: Iterable[Field], own: Iterable[Field], about: str) -> list[Fault]:
-    """Options given that are of `others`, and mean nothing for the audits of `own`, which are `about` something."""
+def foreign_options(
+    args: argparse.Namespace, others: Iterable[Field], own: Iterable[Field], about: str
+) -> list[Fault]:
+    """Options given that are of `others`, and mean nothing for the audits of `own`, which are
+    `about` something."""
     mine = {field.flag for field in option_fields(own)}
-    wrong = [field.flag for field in option_fields(others) if field.flag not in mine and given(args, field) is not None]
+    wrong = [
+        field.flag
+        for field in option_fields(others)
+        if field.flag not in mine and given(args, field) is not None
+    ]
     return [Fault(flag, f"is not for {about}.", "Leave it out.") for flag in dict.fromkeys(wrong)]
 
 
-def read_fields(args: argparse.Namespace, fields: Iterable[Field], faults: list[Fault]) -> dict[str, Any]:
-    """Values of the fields that the words say something about, by name; without those that cannot be read."""
+def read_fields(
+    args: argparse.Namespace, fields: Iterable[Field], faults: list[Fault]
+) -> dict[str, Any]:
+    """Values of the fields that the words say something about, by name; without those that cannot
+    be read."""
     found = {}
     for field in fields:
         before = len(faults)
@@ -62,16 +76,20 @@ def read_fields(args: argparse.Namespace, fields: Iterable[Field], faults: list[
 
 
 def request_of(args: argparse.Namespace, request: type[RequestT], **fixed: Any) -> RequestT:
-    """The request the words ask for; `fixed`: what they do not say here. RequestError with all that cannot be read."""
+    """The request the words ask for; `fixed`: what they do not say here. RequestError with all that
+    cannot be read."""
     faults: list[Fault] = []
     values = {**read_fields(args, fields_of(request), faults), **fixed}
     return made(request, values, faults)
 
 
-def made(request: type[RequestT], values: Mapping[str, Any], faults: Sequence[Fault] = ()) -> RequestT:
+def made(
+    request: type[RequestT], values: Mapping[str, Any], faults: Sequence[Fault] = ()
+) -> RequestT:
     """A request of what was read, with what is usual where nothing was said.
 
-    faults: what could not be read. RequestError with all of these, and with what is wrong with the values that could.
+    faults: what could not be read. RequestError with all of these, and with what is wrong with the
+    values that could.
     """
     values, faults = dict(values), list(faults)
     for field in fields_of(request):
@@ -102,7 +120,8 @@ def _read_one(args: argparse.Namespace, field: Field, faults: list[Fault]) -> An
 
 
 def absolute(text: str) -> str:
-    """A path in full where something is there: a job's process may start in another folder. Names stay."""
+    """A path in full where something is there: a job's process may start in another folder. Names
+    stay."""
     path = Path(in_full(text))
     return str(path) if os.path.exists(path) and ("/" in text or path.is_file()) else text
 
@@ -127,18 +146,24 @@ def _numbers(field: Field, text: str, faults: list[Fault]) -> tuple[float, ...]:
     return numbers_of(field.flag, text, faults, field.example)
 
 
-def numbers_of(where: str, text: str, faults: list[Fault], example: str = "2,4,16") -> tuple[float, ...]:
+def numbers_of(
+    where: str, text: str, faults: list[Fault], example: str = "2,4,16"
+) -> tuple[float, ...]:
     """ "2,4,16x" -> (2.0, 4.0, 16.0)."""
     try:
         return tuple(float(part.strip().rstrip("x×")) for part in text.split(",") if part.strip())
     except ValueError:
-        faults.append(Fault(where, f"{text!r} is not a list of numbers.", f"Write for example {example}."))
+        faults.append(
+            Fault(where, f"{text!r} is not a list of numbers.", f"Write for example {example}.")
+        )
         return ()
 
 
 def names_in(words: Sequence[str] | None, commas: bool = True) -> tuple[str, ...]:
     """["a,b", "c"] -> ("a", "b", "c"), each once; commas: whether they separate."""
-    parts = [part.strip() for item in words or () for part in (item.split(",") if commas else [item])]
+    parts = [
+        part.strip() for item in words or () for part in (item.split(",") if commas else [item])
+    ]
     return tuple(dict.fromkeys(filter(None, parts)))
 
 
@@ -148,20 +173,27 @@ def settings_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[s
     for name, value in pairs_of(where, words, faults).items():
         method, dot, setting = name.partition(".")
         if not dot:
-            faults.append(Fault(where, f"{name!r} names no method.", "Write for example autobot.iterations=100."))
+            faults.append(
+                Fault(
+                    where, f"{name!r} names no method.", "Write for example autobot.iterations=100."
+                )
+            )
         found.setdefault(method, {})[setting] = value
     return found
 
 
 def pairs_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
-    """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default" says nothing."""
+    """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default"
+    says nothing."""
     found: dict[str, Any] = {}
     for item in words:
         name, equals, value = item.partition("=")
         if item == "default":
             continue
         if not (name and equals):
-            faults.append(Fault(where, f"{item!r} is no NAME=VALUE.", "Write for example epochs=5."))
+            faults.append(
+                Fault(where, f"{item!r} is no NAME=VALUE.", "Write for example epochs=5.")
+            )
             continue
         try:
             found[name.strip()] = json.loads(value)

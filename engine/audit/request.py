@@ -1,4 +1,5 @@
-"""What every track's request and plan are: words as JSON and back, and the id of the run they lead to."""
+"""What every track's request and plan are: words as JSON and back, and the id of the run they lead
+to."""
 
 from __future__ import annotations
 
@@ -19,21 +20,46 @@ MORE = "More settings"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A dataclass that says what is asked, each attribute declared with `asked`. `track` is its track's name."""
+    """A dataclass that says what is asked, each attribute declared with `asked`. `track` is its
+    track's name."""
 
     track: ClassVar[str]
 
-    title: str = asked("", kind="text", counts="no", section=MORE, last=True, label="Title",
-                       placeholder="as the model and data", help="what the audit is called")  # fmt: skip
-    first_seed: int = asked(0, kind="integer", minimum=0, option="--seed", metavar="FIRST", section=MORE, last=True,
-                            label="First seed", help="the first of the seeds")  # fmt: skip
+    title: str = asked(
+        "",
+        kind="text",
+        counts="no",
+        section=MORE,
+        last=True,
+        label="Title",
+        placeholder="as the model and data",
+        help="what the audit is called",
+    )
+    first_seed: int = asked(
+        0,
+        kind="integer",
+        minimum=0,
+        option="--seed",
+        metavar="FIRST",
+        section=MORE,
+        last=True,
+        label="First seed",
+        help="the first of the seeds",
+    )
     device: str = asked("auto", kind="text", check=device_faults, help="auto, cpu, cuda, …")
-    restart: bool = asked(False, kind="flag", counts="no", section=MORE, last=True,
-                          label="Begin again though data or weights changed",
-                          help="begin again although data or weights changed since the last try")  # fmt: skip
+    restart: bool = asked(
+        False,
+        kind="flag",
+        counts="no",
+        section=MORE,
+        last=True,
+        label="Begin again though data or weights changed",
+        help="begin again although data or weights changed since the last try",
+    )
 
     def __post_init__(self) -> None:
-        """Equal requests look equal: lists as tuples, numbers as floats, lists of them ascending and each once."""
+        """Equal requests look equal: lists as tuples, numbers as floats, lists of them ascending
+        and each once."""
         for field in fields_of(type(self)):
             value = getattr(self, field.name)
             if isinstance(value, list):
@@ -45,21 +71,30 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        plain = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
         return {**plain, "track": self.track}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes it another request than others, JSON-able: all it says but what does not count, as its title."""
+        """What makes it another request than others, JSON-able: all it says but what does not
+        count, as its title."""
         return json_able(said(self, self.to_dict(), "value", "content"))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones; lists become tuples."""
+        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones; lists
+        become tuples."""
         value = {name: item for name, item in value.items() if name != "track"}
         known = {field.name for field in fields_of(cls)}
         faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in _required(cls) if name not in value]
+        faults += [
+            Fault("request", f"{name} is missing.", "Name it.")
+            for name in _required(cls)
+            if name not in value
+        ]
         if faults:
             raise RequestError(faults)
         return cls(**value)
@@ -83,14 +118,16 @@ class Plan(ABC):
     @property
     @abstractmethod
     def versions(self) -> dict[str, int]:
-        """Versions of the code that computes the run: of the audit itself, its measurements, and every method used.
+        """Versions of the code that computes the run: of the audit itself, its measurements, and
+        every method used.
 
         Loads torch.
         """
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know that is known before anything is computed: said then, and kept with the run."""
+        """What a reader must know that is known before anything is computed: said then, and kept
+        with the run."""
         return []
 
     def spelled_out(self) -> dict[str, Any]:
@@ -99,22 +136,29 @@ class Plan(ABC):
 
     @property
     def run_id(self) -> str:
-        """Digest of what was asked, of what it rests on, and of the versions of all code that computes it.
+        """Digest of what was asked, of what it rests on, and of the versions of all code that
+        computes it.
 
-        Equal requests are one run, and a change of code that changes numbers is never answered by an old run.
+        Equal requests are one run, and a change of code that changes numbers is never answered by
+        an old run.
         """
-        return run_id_of(said(self.request, self.spelled_out(), "value"), self.content, self.versions)
+        return run_id_of(
+            said(self.request, self.spelled_out(), "value"), self.content, self.versions
+        )
 
 
 def said(request: Request, values: Mapping[str, Any], *counting: str) -> dict[str, Any]:
-    """Of a request's values by name, those whose field counts in one of these ways (`Field.counts`); and its track.
+    """Of a request's values by name, those whose field counts in one of these ways
+    (`Field.counts`); and its track.
 
     Fields that came `later` do not count as long as they say what was the only way before.
     """
     fields = fields_of(type(request))
     others = {field.name for field in fields if field.counts not in counting}
     others |= {
-        field.name for field in fields if field.later and _plain(values.get(field.name)) == _plain(field.default)
+        field.name
+        for field in fields
+        if field.later and _plain(values.get(field.name)) == _plain(field.default)
     }
     return {name: value for name, value in values.items() if name not in others}
 
@@ -130,12 +174,19 @@ def run_id_of(said: Mapping[str, Any], content: Sequence[Any], versions: Mapping
 
 
 def spelled(declared: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a method: as given, else as declared; numbers as floats, so that equal ones look equal."""
+    """All settings of a method: as given, else as declared; numbers as floats, so that equal ones
+    look equal."""
     found = {setting: given.get(setting.name, setting.default) for setting in declared}
-    return {one.name: float(value) if one.kind == "number" else value for one, value in found.items()}
+    return {
+        one.name: float(value) if one.kind == "number" else value for one, value in found.items()
+    }
 
 
 def versions_of(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:
     """`Plan.versions` from the audit's own version and things with a version, by kind and name."""
-    named = {f"{kind} {name}": part.version for kind, found in parts.items() for name, part in found.items()}
+    named = {
+        f"{kind} {name}": part.version
+        for kind, found in parts.items()
+        for name, part in found.items()
+    }
     return {"audit": audit, **named}

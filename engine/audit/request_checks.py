@@ -1,4 +1,5 @@
-"""What requests of every track are checked for besides the kinds of their fields: numbers, axes, devices."""
+"""What requests of every track are checked for besides the kinds of their fields: numbers, axes,
+devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One audit under way, the same for every track: run found or computed, resuming guarded, progress, provenance."""
+"""One audit under way, the same for every track: run found or computed, resuming guarded, progress,
+provenance."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class Session(Generic[PlanT, ContextT]):
     def finish_all(self, phases: Mapping[str, Sequence[Any]]) -> None:
         """Compute phase after phase; how much there is in all is known before the first begins."""
         found = [shard for shards in phases.values() for shard in shards]
-        self.progress.expect_in_all(self.progress.done + self.context.effort(self.progress.uncounted(found)))
+        self.progress.expect_in_all(
+            self.progress.done + self.context.effort(self.progress.uncounted(found))
+        )
         for phase, shards in phases.items():
             self.finish(phase, shards)
 
@@ -77,17 +80,20 @@ def run_session(
     executor: Executor | None,
     audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
 ) -> Run:
-    """The finished run of a plan: found, awaited where another process computes it, or audited here.
+    """The finished run of a plan: found, awaited where another process computes it, or audited
+    here.
 
-    `audit` computes run.json and the tables with the executor it is given, this process where none is. RequestError
-    where the same words were begun with other data or weights, Cancelled when stopped; parts that were finished before
-    are found in the store and not computed again.
+    `audit` computes run.json and the tables with the executor it is given, this process where none
+    is. RequestError where the same words were begun with other data or weights, Cancelled when
+    stopped; parts that were finished before are found in the store and not computed again.
     """
     if found := finished(store, plan.run_id, hooks):
         return found
     store.prove_writable()
     with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as chosen:
-        if found := finished(store, plan.run_id):  # another process, asked in other words, was faster
+        if found := finished(
+            store, plan.run_id
+        ):  # another process, asked in other words, was faster
             return found
         begin(store, plan)
         with working(store, device_named(plan.request.device), hooks):
@@ -95,14 +101,18 @@ def run_session(
 
 
 def finished(store: Store, run_id: str, hooks: Hooks | None = None) -> Run | None:
-    """The run, where it is there and as it was written. A damaged one counts as not finished, which `hooks` are told;
-    NewerError for one of a newer version, which is nobody's to replace."""
+    """The run, where it is there and as it was written. A damaged one counts as not finished, which
+    `hooks` are told; NewerError for one of a newer version, which is nobody's to replace."""
     if not store.has(run_id):
         return None
     run = store.open(run_id)
     try:
         tables, _ = damaged_tables(run), run.rests_on
-        why = f"run {run_id} is damaged: other bytes than were written in {', '.join(tables)}." if tables else ""
+        why = (
+            f"run {run_id} is damaged: other bytes than were written in {', '.join(tables)}."
+            if tables
+            else ""
+        )
     except DamagedError as error:
         why = str(error)
     if why and hooks:
@@ -117,7 +127,8 @@ def _computed(
     audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
     executor: Executor,
 ) -> Run:
-    """The run, computed here and written, with what it rests on and what was found damaged on the way."""
+    """The run, computed here and written, with what it rests on and what was found damaged on the
+    way."""
     for warning in plan.warnings:
         hooks.report(Event("load", 0, 0, note=warning))
     with noted() as used:
@@ -144,7 +155,8 @@ def timed(progress: Progress, phase: str, what: str) -> Iterator[None]:
 
 
 def counts_of(tables: Tables) -> dict[str, int]:
-    """Items of every group in every split, as the dense model was measured on them: {"split/axis/group": n}.
+    """Items of every group in every split, as the dense model was measured on them:
+    {"split/axis/group": n}.
 
     tables: the run's tables by name, of which only `groups` is read.
     """

@@ -9,7 +9,9 @@ from engine.core.errors import Fault, unknown
 from engine.core.types import Setting
 
 
-def setting_faults(declared: Sequence[Setting], given: Mapping[str, Any], where: str = "setting") -> list[Fault]:
+def setting_faults(
+    declared: Sequence[Setting], given: Mapping[str, Any], where: str = "setting"
+) -> list[Fault]:
     """Settings that are unknown, of the wrong kind or out of range."""
     known = {setting.name: setting for setting in declared}
     faults = [unknown(where, name, known) for name in given if name not in known]

@@ -1,4 +1,5 @@
-"""Which code computes: the engine's source files, by what they say. No torch: pages ask it with every question."""
+"""Which code computes: the engine's source files, by what they say. No torch: pages ask it with
+every question."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ ENGINE = PROJECT / "engine"
 
 
 def source_digest() -> str:
-    """Digest of the engine's source files as they are on disk, wherever they lie; read again once one changed."""
+    """Digest of the engine's source files as they are on disk, wherever they lie; read again once
+    one changed."""
     return _digest(tuple(sorted((entry.path, *stamp) for entry, stamp in _files(str(ENGINE)))))
 
 

@@ -1,7 +1,8 @@
 """The tracks that are here: one folder of engine/tracks each, found and nowhere listed.
 
-What a track declares for audits is a `TrackEntry` in its `__init__`, light enough for a page to read: where its
-request, its run and its screen are. What it declares for charts and reports is `engine.report.contract.Track`.
+What a track declares for audits is a `TrackEntry` in its `__init__`, light enough for a page to
+read: where its request, its run and its screen are. What it declares for charts and reports is
+`engine.report.contract.Track`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ TRACKS = "engine.tracks"
 
 @dataclass(frozen=True)
 class Quick:
-    """The audit that naming a model is enough to ask for: its request, JSON-able, and what it can and cannot show."""
+    """The audit that naming a model is enough to ask for: its request, JSON-able, and what it can
+    and cannot show."""
 
     request: Callable[[str], dict[str, Any]]
     said: str
@@ -30,7 +32,8 @@ class Quick:
 
 @dataclass(frozen=True)
 class TrackEntry:
-    """Where the parts of a track are, as "module:name" within its package; each is imported when it is asked for.
+    """Where the parts of a track are, as "module:name" within its package; each is imported when it
+    is asked for.
 
     `package` is `__name__` of the track's folder.
     """
@@ -45,8 +48,8 @@ class TrackEntry:
     asks: str = ""
     """What that command does, for its help."""
     claims: str = ""
-    """A function that tells from the parsed words whether they ask for this track, where several have one word; none:
-    it takes what no other claims."""
+    """A function that tells from the parsed words whether they ask for this track, where several
+    have one word; none: it takes what no other claims."""
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
@@ -56,16 +59,21 @@ class TrackEntry:
     embedded: str = "embedded:REQUESTS"
     """Requests of the audits that the project ships."""
     grow: str = ""
-    """What adds to a finished run, (Growth, store, hooks, executor) -> Run; empty where nothing can be added."""
+    """What adds to a finished run, (Growth, store, hooks, executor) -> Run; empty where nothing can
+    be added."""
     check_growth: str = ""
-    """What is checked of a growth before anything heavy loads, (Growth, store); RequestError with all faults."""
+    """What is checked of a growth before anything heavy loads, (Growth, store); RequestError with
+    all faults."""
     told: str = ""
-    """What a growth says, (run before, run after, Growth) -> {"rows": predicted beside measured, "notes", …}."""
+    """What a growth says, (run before, run after, Growth) -> {"rows": predicted beside measured,
+    "notes", …}."""
     measure: str = ""
-    """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
+    """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where
+    none can be."""
 
     inspect: str = "inspection:inspected"
-    """What a model is, before an audit is asked for: what a request says of the model, JSON-able -> sentences."""
+    """What a model is, before an audit is asked for: what a request says of the model, JSON-able ->
+    sentences."""
 
     quick: str = ""
     """A `Quick`; empty where naming a model is not enough to ask for an audit."""
@@ -81,18 +89,23 @@ class TrackEntry:
         return self.package.rpartition(".")[2]
 
     def part(self, which: str) -> Any:
-        """The object that one of the fields names, e.g. part("run"); its module is imported now. RequestError where the
-        track has none."""
+        """The object that one of the fields names, e.g. part("run"); its module is imported now.
+        RequestError where the track has none."""
         module, _, name = getattr(self, which).partition(":")
         if not module:
             can = ", ".join(entry.cuts for entry in tracks().values() if getattr(entry, which))
             raise RequestError(
-                Fault("run", f"is of {self.cuts}, for which this cannot be done.", f"It can for: {can}.")
+                Fault(
+                    "run",
+                    f"is of {self.cuts}, for which this cannot be done.",
+                    f"It can for: {can}.",
+                )
             )
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
     def commands(self) -> dict[str, str]:
-        """Modules of the track's folder `commands` by name: a command each, or its part in one that tracks share."""
+        """Modules of the track's folder `commands` by name: a command each, or its part in one that
+        tracks share."""
         folder = f"{self.package}.commands"
         found = pkgutil.iter_modules(importlib.import_module(folder).__path__)
         return {info.name: f"{folder}.{info.name}" for info in found}
@@ -102,7 +115,10 @@ class TrackEntry:
 def tracks() -> Mapping[str, TrackEntry]:
     """Every track by name, in the order of lists."""
     package = importlib.import_module(TRACKS)
-    found = [importlib.import_module(f"{TRACKS}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
+    found = [
+        importlib.import_module(f"{TRACKS}.{info.name}")
+        for info in pkgutil.iter_modules(package.__path__)
+    ]
     entries = [module.TRACK for module in found if hasattr(module, "TRACK")]
     return {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.place)}
 
@@ -128,7 +144,8 @@ def track_of_run(run: Run) -> TrackEntry:
 
 
 def request_from(value: Mapping[str, Any]) -> Any:
-    """A request, or a growth, from its JSON form, whichever track it is of. RequestError where it is none."""
+    """A request, or a growth, from its JSON form, whichever track it is of. RequestError where it
+    is none."""
     if is_growth(value):
         return Growth.from_dict(value)
     track = track_named(str(value.get("track") or ""))
@@ -137,9 +154,13 @@ def request_from(value: Mapping[str, Any]) -> Any:
 
 
 def parts_of(command: str) -> dict[str, Any]:
-    """The tracks' parts in a command that they share, by track: modules of the command's name, the last track first.
+    """The tracks' parts in a command that they share, by track: modules of the command's name, the
+    last track first.
 
-    Whose words they are is asked in this order; the first track in lists takes what no other claims.
+    Whose words they are is asked in this order; the first track in lists takes what no other
+    claims.
     """
-    found = {name: track.commands().get(command) for name, track in reversed(list(tracks().items()))}
+    found = {
+        name: track.commands().get(command) for name, track in reversed(list(tracks().items()))
+    }
     return {name: importlib.import_module(module) for name, module in found.items() if module}

@@ -1,7 +1,9 @@
-"""Whose turn it is on a device: while a question is answered on the spot, audits wait between two of their batches.
+"""Whose turn it is on a device: while a question is answered on the spot, audits wait between two
+of their batches.
 
-Who answers holds the lock of a file per device; audits look at it. A killed holder holds nothing, and an audit waits
-PATIENCE seconds at most for one answer: an answer may itself wait for a part that the audit is at.
+Who answers holds the lock of a file per device; audits look at it. A killed holder holds nothing,
+and an audit waits PATIENCE seconds at most for one answer: an answer may itself wait for a part
+that the audit is at.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ QUIET = 0.1
 
 
 def device_named(name: str) -> str:
-    """The device that a request's word means here: "auto" is "cuda:0" or "cpu". RequestError for one that is not here.
+    """The device that a request's word means here: "auto" is "cuda:0" or "cpu". RequestError for
+    one that is not here.
 
     Loads torch.
     """
@@ -38,7 +41,8 @@ def device_named(name: str) -> str:
 
 @contextlib.contextmanager
 def answering(store: Store, device: str, check: Callable[[], None]) -> Iterator[None]:
-    """Within it audits of the store on this device step aside; `check` is called while another process answers there.
+    """Within it audits of the store on this device step aside; `check` is called while another
+    process answers there.
 
     In a store that cannot be written no audit runs, and none has to wait.
     """
@@ -58,8 +62,10 @@ def answering(store: Store, device: str, check: Callable[[], None]) -> Iterator[
 
 @contextlib.contextmanager
 def working(store: Store, device: str, hooks: Hooks) -> Iterator[None]:
-    """Within it no other process audits on this device with this store: two never meet in its memory. Says that it
-    waits; `hooks.check` may end the waiting. A part of an audit that is an audit itself has its turn already."""
+    """Within it no other process audits on this device with this store: two never meet in its
+    memory. Says that it waits; `hooks.check` may end the waiting. A part of an audit that is an
+    audit itself has its turn already.
+    """
     path = store.root / "locks" / safe_id(f"work-{device.replace(':', '-')}", "device")
     if path in _WORKING.get():
         yield
@@ -79,13 +85,18 @@ def working(store: Store, device: str, hooks: Hooks) -> Iterator[None]:
 
 
 class Aside:
-    """Called by an audit between two batches: returns once nobody answers on its device, or patience is at its end.
+    """Called by an audit between two batches: returns once nobody answers on its device, or
+    patience is at its end.
 
     `device` is found out at the first call; `check` is called while it waits, and may raise.
     """
 
     def __init__(
-        self, store: Store, device: Callable[[], str], check: Callable[[], None], patience: float = PATIENCE
+        self,
+        store: Store,
+        device: Callable[[], str],
+        check: Callable[[], None],
+        patience: float = PATIENCE,
     ) -> None:
         self.store, self.device, self.check, self.patience = store, device, check, patience
         self._file: Path | None = None

@@ -1,4 +1,5 @@
-"""Whether a stored run can be believed: its files are as written, and its numbers follow from what was stored."""
+"""Whether a stored run can be believed: its files are as written, and its numbers follow from what
+was stored."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from engine.store.shards import Shards
 
 
 def verify_run(run: Run) -> dict[str, Any]:
-    """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then what can be computed
-    again, in additions too."""
+    """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then
+    what can be computed again, in additions too."""
     checks = _bytes(run) + [{"what": what, "ok": False} for what in _left_out(run)]
     if not damaged_tables(run):
         checks += track_of_run(run).part("verify")(run)
@@ -23,15 +24,19 @@ def verify_run(run: Run) -> dict[str, Any]:
 
 
 def refuse_unsound(run: Run, numbers: bool = False) -> None:
-    """DamagedError for a run that must not be handed out: tables, or parts that it rests on, with other bytes than were
-    written; with `numbers`, also numbers that do not follow from what was stored. What was added and is damaged is left
-    out of it."""
+    """DamagedError for a run that must not be handed out: tables, or parts that it rests on, with
+    other bytes than were written; with `numbers`, also numbers that do not follow from what was
+    stored. What was added and is damaged is left out of it."""
     wrong = [check["what"] for check in _bytes(run) if not check["ok"]]
     if not wrong and numbers:
-        wrong = [check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]]
+        wrong = [
+            check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]
+        ]
     if wrong:
         listed = "; ".join(what if " is damaged" in what else f"not so: {what}" for what in wrong)
-        raise DamagedError(f"run {run.id} is not handed out, for it does not verify (`runs verify`): {listed}")
+        raise DamagedError(
+            f"run {run.id} is not handed out, for it does not verify (`runs verify`): {listed}"
+        )
 
 
 def _bytes(run: Run) -> list[dict[str, Any]]:
@@ -41,8 +46,13 @@ def _bytes(run: Run) -> list[dict[str, Any]]:
         {"what": f"table {name} has the bytes that were written", "ok": name not in damaged}
         for name in run.meta["tables"]
     ]
-    checks += [{"what": f"{one.id}, added {one.meta['created']}, has the bytes that were written", "ok": True}
-               for one in run.added]  # fmt: skip
+    checks += [
+        {
+            "what": f"{one.id}, added {one.meta['created']}, has the bytes that were written",
+            "ok": True,
+        }
+        for one in run.added
+    ]
     return checks + _shards(run)
 
 
@@ -52,8 +62,8 @@ def _left_out(run: Run) -> list[str]:
 
 
 def _shards(run: Run) -> list[dict[str, Any]]:
-    """Whether the parts that the run and its additions were computed from are still as they were written. Parts that
-    are not there any more prove nothing: the run holds its own tables."""
+    """Whether the parts that the run and its additions were computed from are still as they were
+    written. Parts that are not there any more prove nothing: the run holds its own tables."""
     checks = []
     try:
         checks += _sound(f"run {run.id}", run.path.parent.parent, run.rests_on)
@@ -70,12 +80,19 @@ def _sound(whose: str, root: Path, wanted: Mapping[str, str]) -> list[dict[str, 
         try:
             found = shards.hash_of(key)
         except DamagedError as error:
-            damaged.append({"what": f"{error} Delete it: it is computed again when it is needed.", "ok": False})
+            damaged.append(
+                {"what": f"{error} Delete it: it is computed again when it is needed.", "ok": False}
+            )
             continue
         sound, anew = sound + (found == written), anew + (found not in (None, written))
     if not wanted:
         return []
-    said = f"{sound} of the {len(wanted)} finished parts that {whose} rests on have the bytes that were written"
+    said = (
+        f"{sound} of the {len(wanted)} finished parts that {whose} rests on have the bytes that"
+        " were written"
+    )
     gone = len(wanted) - sound - anew - len(damaged)
-    more = [f"{anew} were computed anew since"] * bool(anew) + [f"{gone} are not in this store any more"] * bool(gone)
+    more = [f"{anew} were computed anew since"] * bool(anew) + [
+        f"{gone} are not in this store any more"
+    ] * bool(gone)
     return [{"what": "; ".join([said, *more]), "ok": True}, *damaged]

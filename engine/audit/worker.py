@@ -1,4 +1,5 @@
-"""The process behind a job: `python -m engine.audit.worker STORE JOB`. Started by `jobs.submit`, never by hand."""
+"""The process behind a job: `python -m engine.audit.worker STORE JOB`. Started by `jobs.submit`,
+never by hand."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ LOOK = 0.05
 def main(root: str, job_id: str) -> int:
     """Do one job. What went wrong is in the job's state; the traceback goes to its log."""
     ready = threading.Event()
-    threading.Thread(target=leave_while_importing, args=(Path(root) / "jobs" / job_id, ready), daemon=True).start()
-    # Here and not above: they take a second, on a busy machine more, and a cancel is heeded meanwhile.
+    threading.Thread(
+        target=leave_while_importing, args=(Path(root) / "jobs" / job_id, ready), daemon=True
+    ).start()
+    # Here and not above: they take a second, on a busy machine more, and a cancel is heeded
+    # meanwhile.
     from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
     from engine.core import memory
     from engine.core.errors import PruneAuditError
@@ -46,14 +50,16 @@ def main(root: str, job_id: str) -> int:
 
 
 def leave_while_importing(folder: Path, ready: threading.Event) -> None:
-    """End the process where a cancel comes before anything began: a job that waits and has one counts as cancelled."""
+    """End the process where a cancel comes before anything began: a job that waits and has one
+    counts as cancelled."""
     while not ready.wait(LOOK):
         if (folder / "cancel").exists():
             os._exit(0)
 
 
 def _executor(asked: str) -> Executor | None:
-    """The cluster that the job was given, or that the app was started with (PRUNEAUDIT_RAY); None: this process."""
+    """The cluster that the job was given, or that the app was started with (PRUNEAUDIT_RAY); None:
+    this process."""
     address = asked or os.environ.get("PRUNEAUDIT_RAY")
     if not address:
         return None
@@ -63,8 +69,9 @@ def _executor(asked: str) -> Executor | None:
 
 
 def leave(code: int) -> None:
-    """End this process now. Taking the interpreter down takes seconds on a busy machine, and a cancel waits for it;
-    nothing is left to be written. A driver of a cluster says goodbye to it first."""
+    """End this process now. Taking the interpreter down takes seconds on a busy machine, and a
+    cancel waits for it; nothing is left to be written. A driver of a cluster says goodbye to it
+    first."""
     if "ray" in sys.modules:
         sys.exit(code)
     sys.stdout.flush(), sys.stderr.flush()

@@ -1,4 +1,5 @@
-"""A request as words of the command line: the inverse of reading, given only where reading gives the request back."""
+"""A request as words of the command line: the inverse of reading, given only where reading gives
+the request back."""
 
 from __future__ import annotations
 
@@ -17,11 +18,16 @@ from engine.core.errors import RequestError
 
 
 def command_of(asked: Mapping[str, Any]) -> str:
-    """The command that asks for what run.json's `request` holds; "" where no words give just that."""
+    """The command that asks for what run.json's `request` holds; "" where no words give just
+    that."""
     try:
         request = request_from(asked)
         kind = type(request)
-        words = [word for field in fields_of(kind) for word in _words(field, getattr(request, field.name))]
+        words = [
+            word
+            for field in fields_of(kind)
+            for word in _words(field, getattr(request, field.name))
+        ]
         again = _read(words, kind)
         if again is None or _said(again) != _said(request):
             return ""
@@ -49,17 +55,27 @@ def _said(request: Any) -> dict[str, Any]:
     values = values_of(request)
     for field in fields_of(type(request)):
         if field.kind == "settings per method":
-            values[field.name] = {method: given for method, given in values[field.name].items() if given}
+            values[field.name] = {
+                method: given for method, given in values[field.name].items() if given
+            }
     return values
 
 
 def _words(field: Field, value: Any) -> list[str]:
-    """The option of a field and its words; none where it is what it would be anyway, or has none of its own."""
-    if not field.flag or field.parts or (value == field.default and not field.usual) or value is None:
+    """The option of a field and its words; none where it is what it would be anyway, or has none of
+    its own."""
+    if (
+        not field.flag
+        or field.parts
+        or (value == field.default and not field.usual)
+        or value is None
+    ):
         return []
     if field.kind == "flag":
         return _flag(field, bool(value))
-    return [word for one in _WRITTEN.get(field.kind, _one)(value, field) for word in (field.flag, one)]
+    return [
+        word for one in _WRITTEN.get(field.kind, _one)(value, field) for word in (field.flag, one)
+    ]
 
 
 def _flag(field: Field, value: bool) -> list[str]:
@@ -69,7 +85,9 @@ def _flag(field: Field, value: bool) -> list[str]:
 
 
 def _one(value: Any, _: Field) -> list[str]:
-    return [f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)]
+    return [
+        f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    ]
 
 
 def _numbers(value: Any, field: Field) -> list[str]:
@@ -85,7 +103,11 @@ def _pairs(value: Mapping[str, Any], _: Field) -> list[str]:
 
 
 def _per_method(value: Mapping[str, Mapping[str, Any]], _: Field) -> list[str]:
-    return [f"{method}.{name}={_json(one)}" for method, given in value.items() for name, one in given.items()]
+    return [
+        f"{method}.{name}={_json(one)}"
+        for method, given in value.items()
+        for name, one in given.items()
+    ]
 
 
 def _json(value: Any) -> str:

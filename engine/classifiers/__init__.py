@@ -1,1 +1,2 @@
-"""What audits of image and text classifiers share: groups, gaps and intervals from stored answers."""
+"""What audits of image and text classifiers share: groups, gaps and intervals from stored
+answers."""

@@ -1,4 +1,5 @@
-"""Which quantities are measured on a classifier's images, in what order, and where each axis has its gaps and ends."""
+"""Which quantities are measured on a classifier's images, in what order, and where each axis has
+its gaps and ends."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ ENDS = (
 
 @dataclass(frozen=True)
 class Ends:
-    """Positions of one axis among the cells: its four gaps, and by name of ENDS the dense model's worst and best group.
+    """Positions of one axis among the cells: its four gaps, and by name of ENDS the dense model's
+    worst and best group.
 
     named is empty when fewer than two groups may be compared.
     """
@@ -33,17 +35,33 @@ class Ends:
 
 
 def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
-    """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when between 0 and 1), most.
+    """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when
+    between 0 and 1), most.
 
-    First the whole (OVERALL), then per axis METRICS of each group and GAPS. n counts what the cell is a share of: the
-    true positive rate of two classes has the positives for its denominator. most is the largest value it can have.
+    First the whole (OVERALL), then per axis METRICS of each group and GAPS. n counts what the cell
+    is a share of: the true positive rate of two classes has the positives for its denominator. most
+    is the largest value it can have.
     """
     rows = _whole(axes[0].groups.iloc[0])
     for axis in axes[1:]:
         for group in axis.groups.itertuples():
             for metric, n, unit in zip(METRICS, group.counted, group.units, strict=True):
-                rows.append((axis.name, metric, group.group, n, group.n_positive, group.verdict, unit, True, 1.0))
-        totals = np.sum([axis.groups["counted"].iloc[place] for place in axis.counts], axis=0, initial=0)
+                rows.append(
+                    (
+                        axis.name,
+                        metric,
+                        group.group,
+                        n,
+                        group.n_positive,
+                        group.verdict,
+                        unit,
+                        True,
+                        1.0,
+                    )
+                )
+        totals = np.sum(
+            [axis.groups["counted"].iloc[place] for place in axis.counts], axis=0, initial=0
+        )
         for gap, total in zip(GAPS, np.broadcast_to(totals, len(GAPS)).tolist(), strict=True):
             said = items.too_few if gap == GAPS[0] and len(axis.counts) < 2 else ""
             rows.append((axis.name, gap, "", total, np.nan, said, np.nan, False, 1.0))
@@ -52,13 +70,21 @@ def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
 
 
 def _whole(group: pd.Series) -> list[tuple]:
-    """The cells of all images together, in the columns of `cells_of`; only the AUC can be undefined there.
+    """The cells of all images together, in the columns of `cells_of`; only the AUC can be undefined
+    there.
 
     group: the one row of the whole's groups, see `layout.Axis`.
     """
     units = {"auc": group["units"][0], "accuracy": group["units"][1]}
     return [
-        ("", metric, "", group["n"], group["n_positive"], group["verdict"] if metric == "auc" else "")
+        (
+            "",
+            metric,
+            "",
+            group["n"],
+            group["n_positive"],
+            group["verdict"] if metric == "auc" else "",
+        )
         + (units.get(metric, np.nan), metric in units, 1.0 if metric in units else np.inf)
         for metric in OVERALL
     ]

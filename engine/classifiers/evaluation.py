@@ -10,7 +10,8 @@ GROUPS = ("auc", "accuracy", "tpr", "fpr")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """rows: axis ("" for all images), metric, group, value, low, high (95 %, over images), n, verdict.
+    """rows: axis ("" for all images), metric, group, value, low, high (95 %, over images), n,
+    verdict.
 
     notes: sentences that must be read with them.
     """

@@ -1,7 +1,9 @@
-"""Gaps between the groups of a classifier's images, their null band, and what happened at the two ends.
+"""Gaps between the groups of a classifier's images, their null band, and what happened at the two
+ends.
 
-A gap is the highest minus the lowest value among the groups that may be compared, so it is above zero even when all
-groups are equal: the band holds the gaps that come from exchanging group labels between images of the same class.
+A gap is the highest minus the lowest value among the groups that may be compared, so it is above
+zero even when all groups are equal: the band holds the gaps that come from exchanging group labels
+between images of the same class.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ GAPS = tuple(f"{metric}_gap" for metric in METRICS)
 
 @dataclass(frozen=True)
 class Band:
-    """Gaps under exchanged labels: mean, 2.5 % and 97.5 % points, and the share at least as large as the measured."""
+    """Gaps under exchanged labels: mean, 2.5 % and 97.5 % points, and the share at least as large
+    as the measured."""
 
     mean: float
     low: float
@@ -29,7 +32,8 @@ class Band:
 
 
 def gaps(groups: np.ndarray) -> np.ndarray:
-    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN below two groups."""
+    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN below
+    two groups."""
     if groups.shape[1] < 2:
         return np.full((len(groups), groups.shape[2]), np.nan)
     return groups.max(axis=1) - groups.min(axis=1)
@@ -38,23 +42,30 @@ def gaps(groups: np.ndarray) -> np.ndarray:
 class Exchange:
     """The exchanged labels of one axis, drawn once and used for the dense model and all variants.
 
-    rows [images in groups] int, codes [images in groups, n_permutations] int16, as from `Axis.exchanges`; labels: true
-    classes [images] int. There are none for groups that are classes (an image of one class cannot stand for another),
-    for groups that hold whole classes each (there is nothing to exchange), and for fewer than two groups that may be
-    compared. multi_class: as in `of_images`.
+    rows [images in groups] int, codes [images in groups, n_permutations] int16, as from
+    `Axis.exchanges`; labels: true classes [images] int. There are none for groups that are classes
+    (an image of one class cannot stand for another), for groups that hold whole classes each (there
+    is nothing to exchange), and for fewer than two groups that may be compared. multi_class: as in
+    `of_images`.
     """
 
-    def __init__(self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int, multi_class: str = OVO) -> None:
+    def __init__(
+        self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int, multi_class: str = OVO
+    ) -> None:
         self.n_permutations, self.multi_class = n_permutations, multi_class
         self.n_groups = 0 if axis.by_class or len(axis.counts) < 2 else len(axis.counts)
         if self.n_groups:
             self.rows, self.codes = axis.exchanges(labels, n_permutations, seed)
             self.labels = labels[self.rows]
-            if all(len(np.unique(self.codes[self.labels == label, 0])) < 2 for label in np.unique(self.labels)):
+            if all(
+                len(np.unique(self.codes[self.labels == label, 0])) < 2
+                for label in np.unique(self.labels)
+            ):
                 self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
-        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN without exchanges."""
+        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN
+        without exchanges."""
         if not self.n_groups:
             return np.full((self.n_permutations, len(METRICS)), np.nan)
         answers = probabilities[self.rows]

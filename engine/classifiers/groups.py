@@ -1,9 +1,11 @@
-"""A classifier group by group: AUC, accuracy, TPR, FPR, gaps and changes against the dense model, over trials.
+"""A classifier group by group: AUC, accuracy, TPR, FPR, gaps and changes against the dense model,
+over trials.
 
-Intervals count the images (redrawn within each group, the same draws for the dense model and all variants) and,
-where there are several trials, the trials (`engine.stats.multi_reader`). The value of an arm is the mean over its
-trials of what each trial measured, a gap included. The worst and the best group are the dense model's; they are
-picked and measured on the same images, so their changes lean a little towards the middle.
+Intervals count the images (redrawn within each group, the same draws for the dense model and all
+variants) and, where there are several trials, the trials (`engine.stats.multi_reader`). The value
+of an arm is the mean over its trials of what each trial measured, a gap included. The worst and the
+best group are the dense model's; they are picked and measured on the same images, so their changes
+lean a little towards the middle.
 """
 
 from __future__ import annotations
@@ -18,19 +20,55 @@ import pandas as pd
 from engine.classifiers.cells import OVERALL, cells_of, ends_of
 from engine.classifiers.gaps import GAPS, Band, Exchange, band, gaps, words_of
 from engine.classifiers.layout import IMAGES, Axis, Items, lay_out
-from engine.classifiers.metrics import OVO, checked, cross_entropy, degenerate, mean_of, of_classes, of_images
+from engine.classifiers.metrics import (
+    OVO,
+    checked,
+    cross_entropy,
+    degenerate,
+    mean_of,
+    of_classes,
+    of_images,
+)
 from engine.core.errors import PruneAuditError
 from engine.stats.multi_reader import FIXED, Estimate, Trials, difference, level, numbered
 from engine.stats.resampling import Difference
 
 RESULTS = (
-    "variant", "split", "axis", "metric", "value", "low", "high", "n", "null_mean", "null_low", "null_high", "null_p",
-    "delta", "delta_low", "delta_high", "delta_p", "group", "verdict",
-)  # fmt: skip
+    "variant",
+    "split",
+    "axis",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "n",
+    "null_mean",
+    "null_low",
+    "null_high",
+    "null_p",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "delta_p",
+    "group",
+    "verdict",
+)
 GROUPS = (
-    "variant", "split", "axis", "metric", "group", "value", "low", "high", "n", "n_positive",
-    "delta", "delta_low", "delta_high", "verdict",
-)  # fmt: skip
+    "variant",
+    "split",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "n",
+    "n_positive",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "verdict",
+)
 NO_BAND = Band(np.nan, np.nan, np.nan, np.nan)
 
 
@@ -45,11 +83,11 @@ class Measured:
 class GroupMeasure:
     """Measures the dense model and its variants on one set of images.
 
-    images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 .. k-1) and the str
-    columns of the axes; axes: those columns, "class", or parts joined by "+". dense: answers [items, classes] of one
-    fixed model, or of trials when it was trained several times. multi_class: as in `of_images`. `notes` are sentences
-    for the screen. Raises RequestError for unknown axes and PruneAuditError for answers that are missing or of another
-    shape.
+    images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 ..
+    k-1) and the str columns of the axes; axes: those columns, "class", or parts joined by "+".
+    dense: answers [items, classes] of one fixed model, or of trials when it was trained several
+    times. multi_class: as in `of_images`. `notes` are sentences for the screen. Raises RequestError
+    for unknown axes and PruneAuditError for answers that are missing or of another shape.
     """
 
     def __init__(
@@ -65,17 +103,29 @@ class GroupMeasure:
         items: Items = IMAGES,
         multi_class: str = OVO,
     ) -> None:
-        # The draws belong to images, so they are made in an order that does not depend on the table's.
+        # The draws belong to images, so they are made in an order that does not depend on the
+        # table's.
         self._order = np.argsort(images[items.key].to_numpy(dtype=object), kind="stable")
         self._labels = images["label"].to_numpy(dtype=np.int64)[self._order]
-        self.split, self.n_boot, self.classes, self.multi_class = split, n_boot, tuple(classes), multi_class
+        self.split, self.n_boot, self.classes, self.multi_class = (
+            split,
+            n_boot,
+            tuple(classes),
+            multi_class,
+        )
         if len(images) == 0 or self._labels.min() < 0 or self._labels.max() >= len(classes):
             raise PruneAuditError(
-                f"{len(images)} {items.many} whose labels do not all belong to {len(classes)} classes."
+                f"{len(images)} {items.many} whose labels do not all belong to {len(classes)}"
+                " classes."
             )
-        self.axes, self.notes = lay_out(images.iloc[self._order].reset_index(drop=True), classes, axes, items)
+        self.axes, self.notes = lay_out(
+            images.iloc[self._order].reset_index(drop=True), classes, axes, items
+        )
         self._weights = [axis.weights(n_boot, seed) for axis in self.axes]
-        self._exchanges = [Exchange(axis, self._labels, n_permutations, seed, multi_class) for axis in self.axes[1:]]
+        self._exchanges = [
+            Exchange(axis, self._labels, n_permutations, seed, multi_class)
+            for axis in self.axes[1:]
+        ]
         self.cells = cells_of(self.axes, items)
         self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
         self.ends = ends_of(self.axes, self.dense_arm.trials.values.mean(axis=0))
@@ -85,7 +135,8 @@ class GroupMeasure:
         return self.dense_arm.pooled("dense")
 
     def variant(self, trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> Arm:
-        """Measure the trials of one variant: answers [images, classes] by trial number, or in order from 0."""
+        """Measure the trials of one variant: answers [images, classes] by trial number, or in order
+        from 0."""
         found = numbered(trials)
         if not found:
             raise PruneAuditError("A variant without trials cannot be measured.")
@@ -97,9 +148,13 @@ class GroupMeasure:
         parts = [self._trial(part) for part in answers.values()]
         values, draws, nulls = (np.stack(part) for part in zip(*parts, strict=True))
         flat = tuple(number for number, part in answers.items() if degenerate(part))
-        right = np.stack([part[self._order].argmax(axis=1) == self._labels for part in answers.values()])
+        right = np.stack(
+            [part[self._order].argmax(axis=1) == self._labels for part in answers.values()]
+        )
         shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
-        return Arm(self, Trials(tuple(answers), values, draws, shares, units, most), nulls, flat, right)
+        return Arm(
+            self, Trials(tuple(answers), values, draws, shares, units, most), nulls, flat, right
+        )
 
     @property
     def exchanges(self) -> Sequence[Exchange]:
@@ -107,7 +162,8 @@ class GroupMeasure:
         return self._exchanges
 
     def members(self) -> dict[tuple[str, str], np.ndarray]:
-        """Row positions [members], in the table as given, of every group that may be compared, by (axis, group)."""
+        """Row positions [members], in the table as given, of every group that may be compared, by
+        (axis, group)."""
         found = {}
         for axis in self.axes[1:]:
             strata = list(axis.strata.values())
@@ -121,13 +177,18 @@ class GroupMeasure:
     def _trial(self, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Measures of answers [images, classes], in the order of the table as given.
 
-        Values [cells], the same on redrawn images [n_boot, cells], and null gaps [n_permutations, 4 per axis].
+        Values [cells], the same on redrawn images [n_boot, cells], and null gaps [n_permutations, 4
+        per axis].
         """
         answers = answers[self._order]
         ones = [[np.ones((len(weights), 1)) for weights in parts] for parts in self._weights]
         nulls = [exchange.draws(answers) for exchange in self._exchanges]
         none = np.empty((self._exchanges[0].n_permutations if self._exchanges else 0, 0))
-        return self._on(answers, ones)[0], self._on(answers, self._weights), np.concatenate([none, *nulls], axis=1)
+        return (
+            self._on(answers, ones)[0],
+            self._on(answers, self._weights),
+            np.concatenate([none, *nulls], axis=1),
+        )
 
     def _on(self, answers: np.ndarray, weights: list[list[np.ndarray]]) -> np.ndarray:
         """All cells, [sets, cells], of answers [images, classes] in the order of the labels.
@@ -147,8 +208,9 @@ class GroupMeasure:
 class Arm:
     """One variant's trials, measured.
 
-    nulls: gaps under exchanged labels, [trials, n_permutations, 4 per axis]. degenerate: numbers of the trials whose
-    model predicts one class only. right: whether each item's class was predicted, [trials, items] bool.
+    nulls: gaps under exchanged labels, [trials, n_permutations, 4 per axis]. degenerate: numbers of
+    the trials whose model predicts one class only. right: whether each item's class was predicted,
+    [trials, items] bool.
     """
 
     measure: GroupMeasure
@@ -163,11 +225,13 @@ class Arm:
 
     def trial(self, number: int, variant: str) -> Measured:
         """The rows of one trial, by its number; the intervals are about the images only."""
-        return self._rows(variant, self.trials.only(number), self.nulls[[self.trials.numbers.index(number)]])
+        return self._rows(
+            variant, self.trials.only(number), self.nulls[[self.trials.numbers.index(number)]]
+        )
 
     def without_degenerate(self, variant: str) -> Measured | None:
-        """The rows of the mean over trials whose model predicts more than one class; None where that leaves out none,
-        or all."""
+        """The rows of the mean over trials whose model predicts more than one class; None where
+        that leaves out none, or all."""
         kept = [number for number in self.trials.numbers if number not in self.degenerate]
         if not self.degenerate or not kept:
             return None
@@ -184,7 +248,10 @@ class Arm:
         change = Estimate(*[np.full(len(cells), np.nan)] * 4)
         if self is not self.measure.dense_arm:
             # A trial cut from its own dense model is compared with that one.
-            change = difference(trials, dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense)
+            change = difference(
+                trials,
+                dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense,
+            )
         table = cells.assign(
             variant=variant,
             split=self.measure.split,
@@ -200,7 +267,8 @@ class Arm:
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
     def _results(self, rows: list[dict[str, Any]], nulls: np.ndarray) -> pd.DataFrame:
-        """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense model's two ends.
+        """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense
+        model's two ends.
 
         rows: one dict per cell; nulls: gaps under exchanged labels, [n_permutations, 4 per axis].
         """
@@ -210,7 +278,9 @@ class Arm:
             for cell, draws in zip(ends.gaps, nulls[:, start : start + len(GAPS)].T, strict=True):
                 found.append({**rows[cell], **_band_columns(band(rows[cell]["value"], draws))})
             if ends.named and self is not self.measure.dense_arm:
-                worst, best = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
+                worst, best = (
+                    _difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc")
+                )
                 found[-len(GAPS)]["verdict"] = words_of(worst, best)
             for end, cell in ends.named.items():
                 found.append({**rows[cell], **_band_columns(NO_BAND), "metric": end})
@@ -222,8 +292,8 @@ def _groups(
 ) -> np.ndarray:
     """METRICS of every group of an axis, [sets, groups, 4].
 
-    answers [images, classes], labels [images] int, weights [images of the stratum, sets] per stratum; multi_class: as
-    in `of_images`.
+    answers [images, classes], labels [images] int, weights [images of the stratum, sets] per
+    stratum; multi_class: as in `of_images`.
     """
     found = []
     for place, (rows, part) in enumerate(zip(axis.strata.values(), weights, strict=True)):
@@ -240,22 +310,35 @@ def _difference(row: Mapping[str, Any]) -> Difference:
 
 
 def _band_columns(found: Band) -> dict[str, float]:
-    return {"null_mean": found.mean, "null_low": found.low, "null_high": found.high, "null_p": found.p}
+    return {
+        "null_mean": found.mean,
+        "null_low": found.low,
+        "null_high": found.high,
+        "null_p": found.p,
+    }
 
 
 def arm_difference(
-    one: Arm, other: Arm, metric: str | None = None, axis: str | None = None, group: str | None = None
+    one: Arm,
+    other: Arm,
+    metric: str | None = None,
+    axis: str | None = None,
+    group: str | None = None,
 ) -> pd.DataFrame:
-    """One arm minus another at the same speedup, e.g. with the PW loss minus without: one row per measured quantity.
+    """One arm minus another at the same speedup, e.g. with the PW loss minus without: one row per
+    measured quantity.
 
-    Columns axis, metric (those of `groups`, and GAPS and OVERALL), group, value, low, high, p, n (images), verdict
-    (that of the group) and paired. Trials are paired by number when both arms hold the same numbers, else taken as
-    independent; an arm of one trial adds nothing for trials. metric, axis and group pick rows. Raises
-    PruneAuditError when the arms were not measured on the same images.
+    Columns axis, metric (those of `groups`, and GAPS and OVERALL), group, value, low, high, p, n
+    (images), verdict (that of the group) and paired. Trials are paired by number when both arms
+    hold the same numbers, else taken as independent; an arm of one trial adds nothing for trials.
+    metric, axis and group pick rows. Raises PruneAuditError when the arms were not measured on the
+    same images.
     """
     cells = one.measure.cells
     if one.measure is not other.measure:
-        raise PruneAuditError("The two arms were not measured by the same GroupMeasure, so they cannot be compared.")
+        raise PruneAuditError(
+            "The two arms were not measured by the same GroupMeasure, so they cannot be compared."
+        )
     found = difference(one.trials, other.trials)
     table = cells[["axis", "metric", "group"]].assign(
         value=found.value,
@@ -274,6 +357,12 @@ def arm_difference(
 
 def group_warnings(groups: pd.DataFrame) -> list[str]:
     """Groups that get no verdict, by axis; groups: the table `groups`."""
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
-    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
-    return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]
+    dense = groups[
+        (groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")
+    ]
+    named = dense.assign(
+        said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()]
+    )
+    return [
+        f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")
+    ]

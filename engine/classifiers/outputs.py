@@ -1,8 +1,9 @@
-"""What the outputs of a classifier mean: read from its files or asked, never guessed from their places.
+"""What the outputs of a classifier mean: read from its files or asked, never guessed from their
+places.
 
-A head whose outputs are taken in the wrong order is wrong on every item, and no number looks odd. So labels go to
-outputs by name. Where files name no outputs, or name them otherwise than the data names its classes, somebody has to
-say which is which.
+A head whose outputs are taken in the wrong order is wrong on every item, and no number looks odd.
+So labels go to outputs by name. Where files name no outputs, or name them otherwise than the data
+names its classes, somebody has to say which is which.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model's files say of its outputs. names: in their order, () where the files have none. n: how many."""
+    """What a model's files say of its outputs. names: in their order, () where the files have none.
+    n: how many."""
 
     model: str
     names: tuple[str, ...]
@@ -42,13 +44,18 @@ class Outputs:
 
 
 def in_order_of(
-    data: Labelled, outputs: Outputs, asked: Sequence[str] = (), answers: Answers | None = None, hint: str = ""
+    data: Labelled,
+    outputs: Outputs,
+    asked: Sequence[str] = (),
+    answers: Answers | None = None,
+    hint: str = "",
 ) -> Labelled:
-    """The data with labels in the order of the outputs, and a note where names alone did not tell it.
+    """The data with labels in the order of the outputs, and a note where names alone did not tell
+    it.
 
-    asked: the data's classes in the order of the outputs, as somebody said; () where nobody did. RequestError where it
-    is not known which output is which class: then `answers`, if given, show what the model says of some items. hint:
-    what else helps to tell.
+    asked: the data's classes in the order of the outputs, as somebody said; () where nobody did.
+    RequestError where it is not known which output is which class: then `answers`, if given, show
+    what the model says of some items. hint: what else helps to tell.
     """
     key, numbers = _key_of(data.classes), [str(at) for at in range(outputs.n)]
     if list(outputs.names) == numbers:
@@ -56,7 +63,9 @@ def in_order_of(
     own, named = [key(one) for one in data.classes], [key(one) for one in outputs.names]
     if len(own) != outputs.n:
         what = f"{outputs.model} has {outputs.n} outputs, {data.name} has {len(own)} classes."
-        raise RequestError(Fault("classes", what, "Choose another target, other data or another model."))
+        raise RequestError(
+            Fault("classes", what, "Choose another target, other data or another model.")
+        )
     if asked:
         return _as_asked(data, outputs, tuple(asked))
     if outputs.names and sorted(named) == sorted(own):
@@ -64,7 +73,10 @@ def in_order_of(
     bare = [one.removeprefix("label ") for one in own]
     if not outputs.names and sorted(bare) == sorted(numbers):
         first = data.classes[bare.index("0")]
-        note = f"The outputs of {outputs.model} have no names: class {first} is taken to be its output 0, and so on."
+        note = (
+            f"The outputs of {outputs.model} have no names: class {first} is taken to be its output"
+            " 0, and so on."
+        )
         return _noted(_sorted(data, [bare.index(one) for one in numbers]), note)
     raise RequestError(_unknown(data, outputs, answers, hint))
 
@@ -78,11 +90,22 @@ def _as_asked(data: Labelled, outputs: Outputs, asked: tuple[str, ...]) -> Label
         raise RequestError(Fault("classes", what, f"They are: {', '.join(data.classes)}."))
     named, keys = [key(one) for one in outputs.names], [key(one) for one in said]
     if sorted(named) == sorted(keys) and named != keys:
-        what = f"the files of {outputs.model} name its outputs in another order: {', '.join(outputs.names)}."
-        raise RequestError(Fault("classes", what, "Leave it out, or mend the names in the model's files."))
+        what = (
+            f"the files of {outputs.model} name its outputs in another order:"
+            f" {', '.join(outputs.names)}."
+        )
+        raise RequestError(
+            Fault("classes", what, "Leave it out, or mend the names in the model's files.")
+        )
     found = _sorted(data, [data.classes.index(one) for one in said])
-    pairs = ", ".join(f"{one} = {other}" for one, other in zip(outputs.called, found.classes, strict=True))
-    return found if named == keys else _noted(found, f"What the outputs mean was said by the request: {pairs}.")
+    pairs = ", ".join(
+        f"{one} = {other}" for one, other in zip(outputs.called, found.classes, strict=True)
+    )
+    return (
+        found
+        if named == keys
+        else _noted(found, f"What the outputs mean was said by the request: {pairs}.")
+    )
 
 
 def _sorted(data: Labelled, order: Sequence[int]) -> Labelled:
@@ -100,18 +123,25 @@ def _noted(data: Labelled, note: str) -> Labelled:
 
 
 def _unknown(data: Labelled, outputs: Outputs, answers: Answers | None, hint: str) -> Fault:
-    """That it must be said which output is which class, with what the model answers to some items."""
+    """That it must be said which output is which class, with what the model answers to some
+    items."""
     called = f"calls them {', '.join(outputs.names)}" if outputs.names else "gives them no names"
-    what = f"It is not known which output of {outputs.model} is which class. The model {called}; the classes of "
+    what = (
+        f"It is not known which output of {outputs.model} is which class. The model {called}; the"
+        " classes of "
+    )
     what += f"“{data.name}” are {', '.join(data.classes)}."
     usual = ",".join(data.classes)
     usual += f" (on the command line --classes={usual})" if usual.startswith("-") else ""
-    fix = f"Give these classes in the order of the outputs, such as {usual}.{' ' * bool(hint)}{hint}"
+    fix = (
+        f"Give these classes in the order of the outputs, such as {usual}.{' ' * bool(hint)}{hint}"
+    )
     return Fault("classes", what, fix, _examples(data, outputs, answers) if answers else ())
 
 
 def _examples(data: Labelled, outputs: Outputs, answers: Answers) -> tuple[tuple[str, str], ...]:
-    """Some items, of different classes where there are, with their label and the model's likeliest output."""
+    """Some items, of different classes where there are, with their label and the model's likeliest
+    output."""
     table = data.table.assign(turn=data.table.groupby("label").cumcount())
     rows = np.sort(table.sort_values(["turn", "label"], kind="stable").index.to_numpy()[:SHOWN])
     found = answers(rows)
@@ -119,16 +149,18 @@ def _examples(data: Labelled, outputs: Outputs, answers: Answers) -> tuple[tuple
     return tuple(
         (
             str(table[item][row])[:200],
-            f"labelled {data.classes[table['label'][row]]}; the model says {outputs.called[one.argmax()]} "
-            f"({one.max():.2f})",
+            (
+                f"labelled {data.classes[table['label'][row]]}; the model says"
+                f" {outputs.called[one.argmax()]} ({one.max():.2f})"
+            ),
         )
         for row, one in zip(rows, found, strict=True)
     )
 
 
 def _whole(asked: Sequence[str], classes: Sequence[str], key: Callable[[str], str]) -> list[str]:
-    """The classes that are asked for, as the data writes them; a name that holds commas, at which command line and form
-    part names, in one piece again."""
+    """The classes that are asked for, as the data writes them; a name that holds commas, at which
+    command line and form part names, in one piece again."""
     known = {tuple(map(key, one.split(","))): one for one in classes}
     left, found = [part for one in asked for part in one.split(",")], []
     while left:
@@ -140,8 +172,8 @@ def _whole(asked: Sequence[str], classes: Sequence[str], key: Callable[[str], st
 
 
 def _key_of(classes: Sequence[str]) -> Callable[[str], str]:
-    """What names of one class have in common: all but case, blanks, hyphens and Unicode form; where these alone tell
-    classes of the data apart, the name as it stands."""
+    """What names of one class have in common: all but case, blanks, hyphens and Unicode form; where
+    these alone tell classes of the data apart, the name as it stands."""
     return _plain if len({_plain(one) for one in classes}) == len(classes) else str.strip
 
 

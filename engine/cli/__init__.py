@@ -20,8 +20,8 @@ from engine.core.text import json_text, one_line, visible
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises our own error, so that wrong words and wrong requests look alike, and guesses nothing: an
-    option that is shortened, given twice or given nothing is refused."""
+    """argparse that raises our own error, so that wrong words and wrong requests look alike, and
+    guesses nothing: an option that is shortened, given twice or given nothing is refused."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "allow_abbrev": False})
@@ -34,16 +34,28 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _twice(self, words: Sequence[str]) -> list[str]:
-        """Options given more than once that take one value, of which the last would win in silence, and switches."""
-        given = [self._option_string_actions.get(word.split("=", 1)[0]) for word in _before_rest(words)]
-        ones = [action for action in given if isinstance(action, argparse._StoreAction | argparse._StoreConstAction)]
+        """Options given more than once that take one value, of which the last would win in silence,
+        and switches."""
+        given = [
+            self._option_string_actions.get(word.split("=", 1)[0]) for word in _before_rest(words)
+        ]
+        ones = [
+            action
+            for action in given
+            if isinstance(action, argparse._StoreAction | argparse._StoreConstAction)
+        ]
         return sorted({action.option_strings[0] for action in ones if ones.count(action) > 1})
 
     def _nothing(self, words: Sequence[str]) -> list[str]:
         """Options given an empty value: some would read it as not given at all."""
         words, takes = _before_rest(words), argparse._StoreAction | argparse._AppendAction
-        pairs = [word.split("=", 1) if "=" in word else [word, *words[at : at + 1]] for at, word in enumerate(words, 1)]
-        given = {self._option_string_actions.get(name): name for name, *value in pairs if value == [""]}
+        pairs = [
+            word.split("=", 1) if "=" in word else [word, *words[at : at + 1]]
+            for at, word in enumerate(words, 1)
+        ]
+        given = {
+            self._option_string_actions.get(name): name for name, *value in pairs if value == [""]
+        }
         return sorted(name for action, name in given.items() if isinstance(action, takes))
 
     def error(self, message: str) -> NoReturn:
@@ -52,7 +64,9 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands: those found beside this file, and the tracks' own."""
-    top = _Parser(prog="python -m engine", description="If we cut these heads, who pays, and how sure are we?")
+    top = _Parser(
+        prog="python -m engine", description="If we cut these heads, who pays, and how sure are we?"
+    )
     commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
     shared = {info.name: f"{__name__}.{info.name}" for info in pkgutil.iter_modules(__path__)}
     own = {name: module for track in tracks().values() for name, module in track.commands().items()}
@@ -72,11 +86,21 @@ def main(words: Sequence[str] | None = None) -> int:
         print(json_text(value, indent=2, allow_nan=True) if args.json else visible(str(text)))
         return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
     except RequestError as error:
-        return _fail(as_json, error.exit_code, "The request is wrong:", [asdict(fault) for fault in error.faults])
+        return _fail(
+            as_json,
+            error.exit_code,
+            "The request is wrong:",
+            [asdict(fault) for fault in error.faults],
+        )
     except PruneAuditError as error:
         return _fail(as_json, error.exit_code, str(error), [])
     except KeyboardInterrupt:
-        return _fail(as_json, 1, "Stopped. What was finished is kept; the same command goes on from there.", [])
+        return _fail(
+            as_json,
+            1,
+            "Stopped. What was finished is kept; the same command goes on from there.",
+            [],
+        )
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -85,8 +109,14 @@ def main(words: Sequence[str] | None = None) -> int:
         fault = too_long_fault("command line", str(error.filename))
         return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
     except Exception as error:
-        if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib: ~NAME of nobody here
-            fault = Fault("path", "begins with ~ and a name that nobody has here.", "Write the folder in full.")
+        if isinstance(error, RuntimeError) and "home directory" in str(
+            error
+        ):  # of pathlib: ~NAME of nobody here
+            fault = Fault(
+                "path",
+                "begins with ~ and a name that nobody has here.",
+                "Write the folder in full.",
+            )
             return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
         return _defect(as_json, error)
 
@@ -97,11 +127,25 @@ def _before_rest(words: Sequence[str]) -> Sequence[str]:
 
 
 def _refuse_special(args: argparse.Namespace) -> None:
-    """Paths that are neither file nor folder are refused before anybody opens them: reading might never end."""
-    read = {name: value for name, value in vars(args).items() if name != "out"}  # writing to one is nobody's harm
-    given = {name: value if isinstance(value, list | tuple) else [value] for name, value in read.items()}
-    named = [(name, one) for name, values in given.items() for one in values if isinstance(one, str) and one]
-    if faults := [special_fault(f"--{name.replace('_', '-')}", path) for name, path in named if is_special(path)]:
+    """Paths that are neither file nor folder are refused before anybody opens them: reading might
+    never end."""
+    read = {
+        name: value for name, value in vars(args).items() if name != "out"
+    }  # writing to one is nobody's harm
+    given = {
+        name: value if isinstance(value, list | tuple) else [value] for name, value in read.items()
+    }
+    named = [
+        (name, one)
+        for name, values in given.items()
+        for one in values
+        if isinstance(one, str) and one
+    ]
+    if faults := [
+        special_fault(f"--{name.replace('_', '-')}", path)
+        for name, path in named
+        if is_special(path)
+    ]:
         raise RequestError(faults)
 
 
@@ -117,7 +161,12 @@ def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) 
         print(json_text({"error": message, "faults": faults}, indent=2))
     lines = []
     for fault in faults:
-        lines.append(f"  - {one_line(fault['where'])}: {one_line(fault['what'])} {one_line(fault['fix'])}")
-        lines += [f"      “{one_line(text)}”: {one_line(said)}" for text, said in fault.get("examples", ())]
+        lines.append(
+            f"  - {one_line(fault['where'])}: {one_line(fault['what'])} {one_line(fault['fix'])}"
+        )
+        lines += [
+            f"      “{one_line(text)}”: {one_line(said)}"
+            for text, said in fault.get("examples", ())
+        ]
     print(visible("\n".join([message, *lines])), file=sys.stderr)
     return code

@@ -1,4 +1,5 @@
-"""apply: cut a model for real as a mask file says, save it, and prove it equals the masked model."""
+"""apply: cut a model for real as a mask file says, save it, and prove it equals the masked
+model."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("apply", help="cut a model by a mask file, of heads or of filters")
     parser.add_argument("mask", metavar="mask.json")
     parser.add_argument("--model", required=True, metavar="BASE")
-    parser.add_argument("--weights", metavar="FILE", help="state dict, where BASE is an architecture")
+    parser.add_argument(
+        "--weights", metavar="FILE", help="state dict, where BASE is an architecture"
+    )
     parser.add_argument("--revision", metavar="COMMIT")
     parser.add_argument("--to", required=True, metavar="DIR")
     parser.add_argument("--device", default="auto")
@@ -53,24 +56,38 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
     from engine.surgery.equivalence import agree
     from engine.surgery.heads.replay import load_cut, save_cut
 
-    found = _kept(applied, args.to, save_cut, load_cut, lambda whole, mask, cut: agree(whole, mask, PROBES, cut))
+    found = _kept(
+        applied,
+        args.to,
+        save_cut,
+        load_cut,
+        lambda whole, mask, cut: agree(whole, mask, PROBES, cut),
+    )
     return _said(applied, args.to, found, f"greedy text on {len(PROBES)} prompts")
 
 
 def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's, nothing is fine-tuned."""
+    """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's,
+    nothing is fine-tuned."""
     from engine.surgery.equivalence import agree_on_texts
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
     found = _kept(
-        applied, args.to, save_cut_classifier, load_cut_classifier,
+        applied,
+        args.to,
+        save_cut_classifier,
+        load_cut_classifier,
         lambda whole, mask, cut: agree_on_texts(whole, mask, PROBES, other=cut),
-    )  # fmt: skip
+    )
     return _said(applied, args.to, found, f"class of {len(PROBES)} sentences")
 
 
 def _kept(
-    applied: Applied, to: Path, save: Callable[..., Path], load: Callable[..., Any], agree: Callable[..., Agreement]
+    applied: Applied,
+    to: Path,
+    save: Callable[..., Path],
+    load: Callable[..., Any],
+    agree: Callable[..., Agreement],
 ) -> tuple[Agreement, Agreement]:
     """The cut model saved at `to`: masked against cut, and against cut, saved and reloaded.
 
@@ -93,13 +110,17 @@ def _kept(
 def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -> None:
     if not (found.holds and reloaded):
         raise MaskError(
-            f"The masked model and the one that is cut do not agree: logits differ by {found.max_logit_difference:.2g} "
-            f"(rounding explains {found.tolerance:.2g}). Nothing was kept."
+            "The masked model and the one that is cut do not agree: logits differ by"
+            f" {found.max_logit_difference:.2g} (rounding explains {found.tolerance:.2g}). Nothing"
+            " was kept."
         )
 
 
-def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str) -> tuple[dict[str, Any], str]:
-    """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved and reloaded."""
+def _said(
+    applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str
+) -> tuple[dict[str, Any], str]:
+    """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved
+    and reloaded."""
     whole, small, record = applied.whole, applied.cut, applied.record
     masked_cut, masked_reloaded = found
     assert not isinstance(record.mask, FilterMask), "heads are cut here"
@@ -112,19 +133,23 @@ def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], wh
         "parameters_after": small.n_parameters,
         "masked_equals_cut": masked_cut.holds,
         "masked_equals_reloaded": masked_reloaded.holds,
-        "max_logit_difference": max(masked_cut.max_logit_difference, masked_reloaded.max_logit_difference),
+        "max_logit_difference": max(
+            masked_cut.max_logit_difference, masked_reloaded.max_logit_difference
+        ),
         "greedy_text_equal": masked_cut.greedy_equal and masked_reloaded.greedy_equal,
     }
     text = (
-        f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {whole.n_parameters:,} -> {small.n_parameters:,} "
-        f"parameters, saved to {folder}\nmasked = cut = reloaded: largest logit difference "
-        f"{value['max_logit_difference']:.2g}, {what} {'equal' if value['greedy_text_equal'] else 'differs'}"
+        f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {whole.n_parameters:,} ->"
+        f" {small.n_parameters:,} parameters, saved to {folder}\nmasked = cut = reloaded: largest"
+        f" logit difference {value['max_logit_difference']:.2g}, {what}"
+        f" {'equal' if value['greedy_text_equal'] else 'differs'}"
     )
     return value, text
 
 
 def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Save the cut image classifier; compare on logits of random images. Weights are BASE's, nothing is retrained."""
+    """Save the cut image classifier; compare on logits of random images. Weights are BASE's,
+    nothing is retrained."""
     import numpy as np
 
     from engine.surgery.filters.cut import agree_filters
@@ -163,10 +188,11 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
     }
     units = "heads" if graph.groups[0].is_heads else "filters"
     text = (
-        f"{value['filters_cut']} of {record.mask.total} {units} cut, {value['theoretical_speedup']:.2f}x fewer FLOPs, "
-        f"{whole.n_parameters:,} -> {small.n_parameters:,} parameters, saved to {args.to}\n"
-        f"masked = cut = reloaded: largest logit difference {agreement.max_logit_difference:.2g} on "
-        f"{IMAGES} random images. Not retrained: the weights are those of {args.model}. "
-        "`export` writes the retrained checkpoint of an audit."
+        f"{value['filters_cut']} of {record.mask.total} {units} cut,"
+        f" {value['theoretical_speedup']:.2f}x fewer FLOPs, {whole.n_parameters:,} ->"
+        f" {small.n_parameters:,} parameters, saved to {args.to}\nmasked = cut = reloaded: largest"
+        f" logit difference {agreement.max_logit_difference:.2g} on {IMAGES} random images. Not"
+        f" retrained: the weights are those of {args.model}. `export` writes the retrained"
+        " checkpoint of an audit."
     )
     return value, text

@@ -1,4 +1,5 @@
-"""ask: one text or picture of one's own, answered by the dense and a pruned model of a finished audit, side by side."""
+"""ask: one text or picture of one's own, answered by the dense and a pruned model of a finished
+audit, side by side."""
 
 from __future__ import annotations
 
@@ -16,19 +17,27 @@ ANECDOTE = "This is an anecdote: one input. What holds on many, with intervals, 
 
 
 def add(commands: Any) -> None:
-    """Each track that answers brings `ASKS` (the name of its question), `OPTIONS` (its words), `given` (what they ask
-    of a run) and `said` (an answer as value and text, without what a model wrote unless it is to be shown)."""
+    """Each track that answers brings `ASKS` (the name of its question), `OPTIONS` (its words),
+    `given` (what they ask of a run) and `said` (an answer as value and text, without what a model
+    wrote unless it is to be shown).
+    """
     parts = parts_of("ask")
     if not parts:
         return
-    parser = commands.add_parser("ask", help="what a dense and a pruned model say to an input of one's own")
+    parser = commands.add_parser(
+        "ask", help="what a dense and a pruned model say to an input of one's own"
+    )
     parser.add_argument("id", metavar="RUN")
-    parser.add_argument("--variant", metavar="ID", help="as `runs show` names it (default: where its readers start)")
+    parser.add_argument(
+        "--variant", metavar="ID", help="as `runs show` names it (default: where its readers start)"
+    )
     for options, names in _groups(parts):
         group = parser.add_argument_group(phrasing.listing([tracks()[name].cuts for name in names]))
         for option, how in options.items():
             group.add_argument(option, **how)
-    parser.add_argument("--show-offensive", action="store_true", help="do not redact what a model wrote")
+    parser.add_argument(
+        "--show-offensive", action="store_true", help="do not redact what a model wrote"
+    )
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -54,13 +63,19 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     track = track_of_run(found)
     if track.name not in parts:
         can = ", ".join(tracks()[name].cuts for name in parts)
-        raise RequestError(Fault("run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}."))
+        raise RequestError(
+            Fault("run", f"{found.id} is about {track.cuts}.", f"Audits that can be asked: {can}.")
+        )
     part = parts[track.name]
-    others = [option for other in parts.values() for option in other.OPTIONS if option not in part.OPTIONS]
+    others = [
+        option for other in parts.values() for option in other.OPTIONS if option not in part.OPTIONS
+    ]
     foreign = [option for option in others if getattr(args, option[2:].replace("-", "_"))]
     if foreign:
         what = f"is not for audits of {track.cuts}."
         raise RequestError([Fault(option, what, "Leave it out.") for option in foreign])
     given = {"run": found.id, "variant": args.variant, **part.given(found, args)}
-    value, text = parts[track.name].said(ask(parts[track.name].ASKS, given, store_of(args)), args.show_offensive)
+    value, text = parts[track.name].said(
+        ask(parts[track.name].ASKS, given, store_of(args)), args.show_offensive
+    )
     return value, f"{text}\n{ANECDOTE}"

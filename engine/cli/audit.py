@@ -24,14 +24,17 @@ from engine.core.errors import Fault, RequestError, StoreError
 
 
 def add(commands: Any) -> None:
-    """One command per word; tracks with the same word share it, each with the options of its request."""
+    """One command per word; tracks with the same word share it, each with the options of its
+    request."""
     by_word = sorted(tracks().values(), key=lambda track: (track.word, track.place))
     for word, found in groupby(by_word, key=lambda track: track.word):
         answering = list(found)
         parser = commands.add_parser(word, help="; ".join(track.asks for track in answering))
         for place, track in enumerate(answering):
             add_options(parser, fields_of(track.part("request")), track.cuts if place else "")
-        parser.add_argument("--resume", metavar="JOB", help="go on with an unfinished job, as it was begun")
+        parser.add_argument(
+            "--resume", metavar="JOB", help="go on with an unfinished job, as it was begun"
+        )
         ray_option(parser)
         store_option(parser)
         json_flag(parser)
@@ -39,7 +42,8 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is found."""
+    """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is
+    found."""
     from engine.audit.jobs import run_job
     from engine.report.summary import summary_of, summary_text
 
@@ -58,7 +62,8 @@ def words_of_others(args: argparse.Namespace) -> list[Fault]:
 
 
 def request_of_words(args: argparse.Namespace) -> Any:
-    """The request the words ask for. Everything that cannot be read raises RequestError together."""
+    """The request the words ask for. Everything that cannot be read raises RequestError
+    together."""
     kind = track_of_words(args).part("request")
     faults: list[Fault] = []
     values = read_fields(args, fields_of(kind), faults)
@@ -72,7 +77,8 @@ def request_of_words(args: argparse.Namespace) -> Any:
 
 
 def track_of_words(args: argparse.Namespace) -> TrackEntry:
-    """The track that the words ask for: that of the job, the last that claims them, else the first."""
+    """The track that the words ask for: that of the job, the last that claims them, else the
+    first."""
     if args.resume:
         return track_of_request(_begun(args))
     claiming = [track for track in args.tracks if track.claims and track.part("claims")(args)]
@@ -86,7 +92,11 @@ def _begun(args: argparse.Namespace) -> Any:
     try:
         begun = job_request(store_of(args), args.resume)
     except (StoreError, ValueError, TypeError, AttributeError) as error:
-        what = str(error) if isinstance(error, StoreError) else f"the request.json of {args.resume} cannot be read."
+        what = (
+            str(error)
+            if isinstance(error, StoreError)
+            else f"the request.json of {args.resume} cannot be read."
+        )
         raise RequestError(Fault("--resume", what, "Ask again without --resume.")) from None
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
@@ -101,5 +111,7 @@ def _other_than_begun(job: str, begun: Any, values: dict[str, Any]) -> list[Faul
         was, now = getattr(begun, name), getattr(replace(begun, **{name: value}), name)
         if was != now and name != "restart":
             what = f"{job} was begun with {was!r}, not {now!r}."
-            faults.append(Fault(name, what, "Leave it out, or begin another audit without --resume."))
+            faults.append(
+                Fault(name, what, "Leave it out, or begin another audit without --resume.")
+            )
     return faults

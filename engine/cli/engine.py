@@ -42,15 +42,24 @@ def stop(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.resident import client
 
     stopped = client.stop(store_of(args))
-    return {"stopped": stopped}, "The engine has ended." if stopped else "No engine runs for this store."
+    return {"stopped": stopped}, (
+        "The engine has ended." if stopped else "No engine runs for this store."
+    )
 
 
 def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import list_jobs
 
-    moving = [job for job in reversed(list_jobs(store_of(args))) if job.status in ("running", "queued")]
-    jobs = [{"job": job.job_id, "title": job.title, "status": job.status, "device": job.device} for job in moving]
-    return {**found, "jobs": jobs}, "\n".join([*_lines(found), *(f"{job.status}: {job.title}" for job in moving)])
+    moving = [
+        job for job in reversed(list_jobs(store_of(args))) if job.status in ("running", "queued")
+    ]
+    jobs = [
+        {"job": job.job_id, "title": job.title, "status": job.status, "device": job.device}
+        for job in moving
+    ]
+    return {**found, "jobs": jobs}, "\n".join(
+        [*_lines(found), *(f"{job.status}: {job.title}" for job in moving)]
+    )
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -59,7 +68,11 @@ def _lines(found: dict[str, Any]) -> list[str]:
     memory = found["memory"]
     return [
         f"Engine {found['pid']} for {found['store']}, up {words.duration(found['uptime'])}"
-        + ("" if found["current"] else "; its code is older than what is on disk: the next question replaces it"),
+        + (
+            ""
+            if found["current"]
+            else "; its code is older than what is on disk: the next question replaces it"
+        ),
         f"Loaded: {memory['used'] / 2**20:.0f} of {memory['budget'] / 2**20:.0f} MB"
         + "".join(f"\n  {name}" for name in found["loaded"]),
         *(f"Answering: {one['question']} on {one['device']}" for one in found["answering"]),

@@ -14,20 +14,41 @@ SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
 
 
 def add(commands: Any) -> None:
-    """Each track that evaluates brings its options: `options`, `claims`, `ITEMS` and `evaluated`."""
+    """Each track that evaluates brings its options: `options`, `claims`, `ITEMS` and
+    `evaluated`."""
     parts = parts_of("evaluate")
     if not parts:
         return
     parser = commands.add_parser("evaluate", help="AUC and accuracy of a classifier per group")
     add = parser.add_argument
-    add("--model", required=True, metavar="NAME_OR_FOLDER", help="as for audit, or a folder that export or apply wrote")
+    add(
+        "--model",
+        required=True,
+        metavar="NAME_OR_FOLDER",
+        help="as for audit, or a folder that export or apply wrote",
+    )
     add("--data", metavar="NAME_OR_PATH", help="images or texts (default: those of the demo)")
     add("--target", metavar="COLUMN")
-    named = "the data's classes in the order of the model's outputs, where its files do not name them so"
+    named = (
+        "the data's classes in the order of the model's outputs, where its files do not name"
+        " them so"
+    )
     add("--classes", action="append", metavar="LIST", help=named)
-    add("--axis", action="append", metavar="AXIS", help="group column (default: the data's usual ones)")
+    add(
+        "--axis",
+        action="append",
+        metavar="AXIS",
+        help="group column (default: the data's usual ones)",
+    )
     add("--split", default="test", help="train, validation or test")
-    add("--max-images", "--max-texts", type=int, metavar="N", help="at most so many per split", dest="most")
+    add(
+        "--max-images",
+        "--max-texts",
+        type=int,
+        metavar="N",
+        help="at most so many per split",
+        dest="most",
+    )
     add("--device", default="auto")
     own: dict[str, list[argparse.Action]] = {}
     for name, part in parts.items():
@@ -45,8 +66,13 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     _refuse_others(args, part.ITEMS)
     found = part.evaluated(args)
     rows = [{name: row.get(name) for name in SHOWN} for row in found.rows]
-    value = {"model": found.model, "data": found.data, part.ITEMS: found.n, "results": json_able(rows),
-             "notes": list(found.notes)}  # fmt: skip
+    value = {
+        "model": found.model,
+        "data": found.data,
+        part.ITEMS: found.n,
+        "results": json_able(rows),
+        "notes": list(found.notes),
+    }
     lines = [
         f"{found.model} on {found.data}, {found.n} {args.split} {part.ITEMS}",
         *map(_line, rows),
@@ -56,10 +82,17 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _refuse_others(args: argparse.Namespace, items: str) -> None:
-    """RequestError where options are given that only another kind of classifier reads: they would say nothing here."""
-    others = [(action, kind) for kind, actions in args.own.items() if kind != items for action in actions]
+    """RequestError where options are given that only another kind of classifier reads: they would
+    say nothing here."""
+    others = [
+        (action, kind) for kind, actions in args.own.items() if kind != items for action in actions
+    ]
     faults = [
-        Fault(action.option_strings[0], f"is of classifiers of {kind}; this model is one of {items}.", "Leave it out.")
+        Fault(
+            action.option_strings[0],
+            f"is of classifiers of {kind}; this model is one of {items}.",
+            "Leave it out.",
+        )
         for action, kind in others
         if getattr(args, action.dest) is not None
     ]

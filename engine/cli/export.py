@@ -12,15 +12,25 @@ from engine.store.runs import find_run
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("export", help="write a run's masks, tables, figures, report, PDF or checkpoints")
+    parser = commands.add_parser(
+        "export", help="write a run's masks, tables, figures, report, PDF or checkpoints"
+    )
     parser.add_argument("id", metavar="RUN")
     parser.add_argument("--to", metavar="DIR", required=True, help="the folder to write into")
     parser.add_argument(
-        "--what", default="masks,tables,figures,report", help="comma-separated; pdf, checkpoint and model_card too"
+        "--what",
+        default="masks,tables,figures,report",
+        help="comma-separated; pdf, checkpoint and model_card too",
     )
-    parser.add_argument("--variant", help="one variant only, as `runs show` names it (for checkpoints)")
-    parser.add_argument("--base", metavar="NAME_OR_FOLDER", help="where the model is now (for checkpoints)")
-    parser.add_argument("--show-offensive", action="store_true", help="do not redact generated text")
+    parser.add_argument(
+        "--variant", help="one variant only, as `runs show` names it (for checkpoints)"
+    )
+    parser.add_argument(
+        "--base", metavar="NAME_OR_FOLDER", help="where the model is now (for checkpoints)"
+    )
+    parser.add_argument(
+        "--show-offensive", action="store_true", help="do not redact generated text"
+    )
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -33,5 +43,10 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     found = find_run(args.id, stores_of(args))
     refuse_unsound(found, numbers=True)
     what = tuple(part.strip() for part in args.what.split(",") if part.strip())
-    paths = [str(path) for path in export_run(found, Path(args.to), what, args.show_offensive, args.variant, args.base)]
+    paths = [
+        str(path)
+        for path in export_run(
+            found, Path(args.to), what, args.show_offensive, args.variant, args.base
+        )
+    ]
     return {"run": found.id, "files": paths}, "\n".join(paths)

@@ -1,4 +1,5 @@
-"""measure: another level of an audit, units chosen by hand, a benchmark or another judge; it joins the audit."""
+"""measure: another level of an audit, units chosen by hand, a benchmark or another judge; it joins
+the audit."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
+from engine.audit.command_line import (
+    Ticker,
+    checked,
+    executor_of,
+    json_flag,
+    ray_option,
+    store_of,
+    store_option,
+)
 from engine.audit.growth import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError
@@ -18,26 +27,52 @@ from engine.store.runs import EMBEDDED, Run, Store, find_run
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
-        "measure", help="measure a level, units by hand or a benchmark, or ask another judge; it joins the audit"
+        "measure",
+        help=(
+            "measure a level, units by hand or a benchmark, or ask another judge; it joins the"
+            " audit"
+        ),
     )
     parser.add_argument("id", metavar="RUN")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--sparsity", "--speedup", dest="level", type=float, metavar="LEVEL", help="how much is cut")
+    what.add_argument(
+        "--sparsity", "--speedup", dest="level", type=float, metavar="LEVEL", help="how much is cut"
+    )
     what.add_argument("--mask", type=Path, metavar="FILE", help="a mask.json of the audited model")
-    what.add_argument("--heads", metavar="UNITS", help="units from 0: heads as 0.1,2.3, filters as conv1.0-3,conv2.7")
+    what.add_argument(
+        "--heads",
+        metavar="UNITS",
+        help="units from 0: heads as 0.1,2.3, filters as conv1.0-3,conv2.7",
+    )
     about = "a bias benchmark that all variants are measured on; may be given several times"
     what.add_argument("--benchmark", action="append", metavar="NAME=PATH", help=about)
     what.add_argument(
-        "--judge", metavar="NAME_OR_FOLDER", help="another judge of the audit's texts: none is drawn again"
+        "--judge",
+        metavar="NAME_OR_FOLDER",
+        help="another judge of the audit's texts: none is drawn again",
     )
-    parser.add_argument("--judge-label", default="", metavar="LABEL",
-                        help="which label is harm, where that judge is a classifier of texts")  # fmt: skip
-    parser.add_argument("--method", help="which method cuts at the level (default: the audit's first)")
-    parser.add_argument("--axis", help="what it aims at and is measured on (default: the audit's first)")
-    parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
+    parser.add_argument(
+        "--judge-label",
+        default="",
+        metavar="LABEL",
+        help="which label is harm, where that judge is a classifier of texts",
+    )
+    parser.add_argument(
+        "--method", help="which method cuts at the level (default: the audit's first)"
+    )
+    parser.add_argument(
+        "--axis", help="what it aims at and is measured on (default: the audit's first)"
+    )
+    parser.add_argument(
+        "--all-axes", action="store_true", help="measure on every axis of the audit"
+    )
     parser.add_argument("--name", default="", help="what a set chosen by hand is called")
-    parser.add_argument("--split", choices=("validation", "train", "test"), default="",
-                        help="of the data: sets by hand are tried on one of the first two before test")  # fmt: skip
+    parser.add_argument(
+        "--split",
+        choices=("validation", "train", "test"),
+        default="",
+        help="of the data: sets by hand are tried on one of the first two before test",
+    )
     ray_option(parser)
     store_option(parser)
     json_flag(parser)
@@ -64,7 +99,13 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     track, asked = track_of_run(run), run.meta["request"]
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
-    same: dict[str, Any] = {"track": track.name, "run": run.id, "axis": axis, "axes": axes, "split": args.split}
+    same: dict[str, Any] = {
+        "track": track.name,
+        "run": run.id,
+        "axis": axis,
+        "axes": axes,
+        "split": args.split,
+    }
     if args.judge is None and args.judge_label:
         raise RequestError(Fault("--judge-label", "goes with --judge only.", "Leave it out."))
     if args.judge is not None:
@@ -76,7 +117,9 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
             raise RequestError(Fault("--name", "names a set chosen by hand.", "Leave it out."))
         return Growth(**same, method=args.method or asked["methods"][0], level=args.level)
     if args.method:
-        raise RequestError(Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."))
+        raise RequestError(
+            Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity.")
+        )
     said = args.mask if args.mask is not None else args.heads
     return Growth(**same, units=_units(run, said), name=args.name)
 
@@ -96,17 +139,24 @@ def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
 
 
 def _units(run: Run, said: str | Path) -> tuple[int, ...]:
-    """The units that words or a mask.json name. RequestError where the run's track has none to choose by hand."""
+    """The units that words or a mask.json name. RequestError where the run's track has none to
+    choose by hand."""
     bench = track_of(run).bench
     if bench is None:
-        what = f"is of {track_of_run(run).cuts}, whose variants are trained: units cannot be chosen by hand."
+        what = (
+            f"is of {track_of_run(run).cuts}, whose variants are trained: units cannot be chosen by"
+            " hand."
+        )
         raise RequestError(Fault("run", what, "Ask for another level instead."))
     return bench.units(run, said)
 
 
 def _text(told: dict[str, Any], items: str) -> str:
     """One line per number: predicted, then measured. items: what it was measured on."""
-    lines = [f"run {told['run']}, {told['split']} {items}, added {told['added'] or 'nothing: it was there'}"]
+    lines = [
+        f"run {told['run']}, {told['split']} {items}, added"
+        f" {told['added'] or 'nothing: it was there'}"
+    ]
     shown = None
     for row in told["rows"]:
         if (row["variant"], row["axis"]) != shown:
@@ -115,7 +165,10 @@ def _text(told: dict[str, Any], items: str) -> str:
             lines.append(f"\n{row['variant']}, {cut}{row['axis']}")
         guess = _number(row["predicted"], row["predicted_low"], row["predicted_high"])
         guess = "" if told["unpredicted"] else f"predicted {guess:<28} "
-        lines.append(f"  {row['number']:<32} {guess}measured {_number(row['measured'], row['low'], row['high'])}")
+        lines.append(
+            f"  {row['number']:<32} {guess}measured"
+            f" {_number(row['measured'], row['low'], row['high'])}"
+        )
     return "\n".join([*lines, "", *told["notes"]])
 
 
@@ -126,4 +179,8 @@ def _is_known(value: float | None) -> bool:
 def _number(value: float | None, low: float | None, high: float | None) -> str:
     if value is None:
         return "unknown"
-    return f"{value:.3f} (no interval)" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return (
+        f"{value:.3f} (no interval)"
+        if low is None or high is None
+        else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    )

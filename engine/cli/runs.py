@@ -17,9 +17,13 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("runs", help="look at finished runs")
     actions = parser.add_subparsers(dest="action", required=True)
     for name, run, words in (
-        ("list", list_runs, ()), ("show", show, ("RUN",)), ("verify", verify, ("RUN",)),
-        ("rename", rename_run, ("RUN", "TITLE")), ("delete", delete_run, ("RUN",)), ("restore", restore_run, ("RUN",)),
-    ):  # fmt: skip
+        ("list", list_runs, ()),
+        ("show", show, ("RUN",)),
+        ("verify", verify, ("RUN",)),
+        ("rename", rename_run, ("RUN", "TITLE")),
+        ("delete", delete_run, ("RUN",)),
+        ("restore", restore_run, ("RUN",)),
+    ):
         action = actions.add_parser(name, help=(run.__doc__ or "").partition(".")[0])
         for word in words:
             action.add_argument({"RUN": "id"}.get(word, word.lower()), metavar=word)
@@ -29,12 +33,18 @@ def add(commands: Any) -> None:
 
 
 def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
-    """Every finished run, newest first; the embedded demo last; then those that are damaged or of a newer version."""
-    found = as_called([summary for store in stores_of(args) for summary in store.list()], stores_of(args))
+    """Every finished run, newest first; the embedded demo last; then those that are damaged or of a
+    newer version."""
+    found = as_called(
+        [summary for store in stores_of(args) for summary in store.list()], stores_of(args)
+    )
     damaged = {run_id: why for store in stores_of(args) for run_id, why in store.damaged().items()}
     lines = [f"{item.id}  {item.created}  {one_line(item.title)}" for item in found]
     lines += [f"{run_id}  cannot be read: {why}" for run_id, why in damaged.items()]
-    listed = [*map(asdict, found), *({"id": run_id, "damaged": why} for run_id, why in damaged.items())]
+    listed = [
+        *map(asdict, found),
+        *({"id": run_id, "damaged": why} for run_id, why in damaged.items()),
+    ]
     return listed, "\n".join(lines) or "No finished runs yet."
 
 
@@ -56,7 +66,8 @@ def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Call a run something else; with an empty title by its own again. The run itself is not touched."""
+    """Call a run something else; with an empty title by its own again. The run itself is not
+    touched."""
     run = find_run(args.id, stores_of(args))
     rename(store_of(args).root, run.id, args.title)
     title = find_run(args.id, stores_of(args)).meta["title"]

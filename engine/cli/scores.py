@@ -9,7 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
+from engine.audit.command_line import (
+    Ticker,
+    checked,
+    executor_of,
+    json_flag,
+    ray_option,
+    store_of,
+    store_option,
+)
 from engine.audit.reading import add_options, foreign_options
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault
@@ -18,7 +26,8 @@ from engine.report.tables import write_csv
 
 
 def add(commands: Any) -> None:
-    """Each track that scores heads brings its options: `FIELDS`, `claims`, `request_of_words` and `table`."""
+    """Each track that scores heads brings its options: `FIELDS`, `claims`, `request_of_words` and
+    `table`."""
     parts = parts_of("scores")
     if not parts:
         return
@@ -39,15 +48,22 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     parts, out = parts_of("scores"), Path(args.out)
     name = next((name for name, part in parts.items() if part.claims(args)), list(parts)[-1])
     every = [field for part in parts.values() for field in part.FIELDS]
-    faults = [*_out_faults(out), *foreign_options(args, every, parts[name].FIELDS, tracks()[name].cuts)]
+    faults = [
+        *_out_faults(out),
+        *foreign_options(args, every, parts[name].FIELDS, tracks()[name].cuts),
+    ]
     request = checked(args, parts[name].request_of_words, faults)
-    return _written(out, parts[name].table(request, store_of(args), Hooks(Ticker()), executor_of(args)))
+    return _written(
+        out, parts[name].table(request, store_of(args), Hooks(Ticker()), executor_of(args))
+    )
 
 
 def _out_faults(out: Path) -> list[Fault]:
     faults = []
     if out.suffix not in (".csv", ".parquet"):
-        faults.append(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
+        faults.append(
+            Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet.")
+        )
     if not writable(out):
         faults.append(Fault("--out", f"{out} cannot be written.", "Choose another place."))
     return faults
@@ -59,9 +75,17 @@ def _written(out: Path, table: pd.DataFrame) -> tuple[dict[str, Any], str]:
     else:
         write_whole(out, lambda path: table.to_parquet(path, index=False))
     notes: Sequence[str] = table.attrs.get("notes", ())
-    said = {"out": str(out), "heads": len(table), "columns": list(table.columns), "notes": list(notes)}
+    said = {
+        "out": str(out),
+        "heads": len(table),
+        "columns": list(table.columns),
+        "notes": list(notes),
+    }
     return said, "\n".join(
-        [f"{len(table)} rows, one per head{_more(table)} -> {out}", *(f"! {note}" for note in notes)]
+        [
+            f"{len(table)} rows, one per head{_more(table)} -> {out}",
+            *(f"! {note}" for note in notes),
+        ]
     )
 
 

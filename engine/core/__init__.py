@@ -1,1 +1,2 @@
-"""What everything rests on: types, errors, seeds, files, discovery, words. Imports nothing of ours."""
+"""What everything rests on: types, errors, seeds, files, discovery, words. Imports nothing of
+ours."""

@@ -1,7 +1,8 @@
 """Finding what a package holds, so that adding a method, a format or an adapter is adding one file.
 
-A file holds a class, or, where things differ by a few values only, a tuple `ROWS` of instances. A base may be abstract:
-to a type checker that is a callable, not a `type[T]`, which would have to be made.
+A file holds a class, or, where things differ by a few values only, a tuple `ROWS` of instances. A
+base may be abstract: to a type checker that is a callable, not a `type[T]`, which would have to be
+made.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def concrete_classes(package: ModuleType, base: Callable[..., T]) -> list[type[T
 
 
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
-    """One of each kind: a module's `ROWS` where it has them, else an instance of each of its concrete classes."""
+    """One of each kind: a module's `ROWS` where it has them, else an instance of each of its
+    concrete classes."""
     found: list[T] = []
     for module in modules(package):
         rows = getattr(module, "ROWS", None)
@@ -42,5 +44,7 @@ def _classes_of(module: ModuleType, base: Callable[..., T]) -> list[type[T]]:
     return [
         kind
         for kind in found
-        if base in kind.__mro__[1:] and not inspect.isabstract(kind) and kind.__module__ == module.__name__
+        if base in kind.__mro__[1:]
+        and not inspect.isabstract(kind)
+        and kind.__module__ == module.__name__
     ]

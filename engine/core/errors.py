@@ -15,7 +15,8 @@ LISTED, NEAREST = 40, 8
 class Fault:
     """One thing wrong with what was asked: where it is, what it is, what to do about it.
 
-    examples: texts or names that a user brought, each with what is to be said of it; they may be hurtful to read.
+    examples: texts or names that a user brought, each with what is to be said of it; they may be
+    hurtful to read.
     """
 
     where: str
@@ -26,19 +27,23 @@ class Fault:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`, from JSON."""
-        return cls(**{**value, "examples": tuple((one, said) for one, said in value.get("examples", ()))})
+        return cls(
+            **{**value, "examples": tuple((one, said) for one, said in value.get("examples", ()))}
+        )
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what} {self.fix}"
 
 
 def said_by(error: BaseException, most: int = 300) -> str:
-    """The first line of what a library's error says, without its full stop; its kind where it says nothing."""
+    """The first line of what a library's error says, without its full stop; its kind where it says
+    nothing."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(" .")
 
 
 class PruneAuditError(Exception):
-    """Base of every error this project raises on purpose. The command line turns it into `exit_code`."""
+    """Base of every error this project raises on purpose. The command line turns it into
+    `exit_code`."""
 
     exit_code = 1
 
@@ -54,7 +59,8 @@ class RequestError(PruneAuditError):
 
 
 class StoreError(PruneAuditError):
-    """The store cannot be read or written. A store the user pointed at wrongly is a wrong request (exit code 2)."""
+    """The store cannot be read or written. A store the user pointed at wrongly is a wrong request
+    (exit code 2)."""
 
     exit_code = 2
 
@@ -68,8 +74,13 @@ class Cancelled(PruneAuditError):
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:
-    """A fault for a value outside a closed list; names the known values, of a long list those most like it."""
-    return Fault(where, f"{value!r} is not known.", f"Known: {_listed(str(value), known)}.{' ' + also if also else ''}")
+    """A fault for a value outside a closed list; names the known values, of a long list those most
+    like it."""
+    return Fault(
+        where,
+        f"{value!r} is not known.",
+        f"Known: {_listed(str(value), known)}.{' ' + also if also else ''}",
+    )
 
 
 def _listed(value: str, known: Iterable[object]) -> str:

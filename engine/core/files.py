@@ -29,10 +29,12 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z")
 
 
 def safe_id(text: str, what: str = "run id") -> str:
-    """The id itself when it is a plain file name; anything that could leave the store raises StoreError."""
+    """The id itself when it is a plain file name; anything that could leave the store raises
+    StoreError."""
     if not isinstance(text, str) or not _ID.match(text) or ".." in text:
         raise StoreError(
-            f"{what} {text!r} is not valid. Use letters, digits, '-', '_' and '.' only, as `runs list` prints them."
+            f"{what} {text!r} is not valid. Use letters, digits, '-', '_' and '.' only, as `runs"
+            " list` prints them."
         )
     return text
 
@@ -57,14 +59,21 @@ def explained(folder: Path, noun: str = "store") -> Iterator[None]:
             errno.ENOTDIR: "part of the path is a file. Choose another store",
             errno.EEXIST: "part of the path is a file. Choose another store",
         }
-        reason = reasons.get(code, f"{getattr(error, 'strerror', None) or error}. Choose another store")
+        reason = reasons.get(
+            code, f"{getattr(error, 'strerror', None) or error}. Choose another store"
+        )
         reason = reason if noun == "store" else reason.replace("another store", "another place")
-        how = " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept." if noun == "store" else "."
+        how = (
+            " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept."
+            if noun == "store"
+            else "."
+        )
         raise StoreError(f"{noun} {folder}: {reason}{how}") from error
 
 
 def _code_of(error: Exception) -> int | None:
-    """The system's number of a failure, also where a library written in Rust tells it in words; None for another."""
+    """The system's number of a failure, also where a library written in Rust tells it in words;
+    None for another."""
     if isinstance(error, OSError):
         return error.errno or 0
     found = re.search(r"\(os error (\d+)\)", str(error))
@@ -72,17 +81,22 @@ def _code_of(error: Exception) -> int | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object], noun: str = "store") -> None:
-    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
+    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into
+    place."""
     with explained(path.parent, noun):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         temporary = Path(name)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # held while it is written: `sweep` takes what nobody holds
+            fcntl.flock(
+                handle, fcntl.LOCK_EX
+            )  # held while it is written: `sweep` takes what nobody holds
             write(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(0o644)  # mkstemp makes it private to its owner; a shared store must stay readable
+            temporary.chmod(
+                0o644
+            )  # mkstemp makes it private to its owner; a shared store must stay readable
             temporary.replace(path)
         finally:
             os.close(handle)
@@ -90,7 +104,8 @@ def write_whole(path: Path, write: Callable[[Path], object], noun: str = "store"
 
 
 def probe(folder: Path) -> None:
-    """OSError unless a file can be written in `folder`, or in its nearest parent that exists. Leaves nothing behind."""
+    """OSError unless a file can be written in `folder`, or in its nearest parent that exists.
+    Leaves nothing behind."""
     here = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     trial = here / f".probe-{os.getpid()}"
     try:
@@ -112,7 +127,9 @@ def writable(path: Path) -> bool:
 def write_json(path: Path, value: Any) -> None:
     """JSON, sorted and indented, whole or not at all. NaN is refused: it is not JSON."""
     text = json_text(value, indent=2, sort_keys=True)
-    write_whole(path, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8") and None)
+    write_whole(
+        path, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8") and None
+    )
 
 
 @contextlib.contextmanager
@@ -120,7 +137,9 @@ def folder_whole(target: Path) -> Iterator[Path]:
     """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
     with explained(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent)
+        )
         handle = os.open(temporary, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -134,8 +153,8 @@ def folder_whole(target: Path) -> Iterator[Path]:
 
 
 def _put(folder: Path, target: Path) -> None:
-    """Give a folder its name. What lies there is moved aside in one step: deleted in place, file by file, it could be
-    another writer's by then."""
+    """Give a folder its name. What lies there is moved aside in one step: deleted in place, file by
+    file, it could be another writer's by then."""
     for left in reversed(range(100)):
         try:
             folder.rename(target)
@@ -143,7 +162,9 @@ def _put(folder: Path, target: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
                 raise
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent))
+        aside = Path(
+            tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent)
+        )
         with contextlib.suppress(FileNotFoundError):  # another writer has just moved it aside
             target.rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
@@ -152,8 +173,8 @@ def _put(folder: Path, target: Path) -> None:
 def sweep(folder: Path, older: float = 60.0) -> list[Path]:
     """Delete what killed writers left unfinished below `folder`, and say what it was.
 
-    A writer holds a lock on what it writes as long as it lives; one that has made its file may not hold it yet, so
-    what is younger than `older` seconds stays.
+    A writer holds a lock on what it writes as long as it lives; one that has made its file may not
+    hold it yet, so what is younger than `older` seconds stays.
     """
     gone = []
     for path in folder.rglob(f".*{UNFINISHED}"):
@@ -171,15 +192,21 @@ def sweep(folder: Path, older: float = 60.0) -> list[Path]:
 
 
 def in_full(text: str) -> str:
-    """A path from the root on, whether something is there or not; ~NAME of somebody unknown stays as it is."""
+    """A path from the root on, whether something is there or not; ~NAME of somebody unknown stays
+    as it is."""
     return str(Path(os.path.expanduser(text)).absolute())
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether there is something that is neither a file nor a folder: reading a pipe or a device might never end."""
+    """Whether there is something that is neither a file nor a folder: reading a pipe or a device
+    might never end."""
     try:
         mode = os.stat(Path(path).expanduser()).st_mode
-    except (OSError, ValueError, RuntimeError):  # not there, a NUL in its name, a home that cannot be found
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ):  # not there, a NUL in its name, a home that cannot be found
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 

@@ -14,7 +14,8 @@ EVERY = 0.2
 
 
 def taken(path: Path) -> TextIO | None:
-    """The file with its lock held until it is closed; None where another holds it. OSError where it cannot be made."""
+    """The file with its lock held until it is closed; None where another holds it. OSError where it
+    cannot be made."""
     file = path.open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,7 +39,8 @@ def held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
-    """Hold the file's lock; `waiting` is called again and again while another has it, and may raise."""
+    """Hold the file's lock; `waiting` is called again and again while another has it, and may
+    raise."""
     while (file := taken(path)) is None:
         waiting()
         time.sleep(EVERY)

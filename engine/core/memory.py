@@ -1,4 +1,5 @@
-"""The memory that a process may take: stated, else a share of what is free; and the most that it took."""
+"""The memory that a process may take: stated, else a share of what is free; and the most that it
+took."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def amount(said: str, where: str = STATED) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", said.strip(), re.IGNORECASE)
     size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else 0.0
     if not 1 <= size < 2**62:
-        raise RequestError(Fault(where, f"{said[:40]!r} is no amount.", "Write it like 2G or 500M."))
+        raise RequestError(
+            Fault(where, f"{said[:40]!r} is no amount.", "Write it like 2G or 500M.")
+        )
     return int(size)
 
 
@@ -42,7 +45,8 @@ def free() -> int:
 
 
 def budget() -> int:
-    """Bytes that this process may take in all: as stated, else SHARE of what is free and what it has already."""
+    """Bytes that this process may take in all: as stated, else SHARE of what is free and what it
+    has already."""
     return stated() or max(LEAST, int(SHARE * (free() + taken())))
 
 
@@ -67,5 +71,7 @@ def peak() -> int:
 
 def in_words(size: float) -> str:
     """Bytes as people write them: "1.4 GB"."""
-    unit, name = next((one for one in ((1 << 30, "GB"), (1 << 20, "MB")) if size >= one[0]), (1 << 10, "kB"))
+    unit, name = next(
+        (one for one in ((1 << 30, "GB"), (1 << 20, "MB")) if size >= one[0]), (1 << 10, "kB")
+    )
     return f"{size / unit:.1f} {name}" if size < 10 * unit else f"{size / unit:.0f} {name}"

@@ -1,7 +1,7 @@
 """Randomness that does not depend on batch size, order or device.
 
-Every prompt owns a stream. A number is a pure function of (key, step, token), so a variant of a model
-that meets the same prompt draws the same numbers as the dense model (common random numbers).
+Every prompt owns a stream. A number is a pure function of (key, step, token), so a variant of a
+model that meets the same prompt draws the same numbers as the dense model (common random numbers).
 """
 
 from __future__ import annotations

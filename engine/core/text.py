@@ -1,5 +1,5 @@
-"""Text that a model wrote or a user brought, made harmless to look at: the one place that says which characters are not
-given out as they are, for pages, terminal, reports and files alike."""
+"""Text that a model wrote or a user brought, made harmless to look at: the one place that says
+which characters are not given out as they are, for pages, terminal, reports and files alike."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CONTROL = re.compile(
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
     f"|[\u200c\u200d](?![{_JOINED}])|(?<![{_JOINED}])[\u200c\u200d]"
 )
-"""Characters that steer a terminal, turn the direction of what follows or cannot be seen, and halves of characters;
-line breaks and tabs are left alone."""
+"""Characters that steer a terminal, turn the direction of what follows or cannot be seen, and
+halves of characters; line breaks and tabs are left alone."""
 MARK = "\ufffd"
 _FORMULA = re.compile(r"[\s\ufffd']*[=+\-@\t\r＝＋－＠]")
 """How a cell begins that a spreadsheet runs, also behind blanks, which some of them pass over."""
@@ -28,7 +28,8 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks: a name that has some could write a line that looks like ours."""
+    """The text without line breaks: a name that has some could write a line that looks like
+    ours."""
     return " ".join(text.splitlines())
 
 
@@ -44,8 +45,8 @@ def harmless(value: Any) -> Any:
 
 
 def cell(value: Any) -> Any:
-    """What a spreadsheet may be given in its place: a text made `visible`, with an apostrophe before what it would run
-    as a formula; anything else as it is."""
+    """What a spreadsheet may be given in its place: a text made `visible`, with an apostrophe
+    before what it would run as a formula; anything else as it is."""
     if not isinstance(value, str):
         return value
     text = visible(value)
@@ -53,9 +54,11 @@ def cell(value: Any) -> Any:
 
 
 def json_text(value: Any, **options: Any) -> str:
-    """JSON (`options` as for json.dumps) that reads back the same and holds none of these characters as they are:
-    they are written as escapes."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=options.pop("allow_nan", False), **options)
+    """JSON (`options` as for json.dumps) that reads back the same and holds none of these
+    characters as they are: they are written as escapes."""
+    text = json.dumps(
+        value, ensure_ascii=False, allow_nan=options.pop("allow_nan", False), **options
+    )
     return escapes(text)
 
 

@@ -1,4 +1,5 @@
-"""The frozen dataclasses that every stage hands to the next: masks, prompts, decoding, settings, progress."""
+"""The frozen dataclasses that every stage hands to the next: masks, prompts, decoding, settings,
+progress."""
 
 from __future__ import annotations
 
@@ -15,24 +16,45 @@ import pandas as pd
 Reading = Literal["group_means", "subgroup_mean_of_means", "paired_prompts"]
 Span = Literal["continuation", "prompt+continuation", "prompt"]
 Kind = Literal[
-    "text", "path", "source", "integer", "number", "flag", "choice", "names", "product", "numbers", "settings",
-    "settings per method", "pairs", "changes",
-]  # fmt: skip
-"""Of a value that is asked for; of a method's settings text, integer, number, flag or choice. path: a file or folder,
-None for the embedded one. source: a name or a path. product: names made of several lists. settings: of one method.
+    "text",
+    "path",
+    "source",
+    "integer",
+    "number",
+    "flag",
+    "choice",
+    "names",
+    "product",
+    "numbers",
+    "settings",
+    "settings per method",
+    "pairs",
+    "changes",
+]
+"""Of a value that is asked for; of a method's settings text, integer, number, flag or choice. path:
+a file or folder, None for the embedded one. source: a name or a path. product: names made of
+several lists. settings: of one method.
 pairs: NAME=VALUE. changes: things by name, each with its settings."""
 
 READINGS: tuple[str, ...] = ("group_means", "subgroup_mean_of_means", "paired_prompts")
 ABLATIONS: tuple[str, ...] = ("zero", "mean")
 SPANS: tuple[str, ...] = ("continuation", "prompt+continuation", "prompt")
-AXES: tuple[str, ...] = ("gender_and_sex", "race_ethnicity", "religion", "sexual_orientation", "nationality")
+AXES: tuple[str, ...] = (
+    "gender_and_sex",
+    "race_ethnicity",
+    "religion",
+    "sexual_orientation",
+    "nationality",
+)
 POOLED = -1
 """Value of a `seed` column where all seeds were pooled."""
 
 
 def digest_of(value: Any) -> str:
     """SHA-256 (hex) of a JSON-able value, keys sorted. Never of arrays or printed objects."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -40,7 +62,8 @@ def digest_of(value: Any) -> str:
 class HeadMask:
     """Which attention heads are cut. A selection as data: layers and heads are 0-based.
 
-    Example: HeadMask(2, 4, ((0, 1), (1, 3))) cuts head 1 of layer 0 and head 3 of layer 1 of a 2x4 model.
+    Example: HeadMask(2, 4, ((0, 1), (1, 3))) cuts head 1 of layer 0 and head 3 of layer 1 of a 2x4
+    model.
     """
 
     n_layers: int
@@ -54,14 +77,17 @@ class HeadMask:
         for layer, head in ordered:
             if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
                 raise ValueError(
-                    f"head {head} of layer {layer} is outside {self.n_layers} layers x {self.n_heads} heads"
+                    f"head {head} of layer {layer} is outside {self.n_layers} layers x"
+                    f" {self.n_heads} heads"
                 )
         object.__setattr__(self, "cut", ordered)
 
     @classmethod
     def from_units(cls, n_layers: int, n_heads: int, units: Iterable[int]) -> HeadMask:
         """From flat 0-based indices, unit = layer * n_heads + head."""
-        return cls(n_layers, n_heads, tuple((int(unit) // n_heads, int(unit) % n_heads) for unit in units))
+        return cls(
+            n_layers, n_heads, tuple((int(unit) // n_heads, int(unit) % n_heads) for unit in units)
+        )
 
     @property
     def units(self) -> tuple[int, ...]:
@@ -96,11 +122,13 @@ class HeadMask:
 
 @dataclass(frozen=True)
 class FilterMask:
-    """Which filters of a CNN are cut. A group is what must be cut together, named by its first convolution.
+    """Which filters of a CNN are cut. A group is what must be cut together, named by its first
+    convolution.
 
-    Example: FilterMask((("conv1", 4), ("layer1.0.conv1", 4)), (("conv1", (0, 3)),)) cuts filters 0 and 3 of conv1 and
-    all that residual sums or depthwise convolutions tie to them. `widths` has (group, filters) of every group in the
-    order of the network; flat units count through the groups in that order.
+    Example: FilterMask((("conv1", 4), ("layer1.0.conv1", 4)), (("conv1", (0, 3)),)) cuts filters 0
+    and 3 of conv1 and all that residual sums or depthwise convolutions tie to them. `widths` has
+    (group, filters) of every group in the order of the network; flat units count through the groups
+    in that order.
     """
 
     widths: tuple[tuple[str, int], ...]
@@ -149,7 +177,9 @@ class FilterMask:
     def keep(self) -> np.ndarray:
         """True where a filter stays, [units] bool."""
         gone = dict(self.cut)
-        return np.concatenate([~np.isin(np.arange(width), gone.get(group, ())) for group, width in self.widths])
+        return np.concatenate(
+            [~np.isin(np.arange(width), gone.get(group, ())) for group, width in self.widths]
+        )
 
     def to_dict(self) -> dict[str, list[int]]:
         """JSON-able: group -> indices cut; groups that stay whole are left out."""
@@ -162,11 +192,13 @@ class FilterMask:
 
 @dataclass(frozen=True)
 class PromptSet:
-    """Prompts about subgroups. `table` columns: prompt_id, axis, subgroup, text, template, descriptor (all str).
+    """Prompts about subgroups. `table` columns: prompt_id, axis, subgroup, text, template,
+    descriptor (all str).
 
     prompt_id is unique and does not depend on row order; template and descriptor name the clusters
-    used by intervals and by the null band. `notes` are sentences the screen must show. `own_split`: the source says
-    itself which prompts are for validation and which for test (a column `split`), so that nothing is drawn.
+    used by intervals and by the null band. `notes` are sentences the screen must show. `own_split`:
+    the source says itself which prompts are for validation and which for test (a column `split`),
+    so that nothing is drawn.
     """
 
     name: str
@@ -178,7 +210,8 @@ class PromptSet:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Plain text for perplexity. `validation`: text of its own for scores and γ; None: the first part of `text`."""
+    """Plain text for perplexity. `validation`: text of its own for scores and γ; None: the first
+    part of `text`."""
 
     name: str
     text: str
@@ -188,7 +221,8 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How continuations are drawn. Lengths in tokens; top_k = 0 and top_p = 1 mean off (pure sampling)."""
+    """How continuations are drawn. Lengths in tokens; top_k = 0 and top_p = 1 mean off (pure
+    sampling)."""
 
     max_new_tokens: int = 40
     max_prompt_tokens: int = 22
@@ -204,9 +238,11 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Window:
-    """Sliding window of the perplexity, in tokens. None = min(1024, n_positions), and half of that as stride.
+    """Sliding window of the perplexity, in tokens. None = min(1024, n_positions), and half of that
+    as stride.
 
-    published=True reproduces the FASP code: windows of n_positions / 4 tokens at every 512th, and their means averaged.
+    published=True reproduces the FASP code: windows of n_positions / 4 tokens at every 512th, and
+    their means averaged.
     """
 
     length: int | None = None
@@ -216,7 +252,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting of a method; the screen draws its widget from this and never names the method."""
+    """One declared setting of a method; the screen draws its widget from this and never names the
+    method."""
 
     name: str
     kind: Kind
@@ -242,7 +279,11 @@ class Setting:
         if isinstance(value, bool) or not isinstance(value, kinds):
             return False
         least, most = self.minimum, self.maximum
-        return -math.inf < value < math.inf and (least is None or value >= least) and (most is None or value <= most)
+        return (
+            -math.inf < value < math.inf
+            and (least is None or value >= least)
+            and (most is None or value <= most)
+        )
 
     def allowed(self) -> str:
         """What it allows, in words."""
@@ -258,7 +299,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Event:
-    """Progress of long work. `done` and `total` count work units; `eta` is seconds left, None when unknown."""
+    """Progress of long work. `done` and `total` count work units; `eta` is seconds left, None when
+    unknown."""
 
     phase: str
     done: int
@@ -271,7 +313,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Hooks:
-    """How long work reports to the program that started it. report and check are called at least once per batch."""
+    """How long work reports to the program that started it. report and check are called at least
+    once per batch."""
 
     report: Callable[[Event], None] = field(default=lambda event: None)
     check: Callable[[], None] = field(default=lambda: None)
@@ -282,5 +325,6 @@ class Hooks:
     """Hears how much is done of the very call that was given these hooks, 0 to 1."""
 
     def within(self, start: float, width: float) -> Hooks:
-        """For a part of the call: it begins where the share `start` is done, and is `width` of it all."""
+        """For a part of the call: it begins where the share `start` is done, and is `width` of it
+        all."""
         return replace(self, inside=lambda share: self.inside(start + width * share))

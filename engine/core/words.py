@@ -19,14 +19,16 @@ PRODUCT = "PruneAudit"
 
 COUNTING = "Layers and heads are counted from 0, as in mask.json."
 NULL_BAND = (
-    "The null band is what the gap would be if group labels were exchanged between images of one class: what the mix "
-    "of classes in the subgroups, and chance, give without any other difference."
+    "The null band is what the gap would be if group labels were exchanged between images of one"
+    " class: what the mix of classes in the subgroups, and chance, give without any other"
+    " difference."
 )
 
 
 @dataclass(frozen=True)
 class Word:
-    """A name as shown and what it means. `better` is the good direction: "lower", "higher" or "" for neither."""
+    """A name as shown and what it means. `better` is the good direction: "lower", "higher" or ""
+    for neither."""
 
     name: str
     definition: str
@@ -48,46 +50,84 @@ METHODS: dict[str, Word] = {
     "dense": Word("dense model", "The model as it is, nothing cut."),
     "by hand": Word(
         "by hand",
-        "What a person chose, after looking: the more sets were tried, the better the best looks by chance.",
+        "What a person chose, after looking: the more sets were tried, the better the best looks by"
+        " chance.",
     ),
 }
 
 BY_HAND = "by hand"
 PREFIX = "by-hand-"
-"""How the method of a set that a person chose begins; its name follows, for each set is a method of its own."""
+"""How the method of a set that a person chose begins; its name follows, for each set is a method of
+its own."""
 
 ABOVE_ZERO = "Above zero even when groups do not differ: read it with its null band."
 
 METRICS: dict[str, Word] = {
     "auc": Word(
         "AUC",
-        "ROC-AUC: how surely an image or text of one class is ranked above one of the other. 1 is perfect, 0.5 a coin "
-        "toss.",
+        "ROC-AUC: how surely an image or text of one class is ranked above one of the other. 1 is"
+        " perfect, 0.5 a coin toss.",
         "AUC",
         "higher",
     ),
-    "accuracy": Word("accuracy", "Share of images or texts put into their class.", "share", "higher"),
-    "cross_entropy": Word("cross-entropy", "How surprised the model is by the true classes.", "nats", "lower"),
-    "tpr": Word(
-        "true positive rate", "Of the images or texts of the class, the share that is found.", "share", "higher"
+    "accuracy": Word(
+        "accuracy", "Share of images or texts put into their class.", "share", "higher"
     ),
-    "fpr": Word("false positive rate", "Of the others, the share wrongly put into the class.", "share", "lower"),
-    "auc_gap": Word("AUC gap", "AUC of the best-off subgroup minus that of the worst-off.", "AUC", "lower", ABOVE_ZERO),
+    "cross_entropy": Word(
+        "cross-entropy", "How surprised the model is by the true classes.", "nats", "lower"
+    ),
+    "tpr": Word(
+        "true positive rate",
+        "Of the images or texts of the class, the share that is found.",
+        "share",
+        "higher",
+    ),
+    "fpr": Word(
+        "false positive rate",
+        "Of the others, the share wrongly put into the class.",
+        "share",
+        "lower",
+    ),
+    "auc_gap": Word(
+        "AUC gap",
+        "AUC of the best-off subgroup minus that of the worst-off.",
+        "AUC",
+        "lower",
+        ABOVE_ZERO,
+    ),
     "accuracy_gap": Word(
-        "accuracy gap", "Accuracy of the best-off subgroup minus that of the worst-off.", "share", "lower", ABOVE_ZERO
+        "accuracy gap",
+        "Accuracy of the best-off subgroup minus that of the worst-off.",
+        "share",
+        "lower",
+        ABOVE_ZERO,
     ),
     "tpr_gap": Word(
-        "gap of true positive rates", "Highest minus lowest true positive rate.", "share", "lower", ABOVE_ZERO
+        "gap of true positive rates",
+        "Highest minus lowest true positive rate.",
+        "share",
+        "lower",
+        ABOVE_ZERO,
     ),
     "fpr_gap": Word(
-        "gap of false positive rates", "Highest minus lowest false positive rate.", "share", "lower", ABOVE_ZERO
+        "gap of false positive rates",
+        "Highest minus lowest false positive rate.",
+        "share",
+        "lower",
+        ABOVE_ZERO,
     ),
-    "worst_auc": Word("worst-off subgroup", "AUC of the dense model's worst-off subgroup.", "AUC", "higher"),
-    "best_auc": Word("best-off subgroup", "AUC of the dense model's best-off subgroup.", "AUC", "higher"),
+    "worst_auc": Word(
+        "worst-off subgroup", "AUC of the dense model's worst-off subgroup.", "AUC", "higher"
+    ),
+    "best_auc": Word(
+        "best-off subgroup", "AUC of the dense model's best-off subgroup.", "AUC", "higher"
+    ),
     "worst_accuracy": Word(
         "worst-off subgroup", "Accuracy of the dense model's worst-off subgroup.", "share", "higher"
     ),
-    "best_accuracy": Word("best-off subgroup", "Accuracy of the dense model's best-off subgroup.", "share", "higher"),
+    "best_accuracy": Word(
+        "best-off subgroup", "Accuracy of the dense model's best-off subgroup.", "share", "higher"
+    ),
 }
 
 
@@ -122,20 +162,35 @@ SETTINGS: dict[str, str] = {
 """Settings of requests and methods whose own name says too little, with blanks for underscores."""
 
 TERMS: dict[str, str] = {
-    "null band": "Where a value would lie by chance if subgroups did not differ. Inside it, it may be chance.",
-    "levelling down": "A gap that shrinks because those who were better off get worse, not because the others gain.",
+    "null band": (
+        "Where a value would lie by chance if subgroups did not differ. Inside it, it may be"
+        " chance."
+    ),
+    "levelling down": (
+        "A gap that shrinks because those who were better off get worse, not because the others"
+        " gain."
+    ),
     "dense model": "The model as it is, nothing cut.",
     "sparsity": "How much of the model is cut, as a share of its parts.",
     "FLOPs": "Calculations that one answer takes. Fewer of them often, not always, means faster.",
-    "false discovery rate": "Of all differences that are claimed, the share that chance may have made.",
-    "95 % interval": "Where the true value plausibly lies: made so that 19 of 20 such intervals hold it.",
-    "AUC": "How surely one of one class is ranked above one of the other. 1 is perfect, 0.5 a coin toss.",
+    "false discovery rate": (
+        "Of all differences that are claimed, the share that chance may have made."
+    ),
+    "95 % interval": (
+        "Where the true value plausibly lies: made so that 19 of 20 such intervals hold it."
+    ),
+    "AUC": (
+        "How surely one of one class is ranked above one of the other. 1 is perfect, 0.5 a coin"
+        " toss."
+    ),
 }
-"""Words that are explained where one points at them: as charts' sentences write them, and what they mean."""
+"""Words that are explained where one points at them: as charts' sentences write them, and what they
+mean."""
 
 KINDS_ON_OTHER_IMAGES = (
-    "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were not measured on the "
-    "same images either, so each is read on its own: no common front is drawn, and nothing is ranked across them."
+    "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were"
+    " not measured on the same images either, so each is read on its own: no common front is drawn,"
+    " and nothing is ranked across them."
 )
 
 
@@ -148,13 +203,16 @@ def axis_name(axis: str) -> str:
 def _vocabularies() -> tuple[ModuleType, ...]:
     """The words of every track: engine/tracks/*/words.py."""
     package = importlib.import_module("engine.tracks")
-    names = [f"{package.__name__}.{info.name}.words" for info in pkgutil.iter_modules(package.__path__)]
+    names = [
+        f"{package.__name__}.{info.name}.words" for info in pkgutil.iter_modules(package.__path__)
+    ]
     return tuple(importlib.import_module(name) for name in names)
 
 
 @cache
 def gathered(name: str) -> Mapping[str, Any]:
-    """One of the tables of words (METHODS, METRICS, PAGES, CHOICES, SETTINGS), with what every track adds to it."""
+    """One of the tables of words (METHODS, METRICS, PAGES, CHOICES, SETTINGS), with what every
+    track adds to it."""
     found = dict(globals().get(name, {}))
     for vocabulary in _vocabularies():
         found = {**getattr(vocabulary, name, {}), **found}
@@ -163,13 +221,15 @@ def gathered(name: str) -> Mapping[str, Any]:
 
 @cache
 def terms(track: str = "") -> Mapping[str, str]:
-    """Words that are explained where one points at them, those of the track before those that all share."""
+    """Words that are explained where one points at them, those of the track before those that all
+    share."""
     own = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
     return {**TERMS, **getattr(own, "TERMS", {})}
 
 
 def of_track(track: str, name: str) -> Mapping[str, Any]:
-    """One of the tables of words as one track has it, where several call the same thing differently."""
+    """One of the tables of words as one track has it, where several call the same thing
+    differently."""
     found = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
     return getattr(found, name, {})
 
@@ -196,14 +256,18 @@ def method_definition(method: str) -> str:
 
 
 def work_name(what: str) -> str:
-    """What a job is at, e.g. "snip, 67.2 % cut, seed 0", with the method's name where it begins with one."""
+    """What a job is at, e.g. "snip, 67.2 % cut, seed 0", with the method's name where it begins
+    with one."""
     method, comma, rest = str(what).partition(",")
     known = gathered("METHODS")
-    return visible(f"{method_name(method)}{comma}{rest}" if method.partition("+")[0] in known else str(what))
+    return visible(
+        f"{method_name(method)}{comma}{rest}" if method.partition("+")[0] in known else str(what)
+    )
 
 
 def choice_name(setting: str, value: str) -> str:
-    """A value of a setting in words, for instance a reading of bias; blanks for underscores where it has none."""
+    """A value of a setting in words, for instance a reading of bias; blanks for underscores where
+    it has none."""
     known = gathered("CHOICES").get(setting.replace(" ", "_"), {}).get(value)
     return known.name if known else visible(value.replace("_", " "))
 
@@ -241,7 +305,8 @@ def head_name(layer: int, head: int) -> str:
 
 
 PREDICTED = "Predicted:"
-"""How a sentence begins that says how long work will take before any of it ran; the first of its note."""
+"""How a sentence begins that says how long work will take before any of it ran; the first of its
+note."""
 
 
 def duration(seconds: float) -> str:

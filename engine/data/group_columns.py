@@ -1,4 +1,5 @@
-"""Which columns of a table brought by a user can be groups: by how many different values they hold."""
+"""Which columns of a table brought by a user can be groups: by how many different values they
+hold."""
 
 from __future__ import annotations
 
@@ -16,4 +17,8 @@ def usable(values: Mapping[str, int]) -> list[str]:
 def left_out(values: Mapping[str, int]) -> str:
     """One sentence on the columns that hold too many different values; "" where none does."""
     many = [f"{name} ({n:,})" for name, n in values.items() if n > MAX_GROUPS]
-    return f"Not offered, for more than {MAX_GROUPS} different values: {', '.join(many)}." if many else ""
+    return (
+        f"Not offered, for more than {MAX_GROUPS} different values: {', '.join(many)}."
+        if many
+        else ""
+    )

@@ -1,8 +1,9 @@
-"""Tasks of lm-eval (EleutherAI's Language Model Evaluation Harness), where it is installed: found, checked, built.
+"""Tasks of lm-eval (EleutherAI's Language Model Evaluation Harness), where it is installed: found,
+checked, built.
 
-A task is a YAML file beside its data, a folder of such files, or names of tasks that the package brings and whose data
-sets are in the offline cache. A file of somebody else's is data: it names no function, no code, nothing on the network,
-and its templates run in Jinja's sandbox.
+A task is a YAML file beside its data, a folder of such files, or names of tasks that the package
+brings and whose data sets are in the offline cache. A file of somebody else's is data: it names no
+function, no code, nothing on the network, and its templates run in Jinja's sandbox.
 """
 
 from __future__ import annotations
@@ -30,23 +31,46 @@ NAMES = re.compile(r"[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\Z")
 MAX_YAML = 100_000
 """Characters of a task's file."""
 SCORES = ("acc", "exact_match", "acc_norm")
-"""Numbers per item, right or wrong, that are read; where a task has several, the first that it lists."""
+"""Numbers per item, right or wrong, that are read; where a task has several, the first that it
+lists."""
 KINDS = ("multiple_choice", "loglikelihood", "generate_until")
 FORMATS = ("json", "csv", "parquet")
-PLAIN = frozenset((
-    "task", "task_alias", "tag", "dataset_path", "dataset_name", "dataset_kwargs", "output_type", "test_split",
-    "validation_split", "training_split", "fewshot_split", "num_fewshot", "doc_to_text", "doc_to_target",
-    "doc_to_choice", "target_delimiter", "fewshot_delimiter", "description", "metric_list", "generation_kwargs",
-    "metadata",
-))  # fmt: skip
+PLAIN = frozenset(
+    (
+        "task",
+        "task_alias",
+        "tag",
+        "dataset_path",
+        "dataset_name",
+        "dataset_kwargs",
+        "output_type",
+        "test_split",
+        "validation_split",
+        "training_split",
+        "fewshot_split",
+        "num_fewshot",
+        "doc_to_text",
+        "doc_to_target",
+        "doc_to_choice",
+        "target_delimiter",
+        "fewshot_delimiter",
+        "description",
+        "metric_list",
+        "generation_kwargs",
+        "metadata",
+    )
+)
 """What a file may say: none of it is code."""
 GENERATION = frozenset(("until", "max_gen_toks", "do_sample", "temperature"))
-METRIC = frozenset(("metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation"))
+METRIC = frozenset(
+    ("metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation")
+)
 
 
 @dataclass(frozen=True)
 class Built:
-    """One task: the package's object, its name, the number that is read of every item, and what it was made of."""
+    """One task: the package's object, its name, the number that is read of every item, and what it
+    was made of."""
 
     name: str
     task: Any
@@ -70,48 +94,84 @@ def are_names(place: str) -> bool:
 
 
 def tasks_of(place: str) -> list[Built]:
-    """The tasks at a path, or of these names. RequestError where the package or a data set is missing, or where a file
-    is more than data."""
+    """The tasks at a path, or of these names. RequestError where the package or a data set is
+    missing, or where a file is more than data."""
     configs = {} if are_names(place) else {path: checked(path) for path in _files(Path(place))}
     if not is_installed():
         what = "needs lm-eval, accelerate and peft, which are not installed here."
-        raise RequestError(Fault(WHERE, what, f"pip install -r {NEEDS} (into the environment this runs in)."))
+        raise RequestError(
+            Fault(WHERE, what, f"pip install -r {NEEDS} (into the environment this runs in).")
+        )
     with quiet():
         _sandbox()
         if not configs:
-            return [_built(name, lambda name=name: _own(name), [name]) for name in dict.fromkeys(place.split(","))]
-        found = [_built(config["task"], lambda config=config: _made(config), [text_of(path)])
-                 for path, config in configs.items()]  # fmt: skip
+            return [
+                _built(name, lambda name=name: _own(name), [name])
+                for name in dict.fromkeys(place.split(","))
+            ]
+        found = [
+            _built(config["task"], lambda config=config: _made(config), [text_of(path)])
+            for path, config in configs.items()
+        ]
     names = [one.name for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise RequestError(Fault(WHERE, f"{', '.join(twice)} is there twice.", "Give every task a name of its own."))
+        raise RequestError(
+            Fault(
+                WHERE, f"{', '.join(twice)} is there twice.", "Give every task a name of its own."
+            )
+        )
     return found
 
 
 def _files(place: Path) -> list[Path]:
-    found = sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml")) if place.is_dir() else [place]
+    found = (
+        sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
+        if place.is_dir()
+        else [place]
+    )
     if not found:
-        raise RequestError(Fault(f"{WHERE}: {place.name}", "There is no .yaml file.", "Name a task's file or folder."))
+        raise RequestError(
+            Fault(
+                f"{WHERE}: {place.name}", "There is no .yaml file.", "Name a task's file or folder."
+            )
+        )
     return found
 
 
 def checked(path: Path) -> dict[str, Any]:
-    """What a task's file says, paths of its data in full. RequestError with everything that is no plain data."""
+    """What a task's file says, paths of its data in full. RequestError with everything that is no
+    plain data."""
     import yaml
 
     text, where = text_of(path), f"{WHERE}: {path.name}"
     if len(text) > MAX_YAML:
-        raise RequestError(Fault(where, f"It has {len(text):,} characters.", f"At most {MAX_YAML:,}."))
+        raise RequestError(
+            Fault(where, f"It has {len(text):,} characters.", f"At most {MAX_YAML:,}.")
+        )
     try:
-        if tags := sorted({event.tag for event in yaml.parse(text, yaml.SafeLoader) if _is_code(event)}):
+        if tags := sorted(
+            {event.tag for event in yaml.parse(text, yaml.SafeLoader) if _is_code(event)}
+        ):
             what = f"It names code ({', '.join(tags)[:80]}), which is not run."
             raise RequestError(Fault(where, what, "Write the task with templates and fields only."))
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise RequestError(Fault(where, f"Not YAML ({said_by(error)}).", "Check the file.")) from error
-    if not isinstance(found, dict) or not isinstance(found.get("task"), str) or not NAMES.match(found["task"]):
-        raise RequestError(Fault(where, "It names no task (letters, digits, _).", "Write `task: my_task`."))
-    faults = [*_plain_faults(where, found), *_metric_faults(where, found), *_data_faults(where, path.parent, found)]
+        raise RequestError(
+            Fault(where, f"Not YAML ({said_by(error)}).", "Check the file.")
+        ) from error
+    if (
+        not isinstance(found, dict)
+        or not isinstance(found.get("task"), str)
+        or not NAMES.match(found["task"])
+    ):
+        raise RequestError(
+            Fault(where, "It names no task (letters, digits, _).", "Write `task: my_task`.")
+        )
+    faults = [
+        *_plain_faults(where, found),
+        *_metric_faults(where, found),
+        *_data_faults(where, path.parent, found),
+    ]
     if faults:
         raise RequestError(faults)
     return {**found, "dataset_kwargs": {"data_files": _data_files(path.parent, found)}}
@@ -128,13 +188,20 @@ def _plain_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
         fix = f"Known: {', '.join(sorted(PLAIN))}."
         yield Fault(where, f"Fields that are not read here: {', '.join(more[:10])}.", fix)
     if found.get("output_type") not in KINDS:
-        yield Fault(where, f"output_type is {str(found.get('output_type'))[:40]!r}.", f"One of {', '.join(KINDS)}.")
+        yield Fault(
+            where,
+            f"output_type is {str(found.get('output_type'))[:40]!r}.",
+            f"One of {', '.join(KINDS)}.",
+        )
     shots = found.get("num_fewshot", 0)
     if type(shots) is not int or not 0 <= shots <= 100:
         yield Fault(where, f"num_fewshot is {str(shots)[:40]!r}.", "A whole number from 0 to 100.")
     said = found.get("generation_kwargs") or {}
     if not isinstance(said, dict) or set(said) - GENERATION or said.get("do_sample"):
-        fix = f"Only {', '.join(sorted(GENERATION))}; answers are not drawn, so that they are the same twice."
+        fix = (
+            f"Only {', '.join(sorted(GENERATION))}; answers are not drawn, so that they are the"
+            " same twice."
+        )
         yield Fault(where, "generation_kwargs is not read here.", fix)
 
 
@@ -144,17 +211,31 @@ def _metric_faults(where: str, found: Mapping[str, Any]) -> Iterator[Fault]:
     for entry in listed if isinstance(listed, list) else [listed]:
         name = entry.get("metric") if isinstance(entry, dict) else entry
         if not isinstance(entry, dict) or name not in SCORES or set(entry) - METRIC:
-            yield Fault(where, f"metric_list: {str(entry)[:80]!r} is not read here.", f"Metrics: {', '.join(SCORES)}.")
+            yield Fault(
+                where,
+                f"metric_list: {str(entry)[:80]!r} is not read here.",
+                f"Metrics: {', '.join(SCORES)}.",
+            )
 
 
 def _data_faults(where: str, folder: Path, found: Mapping[str, Any]) -> Iterator[Fault]:
     """Data that is not a file beside the task's."""
-    fix = "Use dataset_path: json with dataset_kwargs: {data_files: {test: items.jsonl}}, the file beside the task's."
+    fix = (
+        "Use dataset_path: json with dataset_kwargs: {data_files: {test: items.jsonl}}, the file"
+        " beside the task's."
+    )
     if found.get("dataset_path") not in FORMATS:
-        what = f"dataset_path is {str(found.get('dataset_path'))[:60]!r}, no local format ({', '.join(FORMATS)})."
+        what = (
+            f"dataset_path is {str(found.get('dataset_path'))[:60]!r}, no local format"
+            f" ({', '.join(FORMATS)})."
+        )
         yield Fault(where, what, fix)
     said = found.get("dataset_kwargs")
-    if not isinstance(said, dict) or set(said) != {"data_files"} or not _named_files(said["data_files"]):
+    if (
+        not isinstance(said, dict)
+        or set(said) != {"data_files"}
+        or not _named_files(said["data_files"])
+    ):
         yield Fault(where, "dataset_kwargs must name data_files and nothing else.", fix)
         return
     root = folder.resolve()
@@ -170,13 +251,18 @@ def _named_files(said: Any) -> dict[str, list[str]]:
     """Names of files by split; none where it is something else."""
     by_split = said if isinstance(said, dict) else {"train": said}
     found = {split: [one] if isinstance(one, str) else one for split, one in by_split.items()}
-    right = all(isinstance(one, list) and one and all(isinstance(name, str) for name in one) for one in found.values())
+    right = all(
+        isinstance(one, list) and one and all(isinstance(name, str) for name in one)
+        for one in found.values()
+    )
     return {str(split): list(one) for split, one in found.items()} if right else {}
 
 
 def _data_files(folder: Path, found: Mapping[str, Any]) -> dict[str, list[str]]:
     named = _named_files(found["dataset_kwargs"]["data_files"])
-    return {split: [str((folder / name).resolve()) for name in names] for split, names in named.items()}
+    return {
+        split: [str((folder / name).resolve()) for name in names] for split, names in named.items()
+    }
 
 
 def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
@@ -192,7 +278,9 @@ def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
     listed = [one for one in getattr(task, "_metric_fn_list", {}) if one in SCORES]
     if not listed or task.OUTPUT_TYPE not in KINDS or getattr(task, "UNSAFE_CODE", False):
         what = f"{name} has no number per item that is read here ({', '.join(SCORES)})."
-        raise RequestError(Fault(WHERE, what, "Name a task of questions that are answered right or wrong."))
+        raise RequestError(
+            Fault(WHERE, what, "Name a task of questions that are answered right or wrong.")
+        )
     return Built(name, task, listed[0], digest_of([version("lm_eval"), *made_of]))
 
 
@@ -208,7 +296,11 @@ def _own(name: str) -> Any:
 
     found = TaskManager().load([name])["tasks"]
     if set(found) != {name}:
-        what = f"{name} is a group of {len(found)} tasks." if found else f"There is no task called {name}."
+        what = (
+            f"{name} is a group of {len(found)} tasks."
+            if found
+            else f"There is no task called {name}."
+        )
         raise RequestError(Fault(WHERE, what, "Name single tasks, separated by commas."))
     return found[name]
 
@@ -245,8 +337,11 @@ def _offline() -> Iterator[None]:
     from huggingface_hub import constants
 
     datasets.disable_progress_bars()
-    places = ((datasets.config, "HF_DATASETS_OFFLINE"), (datasets.config, "HF_HUB_OFFLINE"),
-              (constants, "HF_HUB_OFFLINE"))  # fmt: skip
+    places = (
+        (datasets.config, "HF_DATASETS_OFFLINE"),
+        (datasets.config, "HF_HUB_OFFLINE"),
+        (constants, "HF_HUB_OFFLINE"),
+    )
     before = [getattr(where, name) for where, name in places]
     try:
         for where, name in places:

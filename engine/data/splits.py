@@ -1,4 +1,5 @@
-"""Training, validation and test where a source names none of them, and samples that keep the shares of all."""
+"""Training, validation and test where a source names none of them, and samples that keep the shares
+of all."""
 
 from __future__ import annotations
 
@@ -22,12 +23,15 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 """How files name the splits."""
 
 
-def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image") -> np.ndarray:
-    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any order of rows.
+def deal(
+    table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image"
+) -> np.ndarray:
+    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any
+    order of rows.
 
-    table: column NOUN_id names a row, where `noun` is what a row is. Every class (column target) is dealt out alone and
-    gets at least one row in each split while there are enough. Where the column `unit` repeats (a person with several
-    pictures), units stay whole and classes are not looked at.
+    table: column NOUN_id names a row, where `noun` is what a row is. Every class (column target) is
+    dealt out alone and gets at least one row in each split while there are enough. Where the column
+    `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
     """
     units = table["unit"] if "unit" in table else table[f"{noun}_id"]
     keys = np.array([key_of(f"{noun}-split", seed, unit) for unit in units], dtype=np.int64)
@@ -47,9 +51,11 @@ def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int,
 
 
 def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where it names none.
+    """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where
+    it names none.
 
-    Where only validation is absent, it is dealt out of the training rows. Further columns as for `deal`.
+    Where only validation is absent, it is dealt out of the training rows. Further columns as for
+    `deal`.
     """
     split = table["split"].to_numpy(dtype=object)
     if (split == "").all():
@@ -59,20 +65,29 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
         split = split.copy()
         train = np.flatnonzero(split == "train")
         split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train", seed)
-        return split, ("No validation split is given: 10 % of the training images, drawn with the seed, stand in.",)
+        return split, (
+            (
+                "No validation split is given: 10 % of the training images, drawn with the seed,"
+                " stand in."
+            ),
+        )
     return split, ()
 
 
-def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image") -> np.ndarray:
+def sampled(
+    table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image"
+) -> np.ndarray:
     """Positions [n] int of at most `most` rows per split, ascending.
 
-    table: columns split, label and NOUN_id; cells: label x groups of every row, as one text, [rows]. Cells keep their
-    shares, and at least one row each where `most` allows it; otherwise labels keep theirs. Raises RequestError where
-    `most` is below the number of classes of a split.
+    table: columns split, label and NOUN_id; cells: label x groups of every row, as one text,
+    [rows]. Cells keep their shares, and at least one row each where `most` allows it; otherwise
+    labels keep theirs. Raises RequestError where `most` is below the number of classes of a split.
     """
     if most is None:
         return np.arange(len(table))
-    keys = np.array([key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64)
+    keys = np.array(
+        [key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64
+    )
     keep = []
     for split, rows in table.groupby("split", sort=True).indices.items():
         labels = table["label"].iloc[rows].astype(str)

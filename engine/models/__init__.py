@@ -1,1 +1,2 @@
-"""Language models, text and image classifiers and judges: found, checked at the door, loaded, run."""
+"""Language models, text and image classifiers and judges: found, checked at the door, loaded,
+run."""

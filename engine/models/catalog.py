@@ -1,4 +1,5 @@
-"""Names that need no path: models and judges in assets/, and what was used lately. No torch here: pages read it."""
+"""Names that need no path: models and judges in assets/, and what was used lately. No torch here:
+pages read it."""
 
 from __future__ import annotations
 
@@ -17,21 +18,87 @@ DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multili
 """Judges that the detoxify package downloads by name."""
 
 ARCHITECTURES = (
-    "resnet18", "resnet34", "vgg16", "efficientnet_v2_s", "efficientnet_v2_m", "resnet20", "resnet32", "resnet44",
-    "resnet56", "resnet10", "resnet10-w16", "mobilenet_v2",
-    "alexnet", "convnext_base", "convnext_large", "convnext_small", "convnext_tiny", "densenet121", "densenet161",
-    "densenet169", "densenet201", "efficientnet_b0", "efficientnet_b1", "efficientnet_b2", "efficientnet_b3",
-    "efficientnet_b4", "efficientnet_b5", "efficientnet_b6", "efficientnet_b7", "efficientnet_v2_l", "googlenet",
-    "inception_v3", "mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3", "mobilenet_v3_large",
-    "mobilenet_v3_small", "regnet_x_16gf", "regnet_x_1_6gf", "regnet_x_32gf", "regnet_x_3_2gf", "regnet_x_400mf",
-    "regnet_x_800mf", "regnet_x_8gf", "regnet_y_16gf", "regnet_y_1_6gf", "regnet_y_32gf", "regnet_y_3_2gf",
-    "regnet_y_400mf", "regnet_y_800mf", "regnet_y_8gf", "resnet101", "resnet152", "resnet50", "resnext101_32x8d",
-    "resnext101_64x4d", "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5",
-    "shufflenet_v2_x2_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16_bn",
-    "vgg19", "vgg19_bn", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32",
-    "wide_resnet101_2", "wide_resnet50_2",
-)  # fmt: skip
-"""Image classifiers that can be built by name. A test holds this against what engine.models.vision finds."""
+    "resnet18",
+    "resnet34",
+    "vgg16",
+    "efficientnet_v2_s",
+    "efficientnet_v2_m",
+    "resnet20",
+    "resnet32",
+    "resnet44",
+    "resnet56",
+    "resnet10",
+    "resnet10-w16",
+    "mobilenet_v2",
+    "alexnet",
+    "convnext_base",
+    "convnext_large",
+    "convnext_small",
+    "convnext_tiny",
+    "densenet121",
+    "densenet161",
+    "densenet169",
+    "densenet201",
+    "efficientnet_b0",
+    "efficientnet_b1",
+    "efficientnet_b2",
+    "efficientnet_b3",
+    "efficientnet_b4",
+    "efficientnet_b5",
+    "efficientnet_b6",
+    "efficientnet_b7",
+    "efficientnet_v2_l",
+    "googlenet",
+    "inception_v3",
+    "mnasnet0_5",
+    "mnasnet0_75",
+    "mnasnet1_0",
+    "mnasnet1_3",
+    "mobilenet_v3_large",
+    "mobilenet_v3_small",
+    "regnet_x_16gf",
+    "regnet_x_1_6gf",
+    "regnet_x_32gf",
+    "regnet_x_3_2gf",
+    "regnet_x_400mf",
+    "regnet_x_800mf",
+    "regnet_x_8gf",
+    "regnet_y_16gf",
+    "regnet_y_1_6gf",
+    "regnet_y_32gf",
+    "regnet_y_3_2gf",
+    "regnet_y_400mf",
+    "regnet_y_800mf",
+    "regnet_y_8gf",
+    "resnet101",
+    "resnet152",
+    "resnet50",
+    "resnext101_32x8d",
+    "resnext101_64x4d",
+    "resnext50_32x4d",
+    "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_0",
+    "shufflenet_v2_x1_5",
+    "shufflenet_v2_x2_0",
+    "squeezenet1_0",
+    "squeezenet1_1",
+    "vgg11",
+    "vgg11_bn",
+    "vgg13",
+    "vgg13_bn",
+    "vgg16_bn",
+    "vgg19",
+    "vgg19_bn",
+    "vit_b_16",
+    "vit_b_32",
+    "vit_h_14",
+    "vit_l_16",
+    "vit_l_32",
+    "wide_resnet101_2",
+    "wide_resnet50_2",
+)
+"""Image classifiers that can be built by name. A test holds this against what engine.models.vision
+finds."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
@@ -42,7 +109,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that can be chosen. `name` is what to type; `folder` is None where it comes from a hub."""
+    """Something that can be chosen. `name` is what to type; `folder` is None where it comes from a
+    hub."""
 
     name: str
     kind: Literal["embedded", "recent", "hub"]
@@ -52,31 +120,48 @@ class Entry:
 
 def list_models() -> list[Entry]:
     """Embedded causal language models, then those used lately, newest first."""
-    embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_causal(folder)]
+    embedded = [
+        Entry(folder.name, "embedded", folder) for folder in _folders() if _is_causal(folder)
+    ]
     names = {entry.name for entry in embedded}
     return embedded + [entry for entry in _recent() if entry.name not in names]
 
 
 def list_classifiers() -> list[Entry]:
     """Embedded image classifiers: folders in assets/ with a model.json."""
-    return [Entry(folder.name, "embedded", folder) for folder in _folders() if (folder / "model.json").is_file()]
+    return [
+        Entry(folder.name, "embedded", folder)
+        for folder in _folders()
+        if (folder / "model.json").is_file()
+    ]
 
 
 def list_text_classifiers() -> list[Entry]:
     """Embedded text classifiers: encoders with a classification head."""
-    return [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_text_classifier(folder)]
+    return [
+        Entry(folder.name, "embedded", folder)
+        for folder in _folders()
+        if _is_text_classifier(folder)
+    ]
 
 
 def list_judges() -> list[Entry]:
-    """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows by name."""
-    embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)]
-    return embedded + [Entry(name, "hub", note="downloaded by the detoxify package") for name in DETOXIFY]
+    """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows
+    by name."""
+    embedded = [
+        Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)
+    ]
+    return embedded + [
+        Entry(name, "hub", note="downloaded by the detoxify package") for name in DETOXIFY
+    ]
 
 
 def resolve(name: str) -> Path | str:
-    """Where a name leads: an embedded folder, a folder on disk (which may be missing), or a hub name.
+    """Where a name leads: an embedded folder, a folder on disk (which may be missing), or a hub
+    name.
 
-    Only a bare name is looked up in assets/, so "../x" or "/x" is never more than a path of the user's own.
+    Only a bare name is looked up in assets/, so "../x" or "/x" is never more than a path of the
+    user's own.
     """
     text = str(name)
     if _NAME.fullmatch(text) and any(folder.name == text for folder in _folders()):
@@ -89,7 +174,8 @@ def resolve(name: str) -> Path | str:
 
 
 def remember(name: str, revision: str | None = None) -> None:
-    """Put a model at the head of the ones used lately. A home that cannot be written is no error."""
+    """Put a model at the head of the ones used lately. A home that cannot be written is no
+    error."""
     kept = [item for item in _remembered() if item.get("name") != name]
     kept.insert(0, {"name": name, "revision": revision})
     path = _recent_file()
@@ -128,13 +214,21 @@ def _recent_file() -> Path:
 
 
 def _remembered() -> list[dict]:
-    """Models used lately; none where the list is damaged, of a newer version or of one before 2026-11."""
+    """Models used lately; none where the list is damaged, of a newer version or of one before
+    2026-11."""
     try:
         found = read_document(_recent_file(), "the list of recent models", SCHEMA)["models"]
     except (StoreError, KeyError):
         return []
-    return [item for item in found if isinstance(item, dict) and item.get("name")] if isinstance(found, list) else []
+    return (
+        [item for item in found if isinstance(item, dict) and item.get("name")]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def _recent() -> list[Entry]:
-    return [Entry(str(item["name"]), "recent", note=str(item.get("revision") or "")) for item in _remembered()]
+    return [
+        Entry(str(item["name"]), "recent", note=str(item.get("revision") or ""))
+        for item in _remembered()
+    ]

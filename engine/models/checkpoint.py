@@ -1,4 +1,5 @@
-"""Check a model folder before any weight is loaded, and say everything that is wrong with it at once."""
+"""Check a model folder before any weight is loaded, and say everything that is wrong with it at
+once."""
 
 from __future__ import annotations
 
@@ -22,14 +23,17 @@ from engine.models.structure.find import adapter_of
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
-_ADAPTER = re.compile(r"(^|\.)(lora_(A|B|embedding_A|embedding_B|magnitude_vector)|base_model\.model)\.")
+_ADAPTER = re.compile(
+    r"(^|\.)(lora_(A|B|embedding_A|embedding_B|magnitude_vector)|base_model\.model)\."
+)
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
 MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A checkpoint without its weights. `weight_hash`: SHA-256 over the safetensors files (see weights.weight_hash).
+    """A checkpoint without its weights. `weight_hash`: SHA-256 over the safetensors files (see
+    weights.weight_hash).
 
     `revision` is the hub commit, None for a folder. `n_parameters` counts numbers in the files.
     """
@@ -58,17 +62,20 @@ class ModelInfo:
 def inspect_folder(
     folder: Path, name: str, revision: str | None = None, causal: bool = True, as_arm: bool = False
 ) -> ModelInfo:
-    """What the folder holds. RequestError with every fault found; reads headers and hashes, loads nothing.
+    """What the folder holds. RequestError with every fault found; reads headers and hashes, loads
+    nothing.
 
-    causal: a language model is wanted; else an encoder that classifies texts. as_arm: it is only read, beside another
-    model, so that its weights may be quantised.
+    causal: a language model is wanted; else an encoder that classifies texts. as_arm: it is only
+    read, beside another model, so that its weights may be quantised.
     """
     try:
         there = folder.is_dir()
     except (OSError, ValueError):  # a name too long, or with a zero byte in it
         there = False
     if not there:
-        raise RequestError(Fault(str(folder), "is not a folder.", "Give a model folder, or a name on the hub."))
+        raise RequestError(
+            Fault(str(folder), "is not a folder.", "Give a model folder, or a name on the hub.")
+        )
     config, faults = read_config(folder, causal)
     files, more = weight_files(folder)
     faults += more
@@ -78,7 +85,11 @@ def inspect_folder(
         faults += more + _twice_faults(path.name, sorted(found.keys() & shapes.keys()))
         shapes |= found
     faults += adapter_faults(folder, shapes) + _field_faults(folder, causal)
-    faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
+    faults += (
+        quantised_faults(folder, as_arm)
+        + _cut_faults(folder, causal)
+        + _tokenizer_faults(folder, config, causal)
+    )
     match, untied_said = Match(), ""
     if not faults and causal and not quantisation_of(folder):
         match, untied_said = _match(config, files)
@@ -102,7 +113,10 @@ def inspect_folder(
         weight_hash=weight_hash(files),
         how=adapter.how,
         shared=adapter.shared,
-        notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, [untied_said])),
+        notes=(
+            *notes_on(folder, config, files, match.unexpected, ends),
+            *filter(None, [untied_said]),
+        ),
         more_ends=tuple(one for one in ends if one < vocab_size),
     )
 
@@ -111,13 +125,17 @@ def _match(config: Any, files: list[Path]) -> tuple[Match, str]:
     """How files and config match, and a sentence on tensors that should be one; "" for none."""
     from transformers import AutoModelForCausalLM
 
-    return match_of(config, files, AutoModelForCausalLM), untied(config, files, AutoModelForCausalLM)
+    return match_of(config, files, AutoModelForCausalLM), untied(
+        config, files, AutoModelForCausalLM
+    )
 
 
 def _twice_faults(file: str, names: list[str]) -> list[Fault]:
     if not names:
         return []
-    what = f"holds {names[0]}, which another file of the model holds too ({len(names)} such tensors)."
+    what = (
+        f"holds {names[0]}, which another file of the model holds too ({len(names)} such tensors)."
+    )
     return [Fault(file, what, "Use a complete checkpoint of one model.")]
 
 
@@ -133,35 +151,52 @@ def _field_faults(folder: Path, causal: bool) -> list[Fault]:
         faults += refusals(name, config_or_nothing(folder, name), name)
     for name in (CONFIG, GENERATION) if causal else ():
         said = config_or_nothing(folder, name).get("eos_token_id")
-        if wrong := [one for one in (said if isinstance(said, list) else [said]) if type(one) not in (int, NoneType)]:
+        if wrong := [
+            one
+            for one in (said if isinstance(said, list) else [said])
+            if type(one) not in (int, NoneType)
+        ]:
             what = f"names {str(wrong[0])[:40]!r} as a token that ends a text (eos_token_id)."
             faults.append(Fault(name, what, "Give numbers of tokens."))
     return faults
 
 
 def adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
-    """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is installed or not."""
+    """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is
+    installed or not."""
     files = [name for name in ("adapter_config.json", *ADAPTERS) if (folder / name).exists()]
     inside = [name for name in tensors if _ADAPTER.search(name)]
     if not files and not inside:
         return []
-    what = f"holds an adapter ({', '.join(files or inside[:1])}), which is applied or not as peft is installed or not."
+    what = (
+        f"holds an adapter ({', '.join(files or inside[:1])}), which is applied or not as peft is"
+        " installed or not."
+    )
     return [Fault(str(folder), what, FIELDS["adapter_config.json"]["peft_type"].why)]
 
 
 def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
-    """The transformers config of a known architecture, or None and why not. Never runs code of the checkpoint.
+    """The transformers config of a known architecture, or None and why not. Never runs code of the
+    checkpoint.
 
     causal: only architectures of language models are right; else only encoders.
     """
     if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
-        return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
+        return None, [
+            Fault(
+                str(folder), "has no config.json.", "Point to a folder written by save_pretrained."
+            )
+        ]
     try:
         plain = config_of(folder)
         model_type = plain["model_type"]
     except (RequestError, KeyError) as error:
         why = f" It {error.faults[0].what}" if isinstance(error, RequestError) else ""
-        return None, [Fault(CONFIG, f"is no JSON object with a model_type.{why}", "Download or copy it again.")]
+        return None, [
+            Fault(
+                CONFIG, f"is no JSON object with a model_type.{why}", "Download or copy it again."
+            )
+        ]
     if faults := _kind_faults(plain, model_type, causal):
         return None, faults
     from transformers import AutoConfig
@@ -171,35 +206,57 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         adapter = adapter_of(config, causal)
         faults, layers = adapter.config_faults(config), adapter.n_layers(config)
         if not 1 <= layers <= MOST_LAYERS:
-            faults.append(Fault("config.json", f"names {layers} layers.", f"Fix config.json: 1 to {MOST_LAYERS}."))
+            faults.append(
+                Fault(
+                    "config.json",
+                    f"names {layers} layers.",
+                    f"Fix config.json: 1 to {MOST_LAYERS}.",
+                )
+            )
         if getattr(config, "hidden_size", 1) < 1:
-            faults.append(Fault("config.json", f"names a width of {config.hidden_size}.", "Fix config.json."))
+            faults.append(
+                Fault("config.json", f"names a width of {config.hidden_size}.", "Fix config.json.")
+            )
         faults += _activation_faults(config)
         return config, faults
     except RequestError as error:  # an architecture that cannot be read
         return None, list(error.faults)
     except Exception as error:
-        return None, [Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")]
+        return None, [
+            Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")
+        ]
 
 
 def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
-    """The transformers config of any architecture that transformers itself knows, or None and why not. Never runs code
-    of the checkpoint."""
+    """The transformers config of any architecture that transformers itself knows, or None and why
+    not. Never runs code of the checkpoint."""
     from transformers import AutoConfig
 
     if is_special(folder / "config.json") or not (folder / "config.json").is_file():
-        return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
+        return None, [
+            Fault(
+                str(folder), "has no config.json.", "Point to a folder written by save_pretrained."
+            )
+        ]
     try:
-        return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True), []
+        return (
+            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True),
+            [],
+        )
     except Exception as error:  # whatever a config can be wrong in
-        return None, [Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")]
+        return None, [
+            Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")
+        ]
 
 
 def _activation_faults(config: Any) -> list[Fault]:
-    """Activations that transformers does not have; it would say so only once the weights are loaded."""
+    """Activations that transformers does not have; it would say so only once the weights are
+    loaded."""
     from transformers.activations import ACT2FN
 
-    asked = [getattr(config, name, None) for name in ("activation_function", "hidden_act", "activation")]
+    asked = [
+        getattr(config, name, None) for name in ("activation_function", "hidden_act", "activation")
+    ]
     unknowns = [name for name in asked if isinstance(name, str) and name not in ACT2FN]
     return [unknown("activation", name, ACT2FN, "Fix config.json.") for name in unknowns]
 
@@ -208,7 +265,9 @@ def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
     """The folder's tokenizer, with a padding token (end of text where it has none of its own)."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, trust_remote_code=False, local_files_only=True
+    )
     tokenizer.padding_side = padding_side
     if tokenizer.pad_token is None:
         spare = tokenizer.eos_token or tokenizer.bos_token or tokenizer.unk_token
@@ -217,8 +276,8 @@ def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
 
 
 def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
-    """Why an architecture cannot be used here; a word more where it can be used elsewhere. Families without a file of
-    their own are read by their structure later on."""
+    """Why an architecture cannot be used here; a word more where it can be used elsewhere. Families
+    without a file of their own are read by their structure later on."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -229,39 +288,71 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
     classifier = named_architecture(plain).endswith("ForSequenceClassification")
     if model_type in known_types(causal):
         return []
-    if model_type not in known_types() and (not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES):
-        own = " It brings code of its own (auto_map), which is never run." if plain.get("auto_map") else ""
+    if model_type not in known_types() and (
+        not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES
+    ):
+        own = (
+            " It brings code of its own (auto_map), which is never run."
+            if plain.get("auto_map")
+            else ""
+        )
         what = f"{model_type!r} is not known to this version of transformers.{own}"
-        return [Fault("architecture", what, f"Known by file: {', '.join(known_types(causal))}; by structure: others.")]
+        return [
+            Fault(
+                "architecture",
+                what,
+                f"Known by file: {', '.join(known_types(causal))}; by structure: others.",
+            )
+        ]
     reads = is_encoder(model_type)
     writes = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not reads
     if model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and not writes:
-        what = f"{model_type!r} reads a text with one half and writes with the other (encoder-decoder): its heads are "
+        what = (
+            f"{model_type!r} reads a text with one half and writes with the other"
+            " (encoder-decoder): its heads are "
+        )
         what += "not those of one language model or one classifier."
-        return [Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")]
+        return [
+            Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")
+        ]
     if not causal and classifier:
         return []
-    if not writes and not reads and (causal or model_type not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES):
+    if (
+        not writes
+        and not reads
+        and (causal or model_type not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES)
+    ):
         kind = "language model" if causal else "text classifier"
-        what = f"{model_type!r} is a part of other models or reads no texts: transformers has no {kind} of it."
+        what = (
+            f"{model_type!r} is a part of other models or reads no texts: transformers has no"
+            f" {kind} of it."
+        )
         return [Fault("architecture", what, f"Use a folder whose config.json names a {kind}.")]
     if causal and not writes:
         what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
-        return [Fault("architecture", what, "Assess it as a text classifier, or use a language model.")]
+        return [
+            Fault("architecture", what, "Assess it as a text classifier, or use a language model.")
+        ]
     if not causal and writes:
-        what = f"{model_type!r} continues texts; a text classifier that sees the whole text, or one with a "
+        what = (
+            f"{model_type!r} continues texts; a text classifier that sees the whole text, or one"
+            " with a "
+        )
         what += "classification head, is needed."
         return [Fault("architecture", what, "Assess it as a language model, or use an encoder.")]
     return []
 
 
 def is_encoder(model_type: Any) -> bool:
-    """Whether models of this type read whole texts: those with a file here, and those that guess masked words."""
+    """Whether models of this type read whole texts: those with a file here, and those that guess
+    masked words."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
     if model_type in known_types(causal=True):
         return False
-    return model_type in known_types(causal=False) or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    return (
+        model_type in known_types(causal=False) or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    )
 
 
 def named_architecture(plain: dict) -> str:
@@ -272,12 +363,16 @@ def named_architecture(plain: dict) -> str:
 
 def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
-        return [Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")]
+        return [
+            Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")
+        ]
     try:
         tokenizer = load_tokenizer(folder)
         last = max(tokenizer.get_vocab().values())
     except Exception as error:
-        return [Fault("tokenizer", f"cannot be loaded: {said_by(error)}.", "Download or copy it again.")]
+        return [
+            Fault("tokenizer", f"cannot be loaded: {said_by(error)}.", "Download or copy it again.")
+        ]
     vocab_size = getattr(config, "vocab_size", None)
     fix = "Use the tokenizer that the model was trained with."
     if vocab_size is not None and last >= vocab_size:
@@ -293,7 +388,10 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
 
 def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
     if (folder / "mask.json").is_file():
-        what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
+        what = (
+            "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base"
+            " model."
+        )
         reader = "Use the base model, or load it with engine.surgery.heads.replay.load_cut."
         shown = "Use the base model. What the cut one gets right says evaluate --model FOLDER."
         return [Fault(str(folder), what, reader if causal else shown)]

@@ -1,7 +1,10 @@
-"""Whether the tensors that a checkpoint's files describe are those of its architecture, before any weight is read.
+"""Whether the tensors that a checkpoint's files describe are those of its architecture, before any
+weight is read.
 
-The model is made on the meta device, without memory for numbers, and transformers loads descriptions of tensors into
-it: names are matched by its own rules (prefixes, former names, tied weights), as they will be when weights are loaded.
+The model is made on the meta device, without memory for numbers, and transformers loads
+descriptions of tensors into
+it: names are matched by its own rules (prefixes, former names, tied weights), as they will be when
+weights are loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ ENDS = 64
 
 @dataclass(frozen=True)
 class Match:
-    """Names of tensors, sorted: those that the files lack, have in another shape, and have beyond what is asked for."""
+    """Names of tensors, sorted: those that the files lack, have in another shape, and have beyond
+    what is asked for."""
 
     missing: tuple[str, ...] = ()
     misshapen: tuple[str, ...] = ()
@@ -37,8 +41,8 @@ class Match:
 def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
     """How the tensors of safetensors files match the model that a config describes.
 
-    auto: the transformers class that chooses the model, such as AutoModelForCausalLM. Files and config were checked.
-    RequestError where transformers makes no model of the config.
+    auto: the transformers class that chooses the model, such as AutoModelForCausalLM. Files and
+    config were checked. RequestError where transformers makes no model of the config.
     """
     state: dict[str, torch.Tensor] = {}
     for path in files:
@@ -46,17 +50,31 @@ def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
     try:
         with quietly():
             _, report = _empty(auto._model_mapping[type(config)]).from_pretrained(
-                None, config=config, state_dict=state, output_loading_info=True, ignore_mismatched_sizes=True
+                None,
+                config=config,
+                state_dict=state,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
             )
-    except (KeyError, TypeError, ValueError, RuntimeError, NotImplementedError, AttributeError, ImportError):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        AttributeError,
+        ImportError,
+    ):
         _refuse_unmakeable(config, auto)
-        return Match()  # a family whose tensors are converted on the way: what loads them says what is wrong
+        return (
+            Match()
+        )  # a family whose tensors are converted on the way: what loads them says what is wrong
     return match_in(report)
 
 
 def _refuse_unmakeable(config: Any, auto: Any) -> None:
-    """RequestError where transformers cannot make the model that a config describes, such as for positions that it does
-    not know."""
+    """RequestError where transformers cannot make the model that a config describes, such as for
+    positions that it does not know."""
     try:
         with quietly(), torch.device("meta"):
             auto.from_config(config)
@@ -68,12 +86,16 @@ def _refuse_unmakeable(config: Any, auto: Any) -> None:
 def match_in(report: Mapping[str, Any]) -> Match:
     """What transformers says of a checkpoint that it has loaded (`output_loading_info`)."""
     misshapen = sorted(str(key[0]) for key in report["mismatched_keys"])
-    return Match(tuple(sorted(report["missing_keys"])), tuple(misshapen), tuple(sorted(report["unexpected_keys"])))
+    return Match(
+        tuple(sorted(report["missing_keys"])),
+        tuple(misshapen),
+        tuple(sorted(report["unexpected_keys"])),
+    )
 
 
 def incomplete(name: str, found: Match) -> list[Fault]:
-    """What to tell of a checkpoint whose tensors are not those of its config; transformers would fill them in with
-    random numbers and only warn."""
+    """What to tell of a checkpoint whose tensors are not those of its config; transformers would
+    fill them in with random numbers and only warn."""
     told = (
         (found.missing, "lacks {} that its config.json asks for"),
         (found.misshapen, "has {} of another shape than its config.json asks for"),
@@ -81,7 +103,9 @@ def incomplete(name: str, found: Match) -> list[Fault]:
     )
     return [
         Fault(
-            name, f"{what.format(_counted(names))}, the first is {names[0]}.", "Use a complete checkpoint of one model."
+            name,
+            f"{what.format(_counted(names))}, the first is {names[0]}.",
+            "Use a complete checkpoint of one model.",
         )
         for names, what in told
         if names
@@ -89,15 +113,21 @@ def incomplete(name: str, found: Match) -> list[Fault]:
 
 
 def untied(config: Any, files: Iterable[Path], auto: Any) -> str:
-    """A sentence where the files hold two different tensors that config.json says are one: transformers keeps both."""
+    """A sentence where the files hold two different tensors that config.json says are one:
+    transformers keeps both."""
     kind = auto._model_mapping[type(config)]
     tied = getattr(kind, "_tied_weights_keys", None)
-    if not isinstance(tied, dict) or not getattr(config.get_text_config(), "tie_word_embeddings", False):
+    if not isinstance(tied, dict) or not getattr(
+        config.get_text_config(), "tie_word_embeddings", False
+    ):
         return ""
     for pair in tied.items():
         ends = [end for name in pair if (end := _both_ends(name, files)) is not None]
         if len(ends) == 2 and not all(map(torch.equal, *ends)):
-            told = f"config.json makes {pair[0]} and {pair[1]} one (tie_word_embeddings), the files hold two: "
+            told = (
+                f"config.json makes {pair[0]} and {pair[1]} one (tie_word_embeddings), the files"
+                " hold two: "
+            )
             return f"{told}both are used as they are. Is the field right?"
     return ""
 
@@ -115,8 +145,9 @@ def _both_ends(name: str, files: Iterable[Path]) -> tuple[torch.Tensor, torch.Te
 def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
     """What of a model that transformers has just loaded is not what its safetensors files hold.
 
-    transformers marks every parameter that it takes from a file. Where one is called as in the files, its beginning is
-    compared with theirs; what a family's loader brings into another order has the same numbers all the same.
+    transformers marks every parameter that it takes from a file. Where one is called as in the
+    files, its beginning is compared with theirs; what a family's loader brings into another order
+    has the same numbers all the same.
     """
     own, start = model.state_dict(), f"{model.base_model_prefix}."
     other = []
@@ -126,13 +157,18 @@ def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
                 mine = own.get(key, own.get(start + key))
                 if mine is not None and not _is_as_stored(mine, stored, key):
                     other.append(key)
-    made_up = sorted(one for one, part in model.named_parameters() if not getattr(part, "_is_hf_initialized", False))
+    made_up = sorted(
+        one
+        for one, part in model.named_parameters()
+        if not getattr(part, "_is_hf_initialized", False)
+    )
     told = (
         (made_up, "was loaded with {} that nothing in its files went into"),
         (sorted(other), "was loaded with {} whose numbers are not those of its files"),
     )
     fix = (
-        "Use a checkpoint saved by the version of transformers that this runs with, of a model that is tied as it says."
+        "Use a checkpoint saved by the version of transformers that this runs with, of a model that"
+        " is tied as it says."
     )
     return [
         Fault(name, f"{what.format(_counted(tuple(names)))}, the first is {names[0]}.", fix)
@@ -142,8 +178,8 @@ def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
 
 
 def _is_as_stored(mine: torch.Tensor, stored: Any, key: str) -> bool:
-    """Whether a tensor begins as in the file, or has all its numbers in another order; of another shape: it was made
-    from several, which nothing is said about."""
+    """Whether a tensor begins as in the file, or has all its numbers in another order; of another
+    shape: it was made from several, which nothing is said about."""
     part = stored.get_slice(key)
     if list(mine.shape) != part.get_shape():
         return True
@@ -161,10 +197,13 @@ def _counted(names: tuple[str, ...]) -> str:
 
 
 class _Described(torch.Tensor):
-    """A tensor without numbers, which stays where it is when transformers brings it to its place."""
+    """A tensor without numbers, which stays where it is when transformers brings it to its
+    place."""
 
     @classmethod
-    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Shapes are any, as torch's functions have them."""
         if function is torch.Tensor.to:
             return args[0]
@@ -176,7 +215,8 @@ def _described(shape: list[int]) -> torch.Tensor:
 
 
 def _empty(model: Any) -> Any:
-    """The model's class without memory for what the files lack: a config that asks for a petabyte is only refused."""
+    """The model's class without memory for what the files lack: a config that asks for a petabyte
+    is only refused."""
     nothing = {
         name: lambda *args, **kwargs: None
         for name in ("_move_missing_keys_from_meta_to_device", "_initialize_missing_keys")
@@ -186,7 +226,8 @@ def _empty(model: Any) -> Any:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Within it transformers prints no progress bar and no table of missing tensors: they are judged here.
+    """Within it transformers prints no progress bar and no table of missing tensors: they are
+    judged here.
 
     The caller's stream of random numbers stays as it was.
     """

@@ -1,8 +1,9 @@
 """Sampled continuations in which every prompt has its own random stream.
 
-Sampling is an argmax over logits + Gumbel noise (Gumbel-max trick: exactly softmax sampling). The noise is a pure
-function of (seed, prompt, step, token), so a text does not depend on the batch it was drawn in, and a pruned variant
-meets the same noise as the dense model: where its distribution did not move, it says the same words.
+Sampling is an argmax over logits + Gumbel noise (Gumbel-max trick: exactly softmax sampling). The
+noise is a pure function of (seed, prompt, step, token), so a text does not depend on the batch it
+was drawn in, and a pruned variant meets the same noise as the dense model: where its distribution
+did not move, it says the same words.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from engine.models.load_language_model import LanguageModel
 from engine.models.noise import winners
 
 Told = Callable[[int, Sequence[int]], None]
-"""Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
+"""Takes a prompt's place and its tokens so far, as they are drawn; from the start again where
+memory ran out."""
 Rows = Callable[[Sequence[int]], None]
 """Takes the places of the texts in a batch, in the order of its rows."""
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
-    """Logits [batch, vocabulary] float32 after temperature, top-k and top-p; removed tokens become -inf."""
+    """Logits [batch, vocabulary] float32 after temperature, top-k and top-p; removed tokens become
+    -inf."""
     logits = logits if decoding.temperature == 1.0 else logits / decoding.temperature
     if decoding.top_k > 0:
         floor = logits.topk(min(decoding.top_k, logits.shape[-1]), dim=-1).values[:, -1:]
@@ -37,13 +40,16 @@ def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
     if decoding.top_p < 1.0:
         ordered, order = logits.sort(dim=-1, descending=True)
         before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
-        drop = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= decoding.top_p)
+        drop = torch.zeros_like(before, dtype=torch.bool).scatter(
+            -1, order, before >= decoding.top_p
+        )
         logits = logits.masked_fill(drop, float("-inf"))
     return logits
 
 
 def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[list[int]]:
-    """Token ids of each prompt, its first `limit` tokens; an end-of-text the tokenizer appends is taken off."""
+    """Token ids of each prompt, its first `limit` tokens; an end-of-text the tokenizer appends is
+    taken off."""
     return token_rows(lm.tokenizer, texts, limit)
 
 
@@ -60,7 +66,8 @@ def token_rows(tokenizer: Any, texts: Sequence[str], limit: int | None) -> list[
 
 @dataclass(frozen=True)
 class Batch:
-    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real tokens from 0."""
+    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real
+    tokens from 0."""
 
     ids: torch.Tensor
     mask: torch.Tensor
@@ -68,7 +75,8 @@ class Batch:
 
 
 def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
-    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the result."""
+    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the
+    result."""
     longest = max(len(row) for row in rows)
     ids = np.zeros((len(rows), longest), dtype=np.int64)
     mask = np.zeros_like(ids)
@@ -81,8 +89,8 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 
 @dataclass(frozen=True)
 class Begun:
-    """Texts to be drawn on, one entry per text: token ids of its prompt, its stream key (int64), and the tokens that
-    it has drawn already."""
+    """Texts to be drawn on, one entry per text: token ids of its prompt, its stream key (int64),
+    and the tokens that it has drawn already."""
 
     prompts: Sequence[Sequence[int]]
     keys: np.ndarray
@@ -94,7 +102,9 @@ class Begun:
     def of(self, places: Sequence[int]) -> Begun:
         """Some of them."""
         at = list(places)
-        return Begun([self.prompts[one] for one in at], self.keys[at], [self.drawn[one] for one in at])
+        return Begun(
+            [self.prompts[one] for one in at], self.keys[at], [self.drawn[one] for one in at]
+        )
 
     def rows(self) -> list[list[int]]:
         """Token ids of all that is there."""
@@ -111,8 +121,8 @@ def _sample(
     near: float,
     batch: Rows,
 ) -> tuple[list[list[int]], np.ndarray]:
-    """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token drawn here over its
-    runner-up, [texts, steps] float32, never more than `near`.
+    """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token
+    drawn here over its runner-up, [texts, steps] float32, never more than `near`.
 
     Rows that ended leave the batch at once; `batch` hears who is in it.
     """
@@ -130,9 +140,13 @@ def _sample(
     while True:
         hooks.check()
         result = lm.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=past, use_cache=True,
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=past,
+            use_cache=True,
             logits_to_keep=1,
-        )  # fmt: skip
+        )
         past, logits = result.past_key_values, result.logits[:, -1].float()
         check_finite(lm, logits)
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
@@ -151,7 +165,9 @@ def _sample(
         if not bool(going.all()):
             keep = going.nonzero(as_tuple=True)[0]
             past.batch_select_indices(keep)
-            alive, token, mask, positions, steps = (part[keep] for part in (alive, token, mask, positions, steps))
+            alive, token, mask, positions, steps = (
+                part[keep] for part in (alive, token, mask, positions, steps)
+            )
             batch(alive.tolist())
         ids, positions = token[:, None], positions[:, -1:] + 1
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
@@ -159,21 +175,29 @@ def _sample(
 
 
 def check_finite(lm: LanguageModel, logits: torch.Tensor) -> None:
-    """PruneAuditError unless all of logits [texts, vocabulary] are finite: NaN and inf both show in the maximum."""
+    """PruneAuditError unless all of logits [texts, vocabulary] are finite: NaN and inf both show in
+    the maximum."""
     if not bool(torch.isfinite(logits.amax(-1)).all()):
         raise PruneAuditError(
-            f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts: its weights "
-            "are damaged, or the precision is too low. Try --dtype float32."
+            f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts:"
+            " its weights are damaged, or the precision is too low. Try --dtype float32."
         )
 
 
 def begin(
-    lm: LanguageModel, texts: Sequence[str], prompt_ids: Sequence[str], seeds: Sequence[int], decoding: Decoding
+    lm: LanguageModel,
+    texts: Sequence[str],
+    prompt_ids: Sequence[str],
+    seeds: Sequence[int],
+    decoding: Decoding,
 ) -> Begun:
-    """Texts of which nothing is drawn yet; (seed, prompt_id) names the random stream of each. The prompt is cut to
-    `decoding.max_prompt_tokens`."""
+    """Texts of which nothing is drawn yet; (seed, prompt_id) names the random stream of each. The
+    prompt is cut to `decoding.max_prompt_tokens`."""
     rows = prompt_tokens(lm, texts, decoding.max_prompt_tokens)
-    keys = np.array([stream_keys(seed, [name])[0] for seed, name in zip(seeds, prompt_ids, strict=True)], np.int64)
+    keys = np.array(
+        [stream_keys(seed, [name])[0] for seed, name in zip(seeds, prompt_ids, strict=True)],
+        np.int64,
+    )
     return Begun(rows, keys, [[] for _ in rows])
 
 
@@ -189,10 +213,13 @@ def sample(
 ) -> list[list[int]]:
     """New token ids for each prompt, in the order given; `told` hears of each as it is drawn.
 
-    texts, prompt_ids and seeds have one entry per prompt; (seed, prompt_id) names its random stream. The prompt is cut
-    to `decoding.max_prompt_tokens`, and the answer stops at end-of-text (kept as the last token) or at the limit.
+    texts, prompt_ids and seeds have one entry per prompt; (seed, prompt_id) names its random
+    stream. The prompt is cut to `decoding.max_prompt_tokens`, and the answer stops at end-of-text
+    (kept as the last token) or at the limit.
     """
-    return draw_on(lm, begin(lm, texts, prompt_ids, seeds, decoding), decoding, hooks, batch_size, told)[0]
+    return draw_on(
+        lm, begin(lm, texts, prompt_ids, seeds, decoding), decoding, hooks, batch_size, told
+    )[0]
 
 
 def draw_on(
@@ -205,7 +232,8 @@ def draw_on(
     near: float = 0.0,
     batch: Rows = lambda places: None,
 ) -> tuple[list[list[int]], np.ndarray]:
-    """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see `_sample`).
+    """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see
+    `_sample`).
 
     `batch` hears which texts are in the batch, whenever that changes.
     """
@@ -230,7 +258,8 @@ def draw_on(
 
 
 def together(lm: LanguageModel, begun: Begun, decoding: Decoding) -> list[list[int]]:
-    """Places of the texts that `draw_on` draws in one batch, batch by batch, where memory does not run out."""
+    """Places of the texts that `draw_on` draws in one batch, batch by batch, where memory does not
+    run out."""
     order, size = _order(lm, begun, decoding)
     return [order[at : at + size] for at in range(0, len(order), size)]
 
@@ -238,7 +267,8 @@ def together(lm: LanguageModel, begun: Begun, decoding: Decoding) -> list[list[i
 def _order(lm: LanguageModel, begun: Begun, decoding: Decoding) -> tuple[list[int], int]:
     """Places of texts in the order in which they are drawn, and how many at once."""
     lengths = [len(row) for row in begun.rows()]
-    # texts with as many steps left together, so that batches end at once; then equal lengths: little padding
+    # texts with as many steps left together, so that batches end at once; then equal lengths:
+    # little padding
     order = sorted(range(len(begun)), key=lambda at: (len(begun.drawn[at]), lengths[at], at))
     longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
     return order, room.texts_at_once(lm, batch_of(lm), longest)

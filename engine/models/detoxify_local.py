@@ -1,8 +1,10 @@
-"""Loads a local Detoxify checkpoint with the real detoxify package, offline, after checking what it is.
+"""Loads a local Detoxify checkpoint with the real detoxify package, offline, after checking what it
+is.
 
-Detoxify unpickles its checkpoint and takes the place of config and vocabulary from inside it. So the file is first held
-against its SHA-256 pin, then read with torch's weights-only reader (tensors and plain values, no code), and only a
-copy with the absolute place of the model folder, written by this process, is handed to Detoxify.
+Detoxify unpickles its checkpoint and takes the place of config and vocabulary from inside it. So
+the file is first held against its SHA-256 pin, then read with torch's weights-only reader (tensors
+and plain values, no code), and only a copy with the absolute place of the model folder, written by
+this process, is handed to Detoxify.
 """
 
 from __future__ import annotations
@@ -21,14 +23,19 @@ import torch  # isort: skip
 if TYPE_CHECKING:
     from detoxify import Detoxify
 
-_FORMAT = 'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model folder it names.'
+_FORMAT = (
+    'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model'
+    " folder it names."
+)
 
 
 def load_detoxify_checkpoint(folder: Path) -> Detoxify:
-    """A ready Detoxify on the CPU from a folder with judge.json, a checkpoint and a folder of config and vocabulary.
+    """A ready Detoxify on the CPU from a folder with judge.json, a checkpoint and a folder of
+    config and vocabulary.
 
-    `config["arch"]["args"]["model_type"]` of the checkpoint names the model folder relative to `folder`.
-    Raises RequestError when something is missing, the hash differs, or the checkpoint is not plain weights.
+    `config["arch"]["args"]["model_type"]` of the checkpoint names the model folder relative to
+    `folder`. Raises RequestError when something is missing, the hash differs, or the checkpoint is
+    not plain weights.
     """
     checkpoint = _pinned(folder)
     loaded = _plain(checkpoint)
@@ -59,17 +66,25 @@ def _pinned(folder: Path) -> Path:
         found = sha256_of(checkpoint)
         wanted = pin["sha256"]
     except (OSError, KeyError, RequestError) as error:
-        raise _fault(folder, f"judge.json or the checkpoint it names cannot be read ({error}).") from error
+        raise _fault(
+            folder, f"judge.json or the checkpoint it names cannot be read ({error})."
+        ) from error
     if found != wanted:
-        raise _fault(folder, f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded.")
+        raise _fault(
+            folder, f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded."
+        )
     return checkpoint
 
 
 def _plain(checkpoint: Path) -> dict[str, Any]:
     try:
         return torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
-        raise _fault(checkpoint.parent, f"{checkpoint.name} is damaged or holds more than plain weights.") from error
+    except (
+        Exception
+    ) as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
+        raise _fault(
+            checkpoint.parent, f"{checkpoint.name} is damaged or holds more than plain weights."
+        ) from error
 
 
 def _fault(folder: Path, what: str) -> RequestError:

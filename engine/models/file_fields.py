@@ -1,8 +1,9 @@
-"""What becomes of every field of the configuration files beside weights: obeyed, irrelevant, or refused.
+"""What becomes of every field of the configuration files beside weights: obeyed, irrelevant, or
+refused.
 
-A field that nobody looks at is a wrong audit that nobody sees. So each file has a table here, `docs/inputs.md` prints
-it, and tests hold it against the fields that transformers itself writes. A field that no table knows is named to the
-reader (`unread`).
+A field that nobody looks at is a wrong audit that nobody sees. So each file has a table here,
+`docs/inputs.md` prints it, and tests hold it against the fields that transformers itself writes. A
+field that no table knows is named to the reader (`unread`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ OBEYED, IRRELEVANT, REFUSED = "obeyed", "irrelevant", "refused"
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of one field. why: by whom it is obeyed, why it changes no number, or what to do about a refusal.
+    """What becomes of one field. why: by whom it is obeyed, why it changes no number, or what to do
+    about a refusal.
 
     asks_nothing: of a refused field, the values with which it asks for nothing.
     """
@@ -44,141 +46,434 @@ def refused(fix: str, *asks_nothing: Any) -> Fate:
 
 
 _ITSELF = obeyed("transformers' own processor makes the picture")
-_FOLDED = obeyed("folded into the mean and deviation per colour, and compared with the processor's own output")
+_FOLDED = obeyed(
+    "folded into the mean and deviation per colour, and compared with the processor's own output"
+)
 _IMAGES: dict[str, Fate] = {
     **dict.fromkeys(
-        ("image_processor_type", "feature_extractor_type", "do_resize", "size", "default_to_square", "resample",
-         "do_center_crop", "crop_size", "crop_pct", "size_divisor", "do_thumbnail", "do_align_long_axis",
-         "max_num_patches", "patch_size"), _ITSELF),
+        (
+            "image_processor_type",
+            "feature_extractor_type",
+            "do_resize",
+            "size",
+            "default_to_square",
+            "resample",
+            "do_center_crop",
+            "crop_size",
+            "crop_pct",
+            "size_divisor",
+            "do_thumbnail",
+            "do_align_long_axis",
+            "max_num_patches",
+            "patch_size",
+        ),
+        _ITSELF,
+    ),
     **dict.fromkeys(
-        ("do_rescale", "rescale_factor", "rescale_offset", "do_normalize", "image_mean", "image_std", "include_top"),
-        _FOLDED),
+        (
+            "do_rescale",
+            "rescale_factor",
+            "rescale_offset",
+            "do_normalize",
+            "image_mean",
+            "image_std",
+            "include_top",
+        ),
+        _FOLDED,
+    ),
     "do_pad": refused("Set do_pad to false, or give a model whose pictures all have one size."),
     "do_flip_channel_order": refused("Give a model that reads red, green, blue."),
-    "do_color_quantize": refused("Give a model that reads pictures, not the numbers of their colours."),
+    "do_color_quantize": refused(
+        "Give a model that reads pictures, not the numbers of their colours."
+    ),
     "do_pan_and_scan": refused("Set do_pan_and_scan to false."),
-    "auto_map": refused("Give a processor that transformers knows itself: code of a model is never run."),
+    "auto_map": refused(
+        "Give a processor that transformers knows itself: code of a model is never run."
+    ),
     "do_convert_rgb": irrelevant("every picture is red, green, blue before the processor sees it"),
     **dict.fromkeys(("do_reduce_labels", "reduce_labels"), irrelevant("of maps of labels only")),
     **dict.fromkeys(
-        ("pad_size", "clusters", "pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops",
-         "pan_and_scan_min_ratio_to_activate"), irrelevant("read only with a field that is refused")),
+        (
+            "pad_size",
+            "clusters",
+            "pan_and_scan_min_crop_size",
+            "pan_and_scan_max_num_crops",
+            "pan_and_scan_min_ratio_to_activate",
+        ),
+        irrelevant("read only with a field that is refused"),
+    ),
     **dict.fromkeys(
         ("return_tensors", "data_format", "input_data_format", "device", "disable_grouping"),
-        irrelevant("how numbers are handed over, not what they are")),
+        irrelevant("how numbers are handed over, not what they are"),
+    ),
     **dict.fromkeys(
-        ("processor_class", "_processor_class", "use_fast", "_valid_processor_keys", "_name_or_path", "name_or_path",
-         "transformers_version", "image_seq_length"), irrelevant("names and lists for transformers itself")),
-}  # fmt: skip
+        (
+            "processor_class",
+            "_processor_class",
+            "use_fast",
+            "_valid_processor_keys",
+            "_name_or_path",
+            "name_or_path",
+            "transformers_version",
+            "image_seq_length",
+        ),
+        irrelevant("names and lists for transformers itself"),
+    ),
+}
 
 _DRAWING = irrelevant("the audit's request says how texts are drawn")
 _PASSES = irrelevant("how passes are made, not what they give")
-_NEVER_DRAWN = refused("Take the field out: the audit would measure texts that this model may not write.", [], {})
+_NEVER_DRAWN = refused(
+    "Take the field out: the audit would measure texts that this model may not write.", [], {}
+)
 _GENERATION: dict[str, Fate] = {
     "eos_token_id": obeyed("each of its tokens ends a text, besides the tokenizer's own"),
     **dict.fromkeys(
-        ("do_sample", "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff",
-         "repetition_penalty", "encoder_repetition_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
-         "num_beams", "num_beam_groups", "diversity_penalty", "length_penalty", "early_stopping", "penalty_alpha",
-         "dola_layers", "max_length", "max_new_tokens", "min_length", "min_new_tokens", "max_time",
-         "num_return_sequences", "exponential_decay_length_penalty", "token_healing", "remove_invalid_values",
-         "renormalize_logits", "low_memory"), _DRAWING),
+        (
+            "do_sample",
+            "temperature",
+            "top_k",
+            "top_p",
+            "min_p",
+            "top_h",
+            "typical_p",
+            "epsilon_cutoff",
+            "eta_cutoff",
+            "repetition_penalty",
+            "encoder_repetition_penalty",
+            "no_repeat_ngram_size",
+            "encoder_no_repeat_ngram_size",
+            "num_beams",
+            "num_beam_groups",
+            "diversity_penalty",
+            "length_penalty",
+            "early_stopping",
+            "penalty_alpha",
+            "dola_layers",
+            "max_length",
+            "max_new_tokens",
+            "min_length",
+            "min_new_tokens",
+            "max_time",
+            "num_return_sequences",
+            "exponential_decay_length_penalty",
+            "token_healing",
+            "remove_invalid_values",
+            "renormalize_logits",
+            "low_memory",
+        ),
+        _DRAWING,
+    ),
     **dict.fromkeys(
-        ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "sequence_bias", "forced_bos_token_id",
-         "forced_eos_token_id", "forced_decoder_ids", "force_words_ids", "constraints", "stop_strings",
-         "watermarking_config"), _NEVER_DRAWN),
-    "guidance_scale": refused("Take the field out: texts are drawn from one pass, without guidance.", 1, 1.0),
-    **dict.fromkeys(("bos_token_id", "pad_token_id"), irrelevant("the tokenizer says what begins and fills a text")),
+        (
+            "bad_words_ids",
+            "suppress_tokens",
+            "begin_suppress_tokens",
+            "sequence_bias",
+            "forced_bos_token_id",
+            "forced_eos_token_id",
+            "forced_decoder_ids",
+            "force_words_ids",
+            "constraints",
+            "stop_strings",
+            "watermarking_config",
+        ),
+        _NEVER_DRAWN,
+    ),
+    "guidance_scale": refused(
+        "Take the field out: texts are drawn from one pass, without guidance.", 1, 1.0
+    ),
+    **dict.fromkeys(
+        ("bos_token_id", "pad_token_id"),
+        irrelevant("the tokenizer says what begins and fills a text"),
+    ),
     "decoder_start_token_id": irrelevant("of models in two halves, which are refused"),
     **dict.fromkeys(
-        ("use_cache", "cache_implementation", "cache_config", "max_cache_len", "compile_config", "disable_compile",
-         "prefill_chunk_size", "continuous_batching_config", "prompt_lookup_num_tokens", "max_matching_ngram_size",
-         "assistant_confidence_threshold", "assistant_early_exit", "assistant_ensemble_weight", "assistant_lookbehind",
-         "target_lookbehind", "num_assistant_tokens", "num_assistant_tokens_schedule", "is_assistant",
-         "speculation_type", "use_mtp", "output_attentions", "output_hidden_states", "output_logits", "output_scores",
-         "return_dict_in_generate"), _PASSES),
-    **dict.fromkeys(("transformers_version", "_from_model_config", "trust_remote_code"),
-                    irrelevant("names for transformers itself")),
-}  # fmt: skip
+        (
+            "use_cache",
+            "cache_implementation",
+            "cache_config",
+            "max_cache_len",
+            "compile_config",
+            "disable_compile",
+            "prefill_chunk_size",
+            "continuous_batching_config",
+            "prompt_lookup_num_tokens",
+            "max_matching_ngram_size",
+            "assistant_confidence_threshold",
+            "assistant_early_exit",
+            "assistant_ensemble_weight",
+            "assistant_lookbehind",
+            "target_lookbehind",
+            "num_assistant_tokens",
+            "num_assistant_tokens_schedule",
+            "is_assistant",
+            "speculation_type",
+            "use_mtp",
+            "output_attentions",
+            "output_hidden_states",
+            "output_logits",
+            "output_scores",
+            "return_dict_in_generate",
+        ),
+        _PASSES,
+    ),
+    **dict.fromkeys(
+        ("transformers_version", "_from_model_config", "trust_remote_code"),
+        irrelevant("names for transformers itself"),
+    ),
+}
 _TOKENS = obeyed("transformers' own tokenizer makes and reads the tokens")
 _TOKENIZER: dict[str, Fate] = {
     **dict.fromkeys(
-        ("tokenizer_class", "backend", "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token",
-         "mask_token", "additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
-         "added_tokens_decoder", "add_prefix_space", "do_lower_case", "do_basic_tokenize", "never_split",
-         "strip_accents", "tokenize_chinese_chars", "keep_accents", "remove_space", "trim_offsets", "normalization",
-         "legacy", "legacy_behaviour", "sp_model_kwargs", "split_special_tokens", "fix_mistral_regex", "vocab_file",
-         "merges_file", "tokenizer_file", "clean_up_tokenization_spaces", "spaces_between_special_tokens",
-         "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", "add_bos_token", "errors",
-         "unk_id", "from_slow", "tokenizer_truncation", "tokenizer_padding", "word_tokenizer_type",
-         "subword_tokenizer_type", "split_by_punct", "vocab_type", "sentencepiece_model_file"), _TOKENS),
-    "add_eos_token": obeyed("and the end that it appends to a prompt is taken off before the prompt is continued"),
-    "truncation_side": obeyed("of classifiers; prompts of a language model lose what is beyond the request's limit"),
+        (
+            "tokenizer_class",
+            "backend",
+            "bos_token",
+            "eos_token",
+            "unk_token",
+            "sep_token",
+            "pad_token",
+            "cls_token",
+            "mask_token",
+            "additional_special_tokens",
+            "extra_special_tokens",
+            "model_specific_special_tokens",
+            "added_tokens_decoder",
+            "add_prefix_space",
+            "do_lower_case",
+            "do_basic_tokenize",
+            "never_split",
+            "strip_accents",
+            "tokenize_chinese_chars",
+            "keep_accents",
+            "remove_space",
+            "trim_offsets",
+            "normalization",
+            "legacy",
+            "legacy_behaviour",
+            "sp_model_kwargs",
+            "split_special_tokens",
+            "fix_mistral_regex",
+            "vocab_file",
+            "merges_file",
+            "tokenizer_file",
+            "clean_up_tokenization_spaces",
+            "spaces_between_special_tokens",
+            "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
+            "add_bos_token",
+            "errors",
+            "unk_id",
+            "from_slow",
+            "tokenizer_truncation",
+            "tokenizer_padding",
+            "word_tokenizer_type",
+            "subword_tokenizer_type",
+            "split_by_punct",
+            "vocab_type",
+            "sentencepiece_model_file",
+        ),
+        _TOKENS,
+    ),
+    "add_eos_token": obeyed(
+        "and the end that it appends to a prompt is taken off before the prompt is continued"
+    ),
+    "truncation_side": obeyed(
+        "of classifiers; prompts of a language model lose what is beyond the request's limit"
+    ),
     "padding_side": irrelevant("padding is masked out, on whichever side a pass wants it"),
-    **dict.fromkeys(("model_max_length", "max_len"),
-                    obeyed("of classifiers; how long a language model's texts are, config.json and the request say")),
     **dict.fromkeys(
-        ("chat_template", "response_template", "response_schema", "chat_control_tokens", "use_default_system_prompt"),
-        irrelevant("prompts are plain texts: none is put into the words of a chat")),
+        ("model_max_length", "max_len"),
+        obeyed(
+            "of classifiers; how long a language model's texts are, config.json and the request say"
+        ),
+    ),
     **dict.fromkeys(
-        ("padding", "max_length", "stride", "truncation", "truncation_strategy", "pad_to_multiple_of",
-         "pad_token_type_id", "model_input_names", "token_type_ids_pattern", "token_type_ids_include_special_tokens",
-         "special_tokens_pattern"), irrelevant("every call says it itself")),
+        (
+            "chat_template",
+            "response_template",
+            "response_schema",
+            "chat_control_tokens",
+            "use_default_system_prompt",
+        ),
+        irrelevant("prompts are plain texts: none is put into the words of a chat"),
+    ),
+    **dict.fromkeys(
+        (
+            "padding",
+            "max_length",
+            "stride",
+            "truncation",
+            "truncation_strategy",
+            "pad_to_multiple_of",
+            "pad_token_type_id",
+            "model_input_names",
+            "token_type_ids_pattern",
+            "token_type_ids_include_special_tokens",
+            "special_tokens_pattern",
+        ),
+        irrelevant("every call says it itself"),
+    ),
     "auto_map": irrelevant("code of a model is never run; that there is some is said"),
     **dict.fromkeys(
-        ("name_or_path", "_name_or_path", "processor_class", "_processor_class", "special_tokens_map_file",
-         "tokenizer_version", "is_local", "local_files_only", "init_inputs", "files_loaded", "use_fast", "verbose",
-         "_commit_hash", "transformers_version", "version", "device_map", "dtype", "torch_dtype", "token", "revision"),
-        irrelevant("names for transformers itself")),
-}  # fmt: skip
-_MERGE = "Merge the adapter into its model (peft: merge_and_unload, then save_pretrained) and give that folder."
+        (
+            "name_or_path",
+            "_name_or_path",
+            "processor_class",
+            "_processor_class",
+            "special_tokens_map_file",
+            "tokenizer_version",
+            "is_local",
+            "local_files_only",
+            "init_inputs",
+            "files_loaded",
+            "use_fast",
+            "verbose",
+            "_commit_hash",
+            "transformers_version",
+            "version",
+            "device_map",
+            "dtype",
+            "torch_dtype",
+            "token",
+            "revision",
+        ),
+        irrelevant("names for transformers itself"),
+    ),
+}
+_MERGE = (
+    "Merge the adapter into its model (peft: merge_and_unload, then save_pretrained) and give that"
+    " folder."
+)
 _ADAPTER: dict[str, Fate] = {
     "peft_type": refused(_MERGE),
     **dict.fromkeys(
-        ("base_model_name_or_path", "revision", "task_type", "inference_mode", "auto_mapping", "peft_version", "r",
-         "lora_alpha", "lora_dropout", "lora_bias", "target_modules", "exclude_modules", "target_parameters",
-         "modules_to_save", "trainable_token_indices", "fan_in_fan_out", "bias", "use_rslora", "use_dora", "use_qalora",
-         "init_lora_weights", "layers_to_transform", "layers_pattern", "layer_replication", "rank_pattern",
-         "alpha_pattern", "megatron_config", "megatron_core", "loftq_config", "eva_config", "corda_config",
-         "arrow_config", "alora_invocation_tokens", "ensure_weight_tying", "qalora_group_size"),
-        irrelevant("read only with peft_type, which is refused")),
-}  # fmt: skip
+        (
+            "base_model_name_or_path",
+            "revision",
+            "task_type",
+            "inference_mode",
+            "auto_mapping",
+            "peft_version",
+            "r",
+            "lora_alpha",
+            "lora_dropout",
+            "lora_bias",
+            "target_modules",
+            "exclude_modules",
+            "target_parameters",
+            "modules_to_save",
+            "trainable_token_indices",
+            "fan_in_fan_out",
+            "bias",
+            "use_rslora",
+            "use_dora",
+            "use_qalora",
+            "init_lora_weights",
+            "layers_to_transform",
+            "layers_pattern",
+            "layer_replication",
+            "rank_pattern",
+            "alpha_pattern",
+            "megatron_config",
+            "megatron_core",
+            "loftq_config",
+            "eva_config",
+            "corda_config",
+            "arrow_config",
+            "alora_invocation_tokens",
+            "ensure_weight_tying",
+            "qalora_group_size",
+        ),
+        irrelevant("read only with peft_type, which is refused"),
+    ),
+}
 _FAMILY = obeyed("transformers' class of the family")
 _CONFIG: dict[str, Fate] = {
-    **{name: fate for name, fate in _GENERATION.items() if name not in ("bos_token_id", "pad_token_id")},
+    **{
+        name: fate
+        for name, fate in _GENERATION.items()
+        if name not in ("bos_token_id", "pad_token_id")
+    },
     **dict.fromkeys(
-        ("model_type", "vocab_size", "tie_word_embeddings", "is_decoder", "bos_token_id", "pad_token_id",
-         "sep_token_id", "tokenizer_class"), _FAMILY),
+        (
+            "model_type",
+            "vocab_size",
+            "tie_word_embeddings",
+            "is_decoder",
+            "bos_token_id",
+            "pad_token_id",
+            "sep_token_id",
+            "tokenizer_class",
+        ),
+        _FAMILY,
+    ),
     **dict.fromkeys(
         ("architectures", "num_labels", "id2label", "label2id", "problem_type"),
-        obeyed("they say what an output is, and must agree with each other and the weights")),
-    "function_to_apply": refused("Give a classifier whose classes exclude each other (softmax). Judges obey it.",
-                                 "softmax"),
+        obeyed("they say what an output is, and must agree with each other and the weights"),
+    ),
+    "function_to_apply": refused(
+        "Give a classifier whose classes exclude each other (softmax). Judges obey it.", "softmax"
+    ),
     "is_encoder_decoder": obeyed("a model in two halves is refused"),
     "quantization_config": obeyed("such a model is read beside another only, with its own package"),
     "pruned_heads": refused("Give the model with the heads still in it.", {}),
-    **dict.fromkeys(("add_cross_attention", "tie_encoder_decoder"),
-                    refused("Give a model that reads one text, not what another half made of it.")),
-    "position_embedding_type": obeyed("by families that know others than absolute; BERT's others are refused"),
+    **dict.fromkeys(
+        ("add_cross_attention", "tie_encoder_decoder"),
+        refused("Give a model that reads one text, not what another half made of it."),
+    ),
+    "position_embedding_type": obeyed(
+        "by families that know others than absolute; BERT's others are refused"
+    ),
     "prefix": refused("Put the prefix into the prompts or texts themselves.", ""),
     **dict.fromkeys(
-        ("dtype", "torch_dtype", "use_bfloat16"), irrelevant("the request says in which precision weights are loaded")),
+        ("dtype", "torch_dtype", "use_bfloat16"),
+        irrelevant("the request says in which precision weights are loaded"),
+    ),
     "auto_map": irrelevant("code of a model is never run; that there is some is said"),
     **dict.fromkeys(
         ("sbert_ce_default_activation_function", "sentence_transformers"),
-        obeyed("what makes probabilities of outputs: judges take sigmoid or softmax, classifiers softmax only")),
+        obeyed(
+            "what makes probabilities of outputs: judges take sigmoid or softmax, classifiers"
+            " softmax only"
+        ),
+    ),
     "cross_attention_hidden_size": irrelevant("of models in two halves, which are refused"),
     **dict.fromkeys(
-        ("return_dict", "chunk_size_feed_forward", "torchscript", "attn_implementation", "_attn_implementation",
-         "attn_implementation_autoset", "_attn_implementation_autoset", "_flash_attn_2_enabled",
-         "gradient_checkpointing", "use_reentrant", "tf_legacy_loss"), _PASSES),
-    **dict.fromkeys(("task_specific_params", "finetuning_task"), irrelevant("of other tasks, or their names")),
+        (
+            "return_dict",
+            "chunk_size_feed_forward",
+            "torchscript",
+            "attn_implementation",
+            "_attn_implementation",
+            "attn_implementation_autoset",
+            "_attn_implementation_autoset",
+            "_flash_attn_2_enabled",
+            "gradient_checkpointing",
+            "use_reentrant",
+            "tf_legacy_loss",
+        ),
+        _PASSES,
+    ),
+    **dict.fromkeys(
+        ("task_specific_params", "finetuning_task"), irrelevant("of other tasks, or their names")
+    ),
     "n_ctx": irrelevant("an older name of n_positions"),
-    **dict.fromkeys(("unk_token_id", "cls_token_id", "mask_token_id"), irrelevant("the tokenizer says them")),
-    **dict.fromkeys(("_name_or_path", "_model_name_or_path", "name_or_path", "transformers_version",
-                     "unsloth_version", "unsloth_fixed"),
-                    irrelevant("names for transformers itself")),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("unk_token_id", "cls_token_id", "mask_token_id"), irrelevant("the tokenizer says them")
+    ),
+    **dict.fromkeys(
+        (
+            "_name_or_path",
+            "_model_name_or_path",
+            "name_or_path",
+            "transformers_version",
+            "unsloth_version",
+            "unsloth_fixed",
+        ),
+        irrelevant("names for transformers itself"),
+    ),
+}
 
 FIELDS: dict[str, dict[str, Fate]] = {
     "preprocessor_config.json": _IMAGES,
@@ -187,14 +482,18 @@ FIELDS: dict[str, dict[str, Fate]] = {
     "adapter_config.json": _ADAPTER,
     "config.json": _CONFIG,
 }
-"""By file, then by field. Of config.json only what every family shares; the rest belongs to transformers' own class."""
+"""By file, then by field. Of config.json only what every family shares; the rest belongs to
+transformers' own class."""
 
 
 def refusals(file: str, said: Mapping[str, Any], where: str) -> list[Fault]:
-    """A fault for every refused field of `file` that asks for something. where: how the file is named to the reader."""
+    """A fault for every refused field of `file` that asks for something. where: how the file is
+    named to the reader."""
     fates = FIELDS[file]
     return [
-        Fault(where, f"sets {name} to {str(value)[:60]!r}, which is not obeyed here.", fates[name].why)
+        Fault(
+            where, f"sets {name} to {str(value)[:60]!r}, which is not obeyed here.", fates[name].why
+        )
         for name, value in said.items()
         if name in fates and fates[name].kind == REFUSED and not _asks_nothing(value, fates[name])
     ]
@@ -206,4 +505,6 @@ def unread(file: str, said: Mapping[str, Any]) -> list[str]:
 
 
 def _asks_nothing(value: Any, fate: Fate) -> bool:
-    return any(value is one or (type(value) is type(one) and value == one) for one in fate.asks_nothing)
+    return any(
+        value is one or (type(value) is type(one) and value == one) for one in fate.asks_nothing
+    )

@@ -1,4 +1,5 @@
-"""A folder with an image classifier as transformers saves it: config.json, safetensors, preprocessor_config.json."""
+"""A folder with an image classifier as transformers saves it: config.json, safetensors,
+preprocessor_config.json."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def is_hub_folder(folder: Path) -> bool:
 
 
 def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
-    """The architecture's name ("" where it cannot be used), what model.json would say, and all faults."""
+    """The architecture's name ("" where it cannot be used), what model.json would say, and all
+    faults."""
     config, faults = _object(folder / CONFIG)
     if faults:
         return "", {}, faults
@@ -44,7 +46,10 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
         what = "asks for code of its own (auto_map), which is never run."
         return "", {}, [Fault(where, what, "Give a model that transformers knows itself.")]
     if not isinstance(family, str) or family not in known or "ImageClassification" not in named:
-        what = f"is {named or 'no model'} of family {family!r}, not an image classifier that transformers knows."
+        what = (
+            f"is {named or 'no model'} of family {family!r}, not an image classifier that"
+            " transformers knows."
+        )
         return "", {}, [Fault(where, what, f"Known families: {', '.join(sorted(known))}.")]
     try:
         arch = hub_folders.made_known(config)
@@ -54,14 +59,25 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     said, more = said_outputs(config, where)
     more += [*said.class_faults(where, "image"), *refusals(CONFIG, config, where)]
     if config.get("quantization_config"):
-        more.append(Fault(where, "is of quantised weights.", "Give the model as it was before it was quantised."))
+        more.append(
+            Fault(
+                where,
+                "is of quantised weights.",
+                "Give the model as it was before it was quantised.",
+            )
+        )
     names = {"classes": said.names} if said.names else {}
     return "" if more else arch, {**card, "outputs": said.count or 2, **names}, faults + more
 
 
 def _of_timm(where: str, name: Any) -> Fault:
-    fix = f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its weights."
-    return Fault(where, f"describes {str(name)[:80]!r} of the package timm, as timm itself saves it.", fix)
+    fix = (
+        f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its"
+        " weights."
+    )
+    return Fault(
+        where, f"describes {str(name)[:80]!r} of the package timm, as timm itself saves it.", fix
+    )
 
 
 def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:
@@ -78,24 +94,32 @@ def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[
         what = f"makes pictures of {found.side} pixels a side, the model takes {own.default_size}."
         return {}, [Fault(where, what, "Set its size and crop_size to the model's.")]
     names = ", ".join(unread(PREPROCESSOR, said))
-    notes = (f"Nobody here knows these fields of {file}, so they are not obeyed: {names}.",) if names else ()
+    notes = (
+        (f"Nobody here knows these fields of {file}, so they are not obeyed: {names}.",)
+        if names
+        else ()
+    )
     mean, std = found.colours
     return {"mean": mean, "std": std, "size": found.side, "processor": found, "notes": notes}, []
 
 
 def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
-    """The file that says how images are prepared, and what it says, {} where there is none. As transformers does it
-    looks into a processor's own file first."""
+    """The file that says how images are prepared, and what it says, {} where there is none. As
+    transformers does it looks into a processor's own file first."""
     if (folder / PROCESSOR).is_file():
         said, faults = _object(folder / PROCESSOR)
         if faults or isinstance(said.get("image_processor"), dict):
             return PROCESSOR, said.get("image_processor", {}), faults
-    return PREPROCESSOR, *(_object(folder / PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else ({}, []))
+    return PREPROCESSOR, *(
+        _object(folder / PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else ({}, [])
+    )
 
 
-def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[Fault], tuple[str, ...]]:
-    """The tensors under the names of transformers' class, faults, and a note on files of weights that are not read.
-    Safetensors only; headers and numbers are checked first."""
+def read_weights(
+    folder: Path, arch: str, n_classes: int
+) -> tuple[State, list[Fault], tuple[str, ...]]:
+    """The tensors under the names of transformers' class, faults, and a note on files of weights
+    that are not read. Safetensors only; headers and numbers are checked first."""
     files, faults = weight_files(folder)
     shapes: dict[str, list[int]] = {}
     for path in files:
@@ -104,15 +128,22 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         faults += wrong
     architecture = architecture_for(arch)
     shape: Any = architecture.build(arch, n_classes)
-    faults = faults or _row_faults(folder, shapes, f"{architecture.classifier(shape)}.weight", shape, n_classes)
+    faults = faults or _row_faults(
+        folder, shapes, f"{architecture.classifier(shape)}.weight", shape, n_classes
+    )
     if faults:
         return {}, faults, ()
     try:
         with quietly():
             found, told = type(shape).from_pretrained(
-                folder, config=shape.config, use_safetensors=True, local_files_only=True, trust_remote_code=False,
-                output_loading_info=True, ignore_mismatched_sizes=True,
-            )  # fmt: skip
+                folder,
+                config=shape.config,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+            )
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         if runtime.is_out_of_memory(error):
             raise
@@ -120,16 +151,27 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
     faults = incomplete(str(folder), match_in(told)) or unlike_files(str(folder), found, files)
     if faults:
         return {}, faults, ()
-    return *plain_state(folder.name, found.state_dict()), tuple(filter(None, [other_weights(folder, files)]))
+    return *plain_state(folder.name, found.state_dict()), tuple(
+        filter(None, [other_weights(folder, files)])
+    )
 
 
-def _row_faults(folder: Path, shapes: Mapping[str, list[int]], head: str, model: Any, n_classes: int) -> list[Fault]:
-    """A last layer in the file that has not as many rows as config.json names outputs. head: the tensor's name."""
+def _row_faults(
+    folder: Path, shapes: Mapping[str, list[int]], head: str, model: Any, n_classes: int
+) -> list[Fault]:
+    """A last layer in the file that has not as many rows as config.json names outputs. head: the
+    tensor's name."""
     own, rows = model.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
     if own != n_classes or rows == n_classes:
         return []
     what = f"names {n_classes} outputs, the last layer of its weights ({head}) has {rows}."
-    return [Fault(f"{folder.name}/{CONFIG}", what, "Set id2label and num_labels to the outputs that it has.")]
+    return [
+        Fault(
+            f"{folder.name}/{CONFIG}",
+            what,
+            "Set id2label and num_labels to the outputs that it has.",
+        )
+    ]
 
 
 def _object(path: Path) -> tuple[dict[str, Any], list[Fault]]:

@@ -1,4 +1,5 @@
-"""Where an image classifier comes from: an embedded or other model folder, a weight file, or torchvision's weights."""
+"""Where an image classifier comes from: an embedded or other model folder, a weight file, or
+torchvision's weights."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ _AS_SAVED = "Give a folder as save_classifier writes it."
 class Source:
     """A name that was resolved. `arch` is "" where unknown, `place` a model folder or weight file.
 
-    Weights come from `file`, or are torchvision's where `published`; neither means that there are none to be had.
-    `card` holds what model.json says, values of the right kinds only.
+    Weights come from `file`, or are torchvision's where `published`; neither means that there are
+    none to be had. `card` holds what model.json says, values of the right kinds only.
     """
 
     name: str
@@ -53,7 +54,8 @@ class Source:
 
 
 def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, list[Fault]]:
-    """Where the weights are and which architecture was named; what is wrong with the names and with model.json.
+    """Where the weights are and which architecture was named; what is wrong with the names and with
+    model.json.
 
     A bare name is looked up in assets/ only as a folder of that name, never beyond.
     """
@@ -79,19 +81,30 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
 
 
 def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
-    """The tensors, {} where there are none to be had, faults, and notes on what is not read. Downloads only where
-    `published`."""
+    """The tensors, {} where there are none to be had, faults, and notes on what is not read.
+    Downloads only where `published`."""
     if source.is_hub and source.place:
-        return read_weights(source.place, source.arch, source.card["outputs"]) if source.arch else ({}, [], ())
+        return (
+            read_weights(source.place, source.arch, source.card["outputs"])
+            if source.arch
+            else ({}, [], ())
+        )
     if source.file is not None:
         state, faults, notes = read_state(source.file)
-        beside = other_weights(source.place, [source.file]) if source.place and source.place != source.file else ""
+        beside = (
+            other_weights(source.place, [source.file])
+            if source.place and source.place != source.file
+            else ""
+        )
         return state, faults, (*notes, *filter(None, [beside]))
     return *(_published(source.arch) if source.published and source.arch else ({}, [])), ()
 
 
-def recognised(source: Source, state: State, faults: list[Fault]) -> tuple[Source, list[Fault], tuple[str, ...]]:
-    """The source with the architecture that its tensors fit, where none was named, and a note that says so.
+def recognised(
+    source: Source, state: State, faults: list[Fault]
+) -> tuple[Source, list[Fault], tuple[str, ...]]:
+    """The source with the architecture that its tensors fit, where none was named, and a note that
+    says so.
 
     Where an unknown one was named, its fault is told which one the tensors fit instead.
     """
@@ -100,7 +113,10 @@ def recognised(source: Source, state: State, faults: list[Fault]) -> tuple[Sourc
     fitting = fitting_architectures(state)
     if any(fault.where == "architecture" for fault in faults):
         hint = f" The file fits {' and '.join(fitting)}." if fitting else ""
-        told = [replace(one, fix=one.fix + hint) if one.where == "architecture" else one for one in faults]
+        told = [
+            replace(one, fix=one.fix + hint) if one.where == "architecture" else one
+            for one in faults
+        ]
         return source, told, ()
     if len(fitting) == 1:
         note = f"Its tensors are those of {fitting[0]}; nobody named the architecture."
@@ -121,7 +137,9 @@ def _kind(path: Path) -> str:
 def _no_such(name: str) -> Fault:
     if is_known(name):
         fix = f'Give a weight file, or "{IMAGENET}" for the published ones where there are any.'
-        return Fault(f"image classifier {name}", "is an architecture, and no weights are given.", fix)
+        return Fault(
+            f"image classifier {name}", "is an architecture, and no weights are given.", fix
+        )
     folders = sorted(catalog.ASSETS.iterdir()) if catalog.ASSETS.is_dir() else ()
     embedded = [folder.name for folder in folders if (folder / CARD).is_file()]
     also = "Or give a model folder, or a weight file with its architecture."
@@ -137,7 +155,10 @@ def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
         own, card, faults = read_card(folder)
         return Source(folder.absolute().name, own, folder, card=card, is_hub=True), faults
     if (folder / "mask.json").is_file() and not (folder / WEIGHTS).is_file():
-        what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
+        what = (
+            "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base"
+            " model."
+        )
         fix = "Audit the base model. What the cut one gets right says evaluate --model FOLDER."
         return Source(folder.absolute().name), [Fault(str(folder), what, fix)]
     card, faults = _card(folder)
@@ -154,7 +175,9 @@ def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
         faults.append(unknown(f"{CARD}: architecture", own, architectures()))
         own = ""
     if own and arch is not None and arch != own:
-        faults.append(Fault("architecture", f"{arch!r} was given, {folder} holds {own}.", "Leave it out."))
+        faults.append(
+            Fault("architecture", f"{arch!r} was given, {folder} holds {own}.", "Leave it out.")
+        )
     file = folder / WEIGHTS if card else None
     return Source(folder.absolute().name, own, folder, file, card=card), faults
 
@@ -189,7 +212,10 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
     if isinstance(card.get("processor"), dict):
         texts["processor"], more = processor_of(card["processor"], None, f"{where}: processor")
         faults += more
-    return {**{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()}, **texts}, faults
+    return {
+        **{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()},
+        **texts,
+    }, faults
 
 
 def _is_name(value: Any) -> bool:
@@ -204,32 +230,52 @@ def _is_colour(value: Any, above: float) -> bool:
     """Whether it is a list of three finite numbers, each greater than `above`."""
     if not isinstance(value, list) or len(value) != 3:
         return False
-    return all(type(item) in (int, float) and math.isfinite(item) and item > above for item in value)
+    return all(
+        type(item) in (int, float) and math.isfinite(item) and item > above for item in value
+    )
 
 
 def _published(arch: str) -> tuple[State, list[Fault]]:
     """ImageNet weights from torchvision's hub folder, downloaded where they are not there yet.
 
-    The host is asked for a sign of life first, because the download itself would wait for it without end.
+    The host is asked for a sign of life first, because the download itself would wait for it
+    without end.
     """
     architecture = architecture_for(arch)
     weights = architecture.published(arch)
     if weights is None:
         having = [name for name, one in architectures().items() if one.published(name) is not None]
-        return {}, [Fault("weights", f"there are no ImageNet weights of {arch}.", f"Known for {', '.join(having)}.")]
+        return {}, [
+            Fault(
+                "weights",
+                f"there are no ImageNet weights of {arch}.",
+                f"Known for {', '.join(having)}.",
+            )
+        ]
     file = Path(torch.hub.get_dir()) / "checkpoints" / weights.url.rsplit("/", 1)[-1]
     by_hand = f"Download {weights.url} elsewhere and give the path of that file as weights."
     try:
         if not file.is_file():
-            urllib.request.urlopen(urllib.request.Request(weights.url, method="HEAD"), timeout=_PATIENCE).close()
+            urllib.request.urlopen(
+                urllib.request.Request(weights.url, method="HEAD"), timeout=_PATIENCE
+            ).close()
         elif not _is_pinned(file):
             what = "does not have the hash in its name, so it is not what torchvision published."
             return {}, [Fault(str(file), what, f"Delete it and try again. {by_hand}")]
         found = architecture.imagenet(arch) or {}
-    except (OSError, http.client.HTTPException, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+    except (
+        OSError,
+        http.client.HTTPException,
+        RuntimeError,
+        ValueError,
+        pickle.UnpicklingError,
+    ) as error:
         if runtime.is_out_of_memory(error):
             raise
-        what = f"the published weights of {arch} could not be downloaded ({type(error).__name__}: {error})."
+        what = (
+            f"the published weights of {arch} could not be downloaded ({type(error).__name__}:"
+            f" {error})."
+        )
         return {}, [Fault("weights", what, by_hand)]
     return plain_state(file.name, found)
 

@@ -1,7 +1,7 @@
 """Toxicity judges: how toxic is a text, from 0 to 1, and which judge said so.
 
-Detoxify (Hanu & Unitary 2020) does the judging; this file only finds the weights, checks their hash before they are
-unpickled, and judges each distinct text once.
+Detoxify (Hanu & Unitary 2020) does the judging; this file only finds the weights, checks their hash
+before they are unpickled, and judges each distinct text once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from engine.models.judge_card import read_judge_card
 
 BATCH = 128
 ROWS, STEP = 16, 16
-"""Texts that are computed together, always so many, and the tokens to whose multiple they are padded."""
+"""Texts that are computed together, always so many, and the tokens to whose multiple they are
+padded."""
 
 
 @dataclass(frozen=True)
 class JudgeInfo:
-    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not downloaded yet).
+    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not
+    downloaded yet).
 
-    made_for: hash of the weights of the only model whose texts it was trained to judge, by that model's name; empty for
-    a judge of any text.
+    made_for: hash of the weights of the only model whose texts it was trained to judge, by that
+    model's name; empty for a judge of any text.
     """
 
     name: str
@@ -54,32 +56,37 @@ REMEMBERED = 1_000_000
 
 @dataclass
 class Judge:
-    """A loaded judge. `predict` gives the toxicity of each text, [texts]; `memory` keeps verdicts of this process."""
+    """A loaded judge. `predict` gives the toxicity of each text, [texts]; `memory` keeps verdicts
+    of this process."""
 
     info: JudgeInfo
     predict: Callable[[list[str]], np.ndarray]
     memory: dict[str, float] = field(default_factory=dict)
 
     def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008  (frozen)
-        """Toxicity in [0, 1] of each text, [texts] float64; identical texts are judged once. Raises on NaN verdicts."""
+        """Toxicity in [0, 1] of each text, [texts] float64; identical texts are judged once. Raises
+        on NaN verdicts."""
         if len(self.memory) > REMEMBERED:
             self.memory.clear()
-        new = sorted({text for text in texts if text not in self.memory}, key=lambda text: (len(text), text))
+        new = sorted(
+            {text for text in texts if text not in self.memory}, key=lambda text: (len(text), text)
+        )
         for at in range(0, len(new), BATCH):
             hooks.check()
             batch = new[at : at + BATCH]
             verdicts = np.asarray(self.predict(batch), dtype=np.float64).reshape(-1)
             if len(verdicts) != len(batch) or not np.isfinite(verdicts).all():
                 raise PruneAuditError(
-                    f"The judge {self.info.name!r} gave no finite number for some texts. Its scores cannot be used: "
-                    "check its weights, or choose another judge with --judge."
+                    f"The judge {self.info.name!r} gave no finite number for some texts. Its scores"
+                    " cannot be used: check its weights, or choose another judge with --judge."
                 )
             self.memory.update(zip(batch, verdicts.tolist(), strict=True))
         return np.array([self.memory[text] for text in texts], dtype=np.float64)
 
 
 def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "") -> JudgeInfo:
-    """Find a judge without loading it. Raises RequestError on unknown names, missing files and wrong hashes.
+    """Find a judge without loading it. Raises RequestError on unknown names, missing files and
+    wrong hashes.
 
     label: which label of a classifier is harm; a Detoxify has none to choose.
     """
@@ -87,7 +94,10 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
     if name_or_folder not in catalog.DETOXIFY and _is_classifier(place, label):
         return _classifier(name_or_folder, sha256, label)
     if label:
-        what = f"{label!r} was given, and {name_or_folder} is a judge of Detoxify's, which judges toxicity."
+        what = (
+            f"{label!r} was given, and {name_or_folder} is a judge of Detoxify's, which judges"
+            " toxicity."
+        )
         raise RequestError(Fault("judge label", what, "Leave the label out."))
     return _detoxify(name_or_folder, sha256)
 
@@ -106,14 +116,19 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
         fix = "Do not load it before you know why; update the pin if the change is yours."
         raise RequestError(Fault(f"judge {name}", what, fix))
     shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
-    note = f"A classifier's probability of {label!r}, which whoever asked calls harm: output {found.place + 1} of "
+    note = (
+        f"A classifier's probability of {label!r}, which whoever asked calls harm: output"
+        f" {found.place + 1} of "
+    )
     note = " ".join([f"{note}{found.outputs}, by {found.activation}.", *found.notes])
     return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
 
 
 def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
     if name_or_folder in catalog.DETOXIFY:
-        return JudgeInfo(name_or_folder, sha256 or "", None, "Detoxify checkpoint from its release page.")
+        return JudgeInfo(
+            name_or_folder, sha256 or "", None, "Detoxify checkpoint from its release page."
+        )
     folder = catalog.resolve(name_or_folder)
     if not isinstance(folder, Path) or not folder.is_dir():
         raise RequestError(
@@ -121,7 +136,8 @@ def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
                 "judge",
                 name_or_folder,
                 ["demo-judge", *catalog.DETOXIFY],
-                "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label that is harm.",
+                "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label"
+                " that is harm.",
             )
         )
     try:
@@ -134,7 +150,8 @@ def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
             Fault(
                 f"judge {folder}",
                 f"judge.json or the checkpoint it names cannot be read ({error}).",
-                'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.',
+                'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it'
+                " names.",
             )
         ) from error
     if found != pin:
@@ -148,7 +165,9 @@ def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
     return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""), made_for)
 
 
-def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cpu", label: str = "") -> Judge:
+def load_judge(
+    name_or_folder: str, sha256: str | None = None, device: str = "cpu", label: str = ""
+) -> Judge:
     """The judge, ready to score. Hub names need the network once; everything else works offline."""
     info = inspect_judge(name_or_folder, sha256, label)
     if info.label and info.folder is not None:
@@ -176,22 +195,26 @@ def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cp
 def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
     """Toxicity of each text by a Detoxify, whichever texts it is judged with: to the bit.
 
-    Sums are rounded according to the shape of a batch. So texts of one length, rounded up, share a batch, which is
-    filled to `ROWS`: else an audit that was resumed, and judges fewer texts at once, has other last digits. Batches
-    are smaller where memory is short.
+    Sums are rounded according to the shape of a batch. So texts of one length, rounded up, share a
+    batch, which is filled to `ROWS`: else an audit that was resumed, and judges fewer texts at
+    once, has other last digits. Batches are smaller where memory is short.
     """
     plain, step = model.tokenizer, math.gcd(STEP, model.tokenizer.model_max_length)
     model.tokenizer = partial(plain, pad_to_multiple_of=step)
 
     def predict(texts: list[str]) -> np.ndarray:
-        lengths = np.array([-(-len(tokens) // step) for tokens in plain(texts, truncation=True)["input_ids"]])
+        lengths = np.array(
+            [-(-len(tokens) // step) for tokens in plain(texts, truncation=True)["input_ids"]]
+        )
         verdicts = np.empty(len(texts))
         for length in np.unique(lengths):
             places = np.flatnonzero(lengths == length)
             rows = room.judged_at_once(model.model, ROWS, int(length) * step)
             for at in range(0, len(places), rows):
                 mine = places[at : at + rows]
-                batch = [texts[place] for place in np.resize(mine, rows)]  # what is lacking: the first ones again
+                batch = [
+                    texts[place] for place in np.resize(mine, rows)
+                ]  # what is lacking: the first ones again
                 verdicts[mine] = np.asarray(model.predict(batch)["toxicity"])[: len(mine)]
         return verdicts
 
@@ -214,7 +237,8 @@ def _from_hub(name: str) -> Any:
 
 
 def _hub_digest(model: Any) -> str:
-    """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name that it chooses."""
+    """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name that it
+    chooses."""
     import hashlib
 
     digest = hashlib.sha256()

@@ -1,4 +1,5 @@
-"""judge.json: which checkpoint a folder with a judge holds, its hash, and the models it was made for."""
+"""judge.json: which checkpoint a folder with a judge holds, its hash, and the models it was made
+for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Load an image classifier by embedded name, folder, weight file or architecture, make a new one, or save one."""
+"""Load an image classifier by embedded name, folder, weight file or architecture, make a new one,
+or save one."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ __all__ = [
 ]
 
 LARGEST = 1024
-"""Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there is."""
+"""Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there
+is."""
 LARGEST_MEAN = 2.0
 """Of pixels in [0, 1], whom some processors move by one first; beyond it a note asks."""
 _HEAD_SCALE = 0.01  # standard deviation of a new last layer's weights, as torchvision sets it in VGG and MobileNetV2
@@ -61,11 +63,12 @@ Classes = Sequence[str] | int
 
 @dataclass(frozen=True)
 class ClassifierInfo:
-    """A classifier without its weights. `weight_hash`: see state_dicts.state_hash. mean, std: of pixels in [0, 1].
+    """A classifier without its weights. `weight_hash`: see state_dicts.state_hash. mean, std: of
+    pixels in [0, 1].
 
-    `place` is the model folder or weight file, None for downloaded weights. `target` is the column it predicts, ""
-    where unknown. `notes` are sentences a screen must show. `processor` makes pictures of `size`, None for the middle
-    square, bilinear.
+    `place` is the model folder or weight file, None for downloaded weights. `target` is the column
+    it predicts, "" where unknown. `notes` are sentences a screen must show. `processor` makes
+    pictures of `size`, None for the middle square, bilinear.
     """
 
     name: str
@@ -84,9 +87,11 @@ class ClassifierInfo:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """An image classifier ready to use: eval mode, no parameter gradients (training turns them on in a copy).
+    """An image classifier ready to use: eval mode, no parameter gradients (training turns them on
+    in a copy).
 
-    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
+    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the
+    base model's.
     """
 
     name: str
@@ -110,14 +115,17 @@ class Classifier:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def prepared(self, pixels: np.ndarray) -> Tensor:
-        """pixels [n, height, width, 3] uint8 -> normalised [n, 3, height, width] float32 on the device.
+        """pixels [n, height, width, 3] uint8 -> normalised [n, 3, height, width] float32 on the
+        device.
 
-        In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on CPU. Not for cut
-        models on CPU: oneDNN writes past its buffers when it trains odd numbers of channels in that order (torch 2.13;
-        docs/LOG.md).
+        In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on
+        CPU. Not for cut models on CPU: oneDNN writes past its buffers when it trains odd numbers of
+        channels in that order (torch 2.13; docs/LOG.md).
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[-1] != 3:
-            raise ValueError(f"images must be uint8 [n, height, width, 3], not {pixels.dtype} {pixels.shape}")
+            raise ValueError(
+                f"images must be uint8 [n, height, width, 3], not {pixels.dtype} {pixels.shape}"
+            )
         mean, std = (torch.tensor(three, device=self.device) for three in (self.mean, self.std))
         images = torch.tensor(pixels, device=self.device).float()  # a copy: pixels may be read-only
         images = images.div_(255).sub_(mean).div_(std).permute(0, 3, 1, 2)
@@ -133,14 +141,16 @@ def inspect_classifier(
     size: int | None = None,
     seed: int = 0,
 ) -> ClassifierInfo:
-    """Everything about a classifier but its weights. RequestError carries all faults. Downloads for "imagenet" only.
+    """Everything about a classifier but its weights. RequestError carries all faults. Downloads for
+    "imagenet" only.
 
-    name: an embedded name or model folder (then no weights); or an architecture with `weights`, which is a state
-    dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or "imagenet"; or a name of your own with
-    `arch` and `weights`; or a weight file alone, whose architecture is then recognised by its tensors.
-    classes: what to call the outputs, in their order (engine.classifiers.outputs says which is which); of "imagenet"
-    the last layer is made anew, drawn by `seed`, for another number of classes. size: side of the images in pixels,
-    else the model's.
+    name: an embedded name or model folder (then no weights); or an architecture with `weights`,
+    which is a state dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or
+    "imagenet"; or a name of your own with `arch` and `weights`; or a weight file alone, whose
+    architecture is then recognised by its tensors.
+    classes: what to call the outputs, in their order (engine.classifiers.outputs says which is
+    which); of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
+    classes. size: side of the images in pixels, else the model's.
     """
     return _examined(name, weights, arch, classes, size, seed)[0]
 
@@ -154,13 +164,18 @@ def load_classifier(
     size: int | None = None,
     seed: int = 0,
 ) -> Classifier:
-    """Inspect, then load. Never runs code of the file. Arguments and RequestError as for `inspect_classifier`."""
+    """Inspect, then load. Never runs code of the file. Arguments and RequestError as for
+    `inspect_classifier`."""
     place = runtime.pick_device(device)
     info, state = _examined(name, weights, arch, classes, size, seed)
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+    with torch.device(
+        "meta"
+    ):  # no memory and no random numbers for weights that are replaced at once
         model = architecture_for(info.arch).build(info.arch, len(info.classes))
     named: Any = OrderedDict(state)
-    named._metadata = {"": {"version": model._version}}  # MNASNet asks which version of itself wrote the tensors
+    named._metadata = {
+        "": {"version": model._version}
+    }  # MNASNet asks which version of itself wrote the tensors
     model.load_state_dict(named, assign=True)  # strict; batch norm sets the counters itself
     return _ready(info, model, place)
 
@@ -173,13 +188,18 @@ def fresh_classifier(
     weights: str | None = None,
     device: str = "auto",
 ) -> Classifier:
-    """A new classifier with random weights, or ImageNet's (`weights="imagenet"`) with a new last layer, to be trained.
+    """A new classifier with random weights, or ImageNet's (`weights="imagenet"`) with a new last
+    layer, to be trained.
 
     The same weights for the same seed, on every device. RequestError carries all faults.
     """
     if weights == IMAGENET:
         return load_classifier(arch, IMAGENET, classes=classes, device=device, size=size, seed=seed)
-    faults = [] if weights is None else [unknown("weights", weights, (IMAGENET,), "Or none, for random ones.")]
+    faults = (
+        []
+        if weights is None
+        else [unknown("weights", weights, (IMAGENET,), "Or none, for random ones.")]
+    )
     if not is_known(arch):
         faults.append(unknown("architecture", arch, architectures()))
     faults += _size_faults(size, arch)
@@ -190,14 +210,22 @@ def fresh_classifier(
         raise RequestError(faults)
     architecture = architecture_for(arch)
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
-        torch.random.default_generator.manual_seed(key_of("fresh classifier", arch, len(names), seed))
+        torch.random.default_generator.manual_seed(
+            key_of("fresh classifier", arch, len(names), seed)
+        )
         model = architecture.build(arch, len(names))
     note = f"Its weights are random (seed {seed}): it knows nothing before it is trained."
-    return _ready(_info(Source(arch, arch), names, size, state_hash(model.state_dict()), (note,)), model, place)
+    return _ready(
+        _info(Source(arch, arch), names, size, state_hash(model.state_dict()), (note,)),
+        model,
+        place,
+    )
 
 
 @lru_cache(maxsize=8)
-def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int = 0) -> ClassifierInfo:
+def fresh_info(
+    arch: str, classes: Classes, size: int | None = None, seed: int = 0
+) -> ClassifierInfo:
     """What a new classifier will be; its hash is that of its random weights."""
     new = fresh_classifier(arch, classes, size, seed, device="cpu")
     return ClassifierInfo(
@@ -223,24 +251,32 @@ def is_architecture(name: str) -> bool:
 
 
 def is_classifier_name(name: str) -> bool:
-    """Whether a name can only mean an image classifier: an architecture, a folder with its card, or a weight file."""
+    """Whether a name can only mean an image classifier: an architecture, a folder with its card, or
+    a weight file."""
     if is_architecture(name):
         return True
     source, faults = resolve(str(name).strip(), None, None)
     return not faults and source.file is not None
 
 
-def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[str, Any] | None = None) -> Path:
-    """Write model.json and model.safetensors; other files of the folder stay. `about`: how it was made, JSON-able.
+def save_classifier(
+    classifier: Classifier, folder: str | Path, about: Mapping[str, Any] | None = None
+) -> Path:
+    """Write model.json and model.safetensors; other files of the folder stay. `about`: how it was
+    made, JSON-able.
 
     A cut classifier is refused: its shapes are no architecture's. Keep the whole one and the mask.
     """
     if classifier.cut is not None:
         raise PruneAuditError(
-            f"{classifier.name} is cut: its shapes are no known architecture's. Keep the whole model and the mask."
+            f"{classifier.name} is cut: its shapes are no known architecture's. Keep the whole"
+            " model and the mask."
         )
     folder = Path(folder)
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in classifier.model.state_dict().items()}
+    state = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in classifier.model.state_dict().items()
+    }
     card = {
         "schema": SCHEMA,
         "architecture": classifier.arch,
@@ -253,13 +289,18 @@ def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[s
         **({"about": dict(about)} if about else {}),
         **config_of(classifier),
     }
-    write_whole(folder / WEIGHTS, lambda path: save_file(state, path, metadata={"format": "pt"}), "model folder")
+    write_whole(
+        folder / WEIGHTS,
+        lambda path: save_file(state, path, metadata={"format": "pt"}),
+        "model folder",
+    )
     write_json(folder / CARD, card)
     return folder
 
 
 def config_of(classifier: Classifier) -> dict[str, Any]:
-    """What a card must say besides, for a model that only its config.json and its processor describe."""
+    """What a card must say besides, for a model that only its config.json and its processor
+    describe."""
     config, processor = getattr(classifier.architecture, "config", None), classifier.processor
     return {
         **({"config": config} if config else {}),
@@ -268,7 +309,9 @@ def config_of(classifier: Classifier) -> dict[str, Any]:
 
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
-    torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: masked = cut, and evaluation, rest on it
+    torch.backends.cudnn.allow_tf32 = (
+        False  # fp32 means fp32: masked = cut, and evaluation, rest on it
+    )
     model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch leaves it out
     model = model.eval().requires_grad_(False)
     return Classifier(
@@ -296,12 +339,27 @@ def _info(
     processor, side = card.get("processor"), size or card.get("size", own.default_size)
     if source.place is not None and "mean" not in card:
         mean = ", ".join(f"{one:g}" for one in own.mean)
-        notes += (f"Nothing beside its weights says how images are normalised; the usual mean ({mean}) is assumed.",)
+        notes += (
+            (
+                "Nothing beside its weights says how images are normalised; the usual mean"
+                f" ({mean}) is assumed."
+            ),
+        )
         if size is None:
-            notes += (f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels.",)
+            notes += (
+                (
+                    f"Nor what size they have: the middle square of each is taken, at {side} x"
+                    f" {side} pixels."
+                ),
+            )
     if max(map(abs, card.get("mean", own.mean))) > LARGEST_MEAN:
         said = ", ".join(f"{one:g}" for one in card["mean"])
-        notes += (f"Pixels from 0 to 1 are normalised by a mean of {said}: was it one of pixels from 0 to 255?",)
+        notes += (
+            (
+                f"Pixels from 0 to 1 are normalised by a mean of {said}: was it one of pixels from"
+                " 0 to 255?"
+            ),
+        )
     if processor is not None and side != card["size"]:
         what = f"Its own processor makes images of {card['size']} pixels, {side} are asked for"
         notes += (f"{what}: the middle square of each is taken instead.",)
@@ -323,7 +381,12 @@ def _info(
 
 
 def _examined(
-    name: str | Path, weights: str | Path | None, arch: str | None, classes: Classes | None, size: int | None, seed: int
+    name: str | Path,
+    weights: str | Path | None,
+    arch: str | None,
+    classes: Classes | None,
+    size: int | None,
+    seed: int,
 ) -> tuple[ClassifierInfo, State]:
     """What was asked for, with its tensors. RequestError with every fault found."""
     source, faults = resolve(str(name).strip(), None if weights is None else str(weights), arch)
@@ -340,7 +403,9 @@ def _examined(
         notes += fresh
         if source.card.get("weight_hash") not in (None, state_hash(state)):
             fix = "Save the model again, or do not use it before you know why."
-            faults.append(Fault(f"{source.name}/{WEIGHTS}", f"does not have the hash that {CARD} names.", fix))
+            faults.append(
+                Fault(f"{source.name}/{WEIGHTS}", f"does not have the hash that {CARD} names.", fix)
+            )
     names, more_notes = _named(classes, _own_classes(source, heads), heads)
     faults += _class_faults(names, _own_classes(source, heads), heads)
     if faults:
@@ -351,7 +416,8 @@ def _examined(
 def _with_head(
     source: Source, state: State, classes: Classes | None, seed: int
 ) -> tuple[State, int | None, tuple[str, ...]]:
-    """Tensors, number of classes, notes. ImageNet's last layer is made anew where other classes are asked for."""
+    """Tensors, number of classes, notes. ImageNet's last layer is made anew where other classes are
+    asked for."""
     heads = n_outputs(state, source.arch)
     asked = None if classes is None else len(_spelled(classes))
     if not source.published or heads is None or asked in (None, heads):
@@ -359,14 +425,24 @@ def _with_head(
     head = skeleton(source.arch, 2).head
     shape = (asked, *state[f"{head}.weight"].shape[1:])
     draw = rng("new head", source.arch, asked, seed).standard_normal(shape)
-    new = {f"{head}.weight": torch.from_numpy(draw * _HEAD_SCALE).float(), f"{head}.bias": torch.zeros(asked)}
-    note = f"Its last layer is new and random (seed {seed}): it must be trained before it tells {asked} classes apart."
+    new = {
+        f"{head}.weight": torch.from_numpy(draw * _HEAD_SCALE).float(),
+        f"{head}.bias": torch.zeros(asked),
+    }
+    note = (
+        f"Its last layer is new and random (seed {seed}): it must be trained before it tells"
+        f" {asked} classes apart."
+    )
     return {**state, **new}, asked, (note,)
 
 
 def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
     """Class names that come with the weights: those of model.json, or ImageNet's."""
-    weights = architecture_for(source.arch).published(source.arch) if source.published and source.arch else None
+    weights = (
+        architecture_for(source.arch).published(source.arch)
+        if source.published and source.arch
+        else None
+    )
     if weights is None or heads is None:
         return source.card.get("classes")
     names = weights.meta["categories"]
@@ -376,24 +452,38 @@ def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
 def _named(
     asked: Classes | None, own: tuple[str, ...] | None, heads: int | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None where unknown."""
-    if asked is None or (isinstance(asked, int | np.integer) and own is not None and len(own) == asked):
+    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None
+    where unknown."""
+    if asked is None or (
+        isinstance(asked, int | np.integer) and own is not None and len(own) == asked
+    ):
         if own is None and heads is not None:
             return _spelled(heads), ("Its classes have numbers: nobody gave their names.",)
         return own, ()
     return _spelled(asked), ()
 
 
-def _class_faults(names: tuple[str, ...] | None, own: tuple[str, ...] | None, heads: int | None) -> list[Fault]:
+def _class_faults(
+    names: tuple[str, ...] | None, own: tuple[str, ...] | None, heads: int | None
+) -> list[Fault]:
     """Names that are no classes, not as many as the head has, or not the model's own."""
     if names is None:
         return []
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-        what = f"{', '.join(map(repr, names[:5])) or 'none'}: a classifier has two or more classes, each named once."
+        what = (
+            f"{', '.join(map(repr, names[:5])) or 'none'}: a classifier has two or more classes,"
+            " each named once."
+        )
         return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
     if heads is not None and len(names) != heads:
         what = f"there are {len(names)} classes, but the weights end in {heads}."
-        return [Fault("classes", what, "Give the classes that the weights were trained for, in their order.")]
+        return [
+            Fault(
+                "classes",
+                what,
+                "Give the classes that the weights were trained for, in their order.",
+            )
+        ]
     if own is not None and sorted(names) == sorted(own) and names != own:
         what = f"{', '.join(names[:5])} is not the order of the model: {', '.join(own[:5])}."
         return [Fault("classes", what, "Give the classes in the order of the outputs.")]
@@ -405,11 +495,25 @@ def _size_faults(size: int | None, arch: str) -> list[Fault]:
         return []
     least, own = architecture_for(arch).min_size, architecture_for(arch).default_size
     if architecture_for(arch).is_fixed and size != own:
-        return [Fault("size", f"images of {size} pixels do not fit {arch}.", f"It takes {own} pixels only.")]
+        return [
+            Fault(
+                "size",
+                f"images of {size} pixels do not fit {arch}.",
+                f"It takes {own} pixels only.",
+            )
+        ]
     if least <= size <= LARGEST:
         return []
-    return [Fault("size", f"images of {size} pixels do not fit {arch}.", f"Give a size from {least} to {LARGEST}.")]
+    return [
+        Fault(
+            "size",
+            f"images of {size} pixels do not fit {arch}.",
+            f"Give a size from {least} to {LARGEST}.",
+        )
+    ]
 
 
 def _spelled(classes: Classes) -> tuple[str, ...]:
-    return tuple(str(one) for one in (range(classes) if isinstance(classes, int | np.integer) else classes))
+    return tuple(
+        str(one) for one in (range(classes) if isinstance(classes, int | np.integer) else classes)
+    )

@@ -1,4 +1,5 @@
-"""Load a language model by embedded name, folder or hub name. The only place that downloads language models."""
+"""Load a language model by embedded name, folder or hub name. The only place that downloads
+language models."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel(TransformerModel):
-    """A causal language model ready to use; the tokenizer pads left. What it holds: see TransformerModel."""
+    """A causal language model ready to use; the tokenizer pads left. What it holds: see
+    TransformerModel."""
 
     more_ends: tuple[int, ...] = ()
     """Tokens that end a text besides the tokenizer's own, as the files beside the weights say."""
@@ -49,8 +51,11 @@ class LanguageModel(TransformerModel):
         return digest_of([plain, self.more_ends]) if self.more_ends else plain
 
 
-def inspect_model(name_or_folder: str | Path, revision: str | None = None, as_arm: bool = False) -> ModelInfo:
-    """Everything about a model but its weights. RequestError carries all faults. May download (hub names).
+def inspect_model(
+    name_or_folder: str | Path, revision: str | None = None, as_arm: bool = False
+) -> ModelInfo:
+    """Everything about a model but its weights. RequestError carries all faults. May download (hub
+    names).
 
     as_arm: it is only read, beside another model, so that its weights may be quantised.
     """
@@ -66,7 +71,8 @@ def load_language_model(
     revision: str | None = None,
     as_arm: bool = False,
 ) -> LanguageModel:
-    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError as for `inspect_model`."""
+    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError as for
+    `inspect_model`."""
     info = inspect_model(name_or_folder, revision, as_arm)
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
@@ -77,7 +83,15 @@ def load_language_model(
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
     tokenizer = load_tokenizer(info.folder)
     return LanguageModel(
-        info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind, more_ends=info.more_ends
+        info.name,
+        info.revision,
+        model,
+        tokenizer,
+        adapter,
+        info.weight_hash,
+        place,
+        kind,
+        more_ends=info.more_ends,
     )
 
 
@@ -101,9 +115,12 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
     except (RuntimeError, ValueError, OSError, ImportError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        raise RequestError(Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")) from error
+        raise RequestError(
+            Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")
+        ) from error
     model, report = found
-    # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all the same.
+    # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all
+    # the same.
     faults = incomplete(info.name, Match(tuple(sorted(report["missing_keys"]))))
     if not faults and not quantisation_of(info.folder):
         faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
@@ -115,14 +132,19 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
 
 @torch.no_grad()
 def _unpacked(model: Any, info: ModelInfo) -> None:
-    """Some loaders unpack quantised weights when a model is first run, and tell of it: here, not amid a measurement."""
+    """Some loaders unpack quantised weights when a model is first run, and tell of it: here, not
+    amid a measurement."""
     if quantisation_of(info.folder):
         with _loaders_quiet(info):
-            model(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=model.device), use_cache=False)
+            model(
+                input_ids=torch.zeros((1, 1), dtype=torch.int64, device=model.device),
+                use_cache=False,
+            )
 
 
 def _loaders_quiet(info: ModelInfo) -> AbstractContextManager[object]:
-    """Loaders of quantised weights print bars and notes into what the command line prints; what fails is raised."""
+    """Loaders of quantised weights print bars and notes into what the command line prints; what
+    fails is raised."""
     quiet, nothing = ExitStack(), io.StringIO()
     if quantisation_of(info.folder):
         quiet.enter_context(redirect_stdout(nothing))
@@ -131,8 +153,8 @@ def _loaders_quiet(info: ModelInfo) -> AbstractContextManager[object]:
 
 
 def _without_padding_warning(model: Any) -> None:
-    """transformers warns of windows of text that begin with the token for padding and bring no mask. Windows are never
-    padded here, and batches that are bring their mask."""
+    """transformers warns of windows of text that begin with the token for padding and bring no
+    mask. Windows are never padded here, and batches that are bring their mask."""
     for part in model.modules():
         if hasattr(part, "warn_if_padding_and_no_attention_mask"):
             part.warn_if_padding_and_no_attention_mask = _nothing_said
@@ -143,16 +165,22 @@ def _nothing_said(*_: Any) -> None:
 
 
 def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path, str | None]:
-    """The folder that holds a model, and the commit of a hub model. Downloads only safetensors, JSON and vocabulary.
+    """The folder that holds a model, and the commit of a hub model. Downloads only safetensors,
+    JSON and vocabulary.
 
-    Offline when HF_HUB_OFFLINE is set: then only what was downloaded before. RequestError where there is nothing.
+    Offline when HF_HUB_OFFLINE is set: then only what was downloaded before. RequestError where
+    there is nothing.
     """
     if not str(name_or_folder).strip():
-        raise RequestError(Fault("model", "is empty.", "Give a model folder, or a name on the hub."))
+        raise RequestError(
+            Fault("model", "is empty.", "Give a model folder, or a name on the hub.")
+        )
     place = catalog.resolve(str(name_or_folder))
     if isinstance(place, Path):
         if revision:
-            raise RequestError(Fault("revision", f"{place} is a folder.", "Leave the revision out."))
+            raise RequestError(
+                Fault("revision", f"{place} is a folder.", "Leave the revision out.")
+            )
         return place, None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     try:
@@ -165,7 +193,8 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
 
 
 def files_beside(name: str, revision: str | None = None) -> list[str]:
-    """Hashes of the small files beside a model's weights, without the network; none where nothing is there."""
+    """Hashes of the small files beside a model's weights, without the network; none where nothing
+    is there."""
     place = catalog.resolve(name)
     try:
         return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision))
@@ -191,27 +220,37 @@ def _snapshot(name: str, revision: str | None, online: bool = False) -> Path:
     from huggingface_hub import snapshot_download
 
     path = snapshot_download(
-        name, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"], local_files_only=not online
+        name,
+        revision=revision,
+        allow_patterns=WANTED,
+        ignore_patterns=["*/*"],
+        local_files_only=not online,
     )
     return Path(path)
 
 
 def _checked_commit(name: str, revision: str | None) -> str:
-    """The commit that a hub name stands for, after a look at its file list: gigabytes come later."""
+    """The commit that a hub name stands for, after a look at its file list: gigabytes come
+    later."""
     from huggingface_hub import HfApi
 
     found = HfApi().model_info(name, revision=revision, timeout=8)
     files = [item.rfilename for item in found.siblings or []]
     if not any(file.endswith(".safetensors") and "/" not in file for file in files):
         fix = "Choose a revision that has safetensors, or convert the model to a local folder."
-        raise RequestError(Fault(name, "has no safetensors weights; pickled weights can run code.", fix))
+        raise RequestError(
+            Fault(name, "has no safetensors weights; pickled weights can run code.", fix)
+        )
     return str(found.sha)
 
 
 def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
     status = _status(error)
     if status in (401, 403, 404):
-        what = f"there is no such folder here, and the hub has no such model or revision open to you (HTTP {status})."
+        what = (
+            "there is no such folder here, and the hub has no such model or revision open to you"
+            f" (HTTP {status})."
+        )
         return Fault(name, what, "Check the spelling and the revision, or log in to the hub.")
     hub = "the hub was not asked" if offline else f"the hub gave no answer ({type(error).__name__})"
     what = f"there is no such folder here, it was not downloaded before, and {hub}."

@@ -1,4 +1,5 @@
-"""Load a text classifier (BERT, DistilBERT, RoBERTa), with its own head or a new one drawn by a seed."""
+"""Load a text classifier (BERT, DistilBERT, RoBERTa), with its own head or a new one drawn by a
+seed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
 
-__all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_classifier", "save_text_classifier"]
+__all__ = [
+    "TextClassifier",
+    "TextModelInfo",
+    "inspect_text_model",
+    "load_text_classifier",
+    "save_text_classifier",
+]
 
 CLASSIFIER = "ForSequenceClassification"
 PRETRAINED = "pretrained"
@@ -48,8 +55,9 @@ NEW_HEAD = "classification head is new and random"
 class TextModelInfo:
     """A checkpoint without its weights. Counts and `weight_hash` as in ModelInfo.
 
-    has_head: its classification head was trained. classes: their names in the order of the outputs, () where the
-    checkpoint does not say. pretrained: the folder with the weights that fine-tuning began with, where there is one.
+    has_head: its classification head was trained. classes: their names in the order of the outputs,
+    () where the checkpoint does not say. pretrained: the folder with the weights that fine-tuning
+    began with, where there is one.
     """
 
     name: str
@@ -76,10 +84,12 @@ class TextModelInfo:
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier(TransformerModel):
-    """An encoder with a classification head: eager attention, eval mode, no parameter gradients, padding right.
+    """An encoder with a classification head: eager attention, eval mode, no parameter gradients,
+    padding right.
 
-    Training turns gradients on in a copy. max_length: longest text in tokens, special ones included. has_head: False
-    where the head is new and was drawn by the seed. notes: sentences that a screen must show.
+    Training turns gradients on in a copy. max_length: longest text in tokens, special ones
+    included. has_head: False where the head is new and was drawn by the seed. notes: sentences that
+    a screen must show.
     """
 
     adapter: Encoder
@@ -88,24 +98,36 @@ class TextClassifier(TransformerModel):
     has_head: bool = field(kw_only=True)
     notes: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def encode(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> dict[str, Tensor]:
+    def encode(
+        self, texts: Sequence[str], texts_b: Sequence[str] | None = None
+    ) -> dict[str, Tensor]:
         """What the model reads, by name, [texts, tokens] int64 each, on its device.
 
-        Padded right to the longest, cut at max_length. texts_b: second texts of pairs (the longer of a pair is cut
-        first); None where the task has one text.
+        Padded right to the longest, cut at max_length. texts_b: second texts of pairs (the longer
+        of a pair is cut first); None where the task has one text.
         """
-        asked = {"padding": True, "truncation": True, "max_length": self.max_length, "return_tensors": "pt"}
-        found = self._tokens(texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked)
+        asked = {
+            "padding": True,
+            "truncation": True,
+            "max_length": self.max_length,
+            "return_tensors": "pt",
+        }
+        found = self._tokens(
+            texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked
+        )
         wanted = self.adapter.input_names(self.model.config)
         return {name: found[name].to(self.device) for name in wanted}
 
     def lengths(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> np.ndarray:
         """Tokens of each text (or pair) before it is cut, special ones included, [texts] int64."""
-        found = self._tokens(texts, texts_b, truncation=False, return_attention_mask=False, verbose=False)
+        found = self._tokens(
+            texts, texts_b, truncation=False, return_attention_mask=False, verbose=False
+        )
         return np.array([len(row) for row in found["input_ids"]], dtype=np.int64)
 
     def logits(self, batch: dict[str, Tensor]) -> Tensor:
-        """Logits of an encoded batch, [texts, classes] float32. Gradients flow where the caller turned them on."""
+        """Logits of an encoded batch, [texts, classes] float32. Gradients flow where the caller
+        turned them on."""
         return self.model(**batch).logits.float()
 
     def _tokens(self, texts: Sequence[str], texts_b: Sequence[str] | None, **how: Any) -> Any:
@@ -113,7 +135,8 @@ class TextClassifier(TransformerModel):
 
 
 def inspect_text_model(name: str | Path, revision: str | None = None) -> TextModelInfo:
-    """Everything about a text model but its weights. RequestError carries all faults. May download (hub names)."""
+    """Everything about a text model but its weights. RequestError carries all faults. May download
+    (hub names)."""
     folder, commit = fetch(name, revision)
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
@@ -151,14 +174,25 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
 
 
 def is_text_model(name: str | Path, revision: str | None = None) -> bool:
-    """Whether a name or folder holds a text classifier, or an encoder that one can be made of. May download."""
+    """Whether a name or folder holds a text classifier, or an encoder that one can be made of. May
+    download."""
     folder, _ = fetch(name, revision)
     try:
         plain = config_of(folder)
         model_type, named = plain["model_type"], named_architecture(plain)
-    except (RequestError, ValueError, KeyError, TypeError, AttributeError):  # reported when the model is loaded
+    except (
+        RequestError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # reported when the model is loaded
         return False
-    return model_type in known_types(causal=False) or named.endswith(CLASSIFIER) or is_encoder(model_type)
+    return (
+        model_type in known_types(causal=False)
+        or named.endswith(CLASSIFIER)
+        or is_encoder(model_type)
+    )
 
 
 def usual_length(info: TextModelInfo) -> int:
@@ -177,11 +211,12 @@ def load_text_classifier(
     revision: str | None = None,
     dtype: str = "float32",
 ) -> TextClassifier:
-    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError carries all faults.
+    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError carries all
+    faults.
 
-    A checkpoint without a head, or new_head=True, gets a new one: drawn by `seed` alone, the same on every machine.
-    max_length is cut down, and said in `notes`, where the model has fewer positions. classes: names in the order of
-    the outputs; an existing head must have as many.
+    A checkpoint without a head, or new_head=True, gets a new one: drawn by `seed` alone, the same
+    on every machine. max_length is cut down, and said in `notes`, where the model has fewer
+    positions. classes: names in the order of the outputs; an existing head must have as many.
     """
     place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
     info = _examined(name, revision, names, max_length, new_head)
@@ -213,7 +248,8 @@ def load_text_classifier(
 
 
 def save_text_classifier(classifier: TextClassifier, folder: Path) -> None:
-    """Write a whole (not cut) classifier as transformers does: config.json, model.safetensors, tokenizer files."""
+    """Write a whole (not cut) classifier as transformers does: config.json, model.safetensors,
+    tokenizer files."""
     classifier.model.save_pretrained(folder)
     save_text_tokenizer(classifier, folder)
 
@@ -229,14 +265,23 @@ def save_text_tokenizer(classifier: TextClassifier, folder: Path) -> None:
 
 
 def _examined(
-    name: str | Path, revision: str | None, classes: tuple[str, ...], max_length: int, new_head: bool
+    name: str | Path,
+    revision: str | None,
+    classes: tuple[str, ...],
+    max_length: int,
+    new_head: bool,
 ) -> TextModelInfo:
     faults = []
     if len(classes) < 2 or len(set(classes)) < len(classes) or not all(classes):
-        what = f"{', '.join(map(repr, classes[:5])) or 'none'}: a classifier has two or more classes, each named once."
+        what = (
+            f"{', '.join(map(repr, classes[:5])) or 'none'}: a classifier has two or more classes,"
+            " each named once."
+        )
         faults.append(Fault("classes", what, "Name every class once, in the order of the outputs."))
     if max_length < 8:
-        faults.append(Fault("max_length", f"{max_length} tokens leave no room for a text.", "Give 8 or more."))
+        faults.append(
+            Fault("max_length", f"{max_length} tokens leave no room for a text.", "Give 8 or more.")
+        )
     try:
         info = inspect_text_model(name, revision)
     except RequestError as error:
@@ -249,20 +294,28 @@ def _examined(
 
 
 def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
-    """An existing head with another number of outputs, or with the same classes in another order."""
+    """An existing head with another number of outputs, or with the same classes in another
+    order."""
     fix = "Give the classes that the head was trained for, in their order, or draw a new head."
     if info.n_labels != len(classes):
-        what = f"there are {len(classes)} classes, but the head of {info.name} gives {info.n_labels} numbers."
+        what = (
+            f"there are {len(classes)} classes, but the head of {info.name} gives {info.n_labels}"
+            " numbers."
+        )
         return [Fault("classes", what, fix)]
     own, asked = ([one.casefold() for one in names] for names in (info.classes, classes))
     if own != asked and sorted(own) == sorted(asked):
-        what = f"{', '.join(classes[:5])} is not the order of {info.name}: {', '.join(info.classes[:5])}."
+        what = (
+            f"{', '.join(classes[:5])} is not the order of {info.name}:"
+            f" {', '.join(info.classes[:5])}."
+        )
         return [Fault("classes", what, fix)]
     return []
 
 
 def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
-    """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with it."""
+    """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with
+    it."""
     adapter = encoder_of(config)
     shapes: dict[str, list[int]] = {}
     for file in plain.files:
@@ -278,7 +331,9 @@ def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     said, faults = said_outputs(config_or_nothing(plain.folder), "config.json")
     if said.count not in (0, shape[0]):
         what = f"names {said.count} outputs, the head in the weights has {shape[0]}."
-        faults.append(Fault("config.json", what, "Set id2label and num_labels to the outputs that it has."))
+        faults.append(
+            Fault("config.json", what, "Set id2label and num_labels to the outputs that it has.")
+        )
     return shape[0], faults + replace(said, count=shape[0]).class_faults("config.json", "text")
 
 
@@ -286,7 +341,9 @@ def _match(plain: ModelInfo, config: Any) -> Match:
     """How the files' tensors are those that config.json describes."""
     from transformers import AutoModelForSequenceClassification
 
-    return match_of(config, [plain.folder / name for name in plain.files], AutoModelForSequenceClassification)
+    return match_of(
+        config, [plain.folder / name for name in plain.files], AutoModelForSequenceClassification
+    )
 
 
 def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
@@ -296,26 +353,42 @@ def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
 
 
 def _load(
-    info: TextModelInfo, adapter: Encoder, classes: tuple[str, ...], fresh: bool, seed: int, dtype: torch.dtype
+    info: TextModelInfo,
+    adapter: Encoder,
+    classes: tuple[str, ...],
+    fresh: bool,
+    seed: int,
+    dtype: torch.dtype,
 ) -> tuple[Any, tuple[str, ...]]:
     """The model, and notes about what the checkpoint lacked."""
     config = _config_for(info.folder, classes)
     model, report = _read(info, config, fresh, dtype)
     if model.config._attn_implementation != "eager":
-        what = f"attends by {model.config._attn_implementation}, which hands out no attention probabilities."
-        raise RequestError(Fault(info.name, what, "Use a model whose attention can be computed eagerly."))
+        what = (
+            f"attends by {model.config._attn_implementation}, which hands out no attention"
+            " probabilities."
+        )
+        raise RequestError(
+            Fault(info.name, what, "Use a model whose attention can be computed eagerly.")
+        )
     drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
     if faults := incomplete(info.name, _judged(match_in(report), adapter, drawn)):
         raise RequestError(faults)
-    if not fresh and (faults := unlike_files(info.name, model, [info.folder / name for name in info.files])):
+    if not fresh and (
+        faults := unlike_files(info.name, model, [info.folder / name for name in info.files])
+    ):
         raise RequestError(faults)
-    pooler = not info.has_head and any(_is_in(name, adapter.pooler) for name in report["missing_keys"])
+    pooler = not info.has_head and any(
+        _is_in(name, adapter.pooler) for name in report["missing_keys"]
+    )
     if fresh:
         draw(model, adapter.head, seed)
     if not pooler:
         return model, ()
     draw(model, adapter.pooler, seed)
-    return model, (f"The checkpoint has no pooler (it is a masked language model): drawn with seed {seed}.",)
+    return model, (
+        f"The checkpoint has no pooler (it is a masked language model): drawn with seed {seed}.",
+    )
 
 
 def _config_for(folder: Path, classes: tuple[str, ...]) -> Any:
@@ -345,12 +418,14 @@ def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> 
     except (RuntimeError, ValueError, OSError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        raise RequestError(Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")) from error
+        raise RequestError(
+            Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")
+        ) from error
 
 
 def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
-    """Of a match what is wrong: names of modules in `drawn` may be missing, they and the outputs may have other shapes,
-    and only tensors in layers are ever too many."""
+    """Of a match what is wrong: names of modules in `drawn` may be missing, they and the outputs
+    may have other shapes, and only tensors in layers are ever too many."""
     return Match(
         tuple(name for name in found.missing if not _is_in(name, drawn)),
         tuple(name for name in found.misshapen if not _is_in(name, (*drawn, adapter.outputs))),
@@ -359,10 +434,12 @@ def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
 
 
 def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
-    """Draw the parameters of these modules, in place: normal weights of the config's width, scales of norms one, biases
-    zero."""
+    """Draw the parameters of these modules, in place: normal weights of the config's width, scales
+    of norms one, biases zero."""
     config = model.config
-    width = getattr(config, "initializer_range", None) or getattr(config, "init_std", None) or 0.02  # OPT's is init_std
+    width = (
+        getattr(config, "initializer_range", None) or getattr(config, "init_std", None) or 0.02
+    )  # OPT's is init_std
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not _is_in(name, modules):
@@ -370,7 +447,9 @@ def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
             if parameter.dim() < 2:
                 parameter.fill_(float(name.endswith(".weight")))  # ModernBERT's head has a norm
                 continue
-            numbers = rng("new classification head", name, seed).standard_normal(tuple(parameter.shape))
+            numbers = rng("new classification head", name, seed).standard_normal(
+                tuple(parameter.shape)
+            )
             parameter.copy_(torch.from_numpy(numbers * width))
 
 
@@ -378,13 +457,23 @@ def _is_in(name: str, modules: Sequence[str]) -> bool:
     return name.startswith(tuple(f"{module}." for module in modules))
 
 
-def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_length: int, seed: int) -> tuple[str, ...]:
+def _notes(
+    info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_length: int, seed: int
+) -> tuple[str, ...]:
     notes = list(info.notes)
     if fresh:
         why = f"Its {NEW_HEAD} (seed {seed}): "
         notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")
-    elif info.classes and [one.casefold() for one in info.classes] != [one.casefold() for one in classes]:
-        notes.append(f"The checkpoint calls its classes {', '.join(info.classes)}; here: {', '.join(classes)}.")
+    elif info.classes and [one.casefold() for one in info.classes] != [
+        one.casefold() for one in classes
+    ]:
+        notes.append(
+            f"The checkpoint calls its classes {', '.join(info.classes)}; here:"
+            f" {', '.join(classes)}."
+        )
     if max_length > info.n_positions:
-        notes.append(f"Texts are cut at {info.n_positions} tokens, not {max_length}: the model has no more positions.")
+        notes.append(
+            f"Texts are cut at {info.n_positions} tokens, not {max_length}: the model has no more"
+            " positions."
+        )
     return tuple(notes)

@@ -1,4 +1,5 @@
-"""What a model folder holds that is not read, each in one sentence with the question that it raises."""
+"""What a model folder holds that is not read, each in one sentence with the question that it
+raises."""
 
 from __future__ import annotations
 
@@ -19,11 +20,15 @@ TOKENIZER = "tokenizer_config.json"
 MODULES = "modules.json"
 _WEIGHTS = (*PICKLES, ".safetensors", ".gguf", ".onnx", ".ot", ".npz")
 _SHARD = re.compile(r"^model-\d+-of-\d+\.safetensors$")
-_TRAINING = re.compile(r"^(training_args|optimizer|scheduler|scaler|rng_state|random_states|tokenizer)")
+_TRAINING = re.compile(
+    r"^(training_args|optimizer|scheduler|scaler|rng_state|random_states|tokenizer)"
+)
 _QUESTIONS = {
     r"(^|\.)(score|classifier|classification_head|qa_outputs)\.": "was this a classifier?",
     r"(^|\.)(v_head|value_head|reward_head)\.": "was this a model of rewards?",
-    r"vision|visual|image|audio|speech|multi_modal|mm_proj": "is it meant without its pictures or sound?",
+    r"vision|visual|image|audio|speech|multi_modal|mm_proj": (
+        "is it meant without its pictures or sound?"
+    ),
     r"(^|\.)(layers?|h|blocks|mtp)\.": "has the model parts that config.json does not name?",
 }
 """What tensors that nobody uses make one ask, by their names."""
@@ -32,20 +37,38 @@ _QUESTIONS = {
 def notes_on(
     folder: Path, config: Any, files: Sequence[Path], unused: Sequence[str], ends: Sequence[int]
 ) -> tuple[str, ...]:
-    """Sentences. files: those that are read; unused: tensors in them that the model does not have; ends: tokens that
-    end a text besides the tokenizer's own."""
-    found = [other_weights(folder, files), _modules(folder), unused_tensors(unused), _unknown(folder, config)]
+    """Sentences. files: those that are read; unused: tensors in them that the model does not have;
+    ends: tokens that end a text besides the tokenizer's own."""
+    found = [
+        other_weights(folder, files),
+        _modules(folder),
+        unused_tensors(unused),
+        _unknown(folder, config),
+    ]
     found += [_unread(folder, name) for name in (GENERATION, TOKENIZER)]
     found += [_code(folder, name) for name in (CONFIG, TOKENIZER)]
-    found += [_ends([one for one in ends if one < config.vocab_size], "besides the tokenizer's own: obeyed.")]
-    found += [_ends([one for one in ends if one >= config.vocab_size], "but the model has none: is it another's file?")]
+    found += [
+        _ends(
+            [one for one in ends if one < config.vocab_size], "besides the tokenizer's own: obeyed."
+        )
+    ]
+    found += [
+        _ends(
+            [one for one in ends if one >= config.vocab_size],
+            "but the model has none: is it another's file?",
+        )
+    ]
     return tuple(note for note in found if note)
 
 
 def _ends(tokens: Sequence[int], more: str) -> str:
     if not tokens:
         return ""
-    which = f"token {tokens[0]} ends" if len(tokens) == 1 else f"tokens {_listed(list(map(str, tokens)))} end"
+    which = (
+        f"token {tokens[0]} ends"
+        if len(tokens) == 1
+        else f"tokens {_listed(list(map(str, tokens)))} end"
+    )
     return f"By config.json or {GENERATION}, {which} a text too, {more}"
 
 
@@ -60,15 +83,22 @@ def other_weights(folder: Path, files: Sequence[Path]) -> str:
     """Files of weights beside those that are read, in a sentence; "" where there are none."""
     read = {path.name for path in files}
     other = sorted(
-        path.name for path in folder.iterdir()
+        path.name
+        for path in folder.iterdir()
         if path.suffix in _WEIGHTS and path.name not in read and not _TRAINING.match(path.name)
-    )  # fmt: skip
+    )
     if not other or not files:
         return ""
     if all(_SHARD.match(name) for name in other):
         which = "it" if len(other) == 1 else "them"
-        return f"{_listed(other)} {_are(other)} not read: {INDEX} does not name {which}. Is it whole?"
-    mine = f"{files[0].name} is" if len(files) == 1 else f"the {len(files)} files that {INDEX} names are"
+        return (
+            f"{_listed(other)} {_are(other)} not read: {INDEX} does not name {which}. Is it whole?"
+        )
+    mine = (
+        f"{files[0].name} is"
+        if len(files) == 1
+        else f"the {len(files)} files that {INDEX} names are"
+    )
     return f"{_listed(other)} {_are(other)} not read; {mine}. Are they the same weights?"
 
 
@@ -82,30 +112,45 @@ def _modules(folder: Path) -> str:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return f"{MODULES} cannot be read: does anything stand behind the encoder?"
     behind = [kind for kind in kinds if kind != "Transformer"]
-    return f"{MODULES} puts {_listed(behind)} behind the encoder, which {_are(behind)} not read." if behind else ""
+    return (
+        f"{MODULES} puts {_listed(behind)} behind the encoder, which {_are(behind)} not read."
+        if behind
+        else ""
+    )
 
 
 def unused_tensors(names: Sequence[str]) -> str:
     if not names:
         return ""
-    asked = next((text for form, text in _QUESTIONS.items() if re.search(form, names[0])), "are they another model's?")
+    asked = next(
+        (text for form, text in _QUESTIONS.items() if re.search(form, names[0])),
+        "are they another model's?",
+    )
     more = f" and {len(names) - 1} more tensor{'s' * (len(names) > 2)}" if len(names) > 1 else ""
     return f"{names[0]}{more} {_are(names)} not used: {asked}"
 
 
 def _unknown(folder: Path, config: Any) -> str:
-    """Fields that transformers stores, while neither the family's config nor its model names them."""
+    """Fields that transformers stores, while neither the family's config nor its model names
+    them."""
     kind = type(config)
     known = {one.name for one in fields(kind)} | set(kind.attribute_map) | set(dir(kind))
     code = "".join(
-        _source(kind.__module__.replace(".configuration_", part)) for part in (".configuration_", ".modeling_")
+        _source(kind.__module__.replace(".configuration_", part))
+        for part in (".configuration_", ".modeling_")
     )
     own = [
         name
         for name in unread(CONFIG, config_or_nothing(folder))
-        if name not in known and name in vars(config) and not re.search(rf"\b{re.escape(name)}\b", code)
+        if name not in known
+        and name in vars(config)
+        and not re.search(rf"\b{re.escape(name)}\b", code)
     ]
-    return f"{CONFIG} has {_listed(own)}, which {kind.__name__} does not know: is it of another model?" if own else ""
+    return (
+        f"{CONFIG} has {_listed(own)}, which {kind.__name__} does not know: is it of another model?"
+        if own
+        else ""
+    )
 
 
 def _source(module: str) -> str:
@@ -117,12 +162,20 @@ def _source(module: str) -> str:
 
 def _unread(folder: Path, name: str) -> str:
     own = unread(name, config_or_nothing(folder, name))
-    return f"{name} has {_listed(own)}, which nothing here reads: does the model need it?" if own else ""
+    return (
+        f"{name} has {_listed(own)}, which nothing here reads: does the model need it?"
+        if own
+        else ""
+    )
 
 
 def _code(folder: Path, name: str) -> str:
     own = config_or_nothing(folder, name).get("auto_map")
-    return f"{name} names code of its own, which is never run: does transformers' own do the same?" if own else ""
+    return (
+        f"{name} names code of its own, which is never run: does transformers' own do the same?"
+        if own
+        else ""
+    )
 
 
 def _are(names: Sequence[str]) -> str:

@@ -1,7 +1,9 @@
-"""How much is computed at once within the memory that there is: on a CPU the budget, on a GPU what its memory has free.
+"""How much is computed at once within the memory that there is: on a CPU the budget, on a GPU what
+its memory has free.
 
-Batches are as large as is quick and never larger than a share of the room that the model leaves. Where there is enough
-room their sizes depend on the model only, so that the same request has the same last digits on every machine.
+Batches are as large as is quick and never larger than a share of the room that the model leaves.
+Where there is enough room their sizes depend on the model only, so that the same request has the
+same last digits on every machine.
 """
 
 from __future__ import annotations
@@ -30,34 +32,46 @@ def on_device(device: torch.device) -> int:
     return max(0, memory.budget() - OVERHEAD)
 
 
-def refuse_too_large(name: str, parameters: int, device: torch.device, dtype: torch.dtype, layers: int) -> None:
+def refuse_too_large(
+    name: str, parameters: int, device: torch.device, dtype: torch.dtype, layers: int
+) -> None:
     """RequestError for a model that does not fit, naming what it needs."""
     needed, there = parameters * dtype.itemsize, on_device(device)
     if needed <= there:
         return
     where = "the budget of memory leaves" if device.type == "cpu" else f"{device} has"
-    what = f"{name} needs {memory.in_words(needed)} for its weights alone, {where} {memory.in_words(there)}"
+    what = (
+        f"{name} needs {memory.in_words(needed)} for its weights alone, {where}"
+        f" {memory.in_words(there)}"
+    )
     if needed / max(layers, 1) > there:
         what += f", less than one of its {layers} layers takes ({memory.in_words(needed / layers)})"
     more = memory.in_words(needed + OVERHEAD)
-    fix = f"Allow at least {more} (--memory, {memory.STATED})" if device.type == "cpu" else "Take a larger device"
+    fix = (
+        f"Allow at least {more} (--memory, {memory.STATED})"
+        if device.type == "cpu"
+        else "Take a larger device"
+    )
     raise RequestError(Fault("memory", f"{what}.", f"{fix}, or a smaller model."))
 
 
 def fitting(lm: Any, most: int, numbers: float) -> int:
-    """How many of `most` things, each of so many float32 numbers, fit at once; at least 1. lm: a TransformerModel."""
+    """How many of `most` things, each of so many float32 numbers, fit at once; at least 1. lm: a
+    TransformerModel."""
     room = on_device(lm.device) - lm.n_parameters * lm.dtype.itemsize
     return max(1, min(most, int(room / AT_ONCE / (4 * max(numbers, 1.0)))))
 
 
 def tokens_at_once(lm: Any, most: int) -> int:
-    """How many of `most` tokens are read at once: what enters every block and what its heads hand on is kept."""
+    """How many of `most` tokens are read at once: what enters every block and what its heads hand
+    on is kept."""
     width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
     return fitting(lm, most, width * (2 * lm.n_layers + 8))
 
 
 def texts_at_once(lm: Any, most: int, tokens: int) -> int:
-    """How many of `most` texts of so many tokens are drawn at once: keys, values and logits are kept."""
+    """How many of `most` texts of so many tokens are drawn at once: keys, values and logits are
+    kept."""
     width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
     return fitting(lm, most, 2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
 
@@ -79,10 +93,12 @@ def rows_at_once(lm: Any, most: int, tokens: int) -> int:
 
 
 def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
-    """How many of `most` texts of so many tokens a classifier of texts judges at once: what one block computes is held,
-    its attention above all."""
+    """How many of `most` texts of so many tokens a classifier of texts judges at once: what one
+    block computes is held, its attention above all."""
     first, config = next(model.parameters()), model.config
-    width, heads = (int(getattr(config, name, 0) or 1) for name in ("hidden_size", "num_attention_heads"))
+    width, heads = (
+        int(getattr(config, name, 0) or 1) for name in ("hidden_size", "num_attention_heads")
+    )
     parameters = sum(one.numel() for one in model.parameters())
     room = on_device(first.device) - parameters * first.dtype.itemsize
     numbers = max(1.0, tokens * (12.0 * width + 3.0 * heads * tokens))
@@ -90,16 +106,21 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
 
 
 def needed(lm: Any, batch: int, tokens: int) -> int:
-    """About the bytes that an audit takes: the model, and the largest of what is computed at once; batch, tokens: texts
-    that are drawn at once where there is room, and their length."""
+    """About the bytes that an audit takes: the model, and the largest of what is computed at once;
+    batch, tokens: texts that are drawn at once where there is room, and their length."""
     width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
-    drawn = texts_at_once(lm, batch, tokens) * (2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
+    drawn = texts_at_once(lm, batch, tokens) * (
+        2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size
+    )
     scored = 3.0 * min(logits_at_once(lm), rows_at_once(lm, batch, tokens) * tokens * lm.vocab_size)
     held = OVERHEAD if lm.device.type == "cpu" else 0
     return int(held + lm.n_parameters * lm.dtype.itemsize + 4 * max(drawn, scored))
 
 
 def traced_at_once(lm: Any, most: int) -> int:
-    """How many of `most` tokens are read at once where gradients are wanted: all that is computed is held."""
+    """How many of `most` tokens are read at once where gradients are wanted: all that is computed
+    is held."""
     width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
-    return fitting(lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + 24.0 * width * lm.n_layers)
+    return fitting(
+        lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + 24.0 * width * lm.n_layers
+    )

@@ -1,4 +1,5 @@
-"""Where and how numbers are computed: device, dtype, batch back-off, and the guard that makes torchvision importable.
+"""Where and how numbers are computed: device, dtype, batch back-off, and the guard that makes
+torchvision importable.
 
 Import this module before transformers: `from engine.models import runtime  # noqa: F401`.
 """
@@ -30,7 +31,8 @@ LARGE = 1_000_000_000
 """From this many parameters on, an accelerator computes in 16 bits."""
 
 FIXED_THREADS = 1
-"""With how many threads a CPU trains, whatever the machine has. Embedded audits were computed with one."""
+"""With how many threads a CPU trains, whatever the machine has. Embedded audits were computed with
+one."""
 
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
@@ -43,10 +45,12 @@ _schemas: list[torch.library.Library] = []  # kept alive: the schemas vanish wit
 
 
 def _guard_torchvision() -> bool:
-    """Make `import torchvision` work beside a torch it was not built for. True when the guard had to act.
+    """Make `import torchvision` work beside a torch it was not built for. True when the guard had
+    to act.
 
-    PyPI's torchvision is built for CUDA; beside a CPU torch its library does not load, and importing it (which
-    transformers does on its own) dies with "operator torchvision::nms does not exist". Does nothing where it loads.
+    PyPI's torchvision is built for CUDA; beside a CPU torch its library does not load, and
+    importing it (which transformers does on its own) dies with "operator torchvision::nms does not
+    exist". Does nothing where it loads.
     """
     if "torchvision" in sys.modules or _schemas:
         return bool(_schemas)
@@ -71,7 +75,8 @@ _guard_torchvision()
 
 
 def pick_device(device: str = "auto") -> torch.device:
-    """A usable device from "auto", "cpu", "cuda", "cuda:1" or "mps". RequestError for one that is not there."""
+    """A usable device from "auto", "cpu", "cuda", "cuda:1" or "mps". RequestError for one that is
+    not there."""
     name = str(device)
     if name == "auto":
         if torch.cuda.is_available():
@@ -80,9 +85,15 @@ def pick_device(device: str = "auto") -> torch.device:
     kind, _, index = name.partition(":")
     if kind not in ("cpu", "cuda", "mps") or (index and not index.isdigit()):
         raise RequestError(unknown("device", name, ("auto", "cpu", "cuda", "cuda:0", "mps")))
-    found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}[kind]
+    found = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count(),
+        "mps": int(torch.backends.mps.is_available()),
+    }[kind]
     if int(index or 0) >= found:
-        raise RequestError(Fault("device", f"{name!r} is not on this machine.", "Use --device auto or cpu."))
+        raise RequestError(
+            Fault("device", f"{name!r} is not on this machine.", "Use --device auto or cpu.")
+        )
     if kind == "cuda" and not index:
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu") if kind == "cpu" else torch.device(name)
@@ -90,10 +101,12 @@ def pick_device(device: str = "auto") -> torch.device:
 
 @contextlib.contextmanager
 def fixed_threads(device: torch.device | str) -> Iterator[None]:
-    """Compute with `FIXED_THREADS` threads within it, with as many as before after it; nothing on an accelerator.
+    """Compute with `FIXED_THREADS` threads within it, with as many as before after it; nothing on
+    an accelerator.
 
-    OpenMP and MKL keep the number by thread, so others that compute at the same time (answers of the resident engine)
-    go on with theirs; one that is born meanwhile starts with this one, which changes its speed, not its numbers.
+    OpenMP and MKL keep the number by thread, so others that compute at the same time (answers of
+    the resident engine) go on with theirs; one that is born meanwhile starts with this one, which
+    changes its speed, not its numbers.
     """
     before = torch.get_num_threads()
     if torch.device(device).type != "cpu" or before == FIXED_THREADS:
@@ -107,10 +120,11 @@ def fixed_threads(device: torch.device | str) -> Iterator[None]:
 
 
 def pick_dtype(n_parameters: int, device: torch.device | str, dtype: str = "auto") -> torch.dtype:
-    """The dtype to compute in. auto: float32, except models of `LARGE` parameters and more on an accelerator.
+    """The dtype to compute in. auto: float32, except models of `LARGE` parameters and more on an
+    accelerator.
 
-    There it is bfloat16 (float16 where the device lacks it). The checkpoint's own dtype is not followed: scores of
-    small effects need the precision.
+    There it is bfloat16 (float16 where the device lacks it). The checkpoint's own dtype is not
+    followed: scores of small effects need the precision.
     """
     if dtype != "auto":
         if dtype not in DTYPES:
@@ -129,11 +143,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+    return isinstance(error, RuntimeError) and (
+        "out of memory" in text or "can't allocate memory" in text
+    )
 
 
 def with_backoff(run: Callable[[int], T], start: int) -> T:
-    """`run(batch)` with batch = start, halved after every out-of-memory error; the error itself at batch 1."""
+    """`run(batch)` with batch = start, halved after every out-of-memory error; the error itself at
+    batch 1."""
     batch = max(1, int(start))
     while True:
         try:

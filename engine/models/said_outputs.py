@@ -1,7 +1,8 @@
-"""What a config.json says of a classifier's outputs: how many, their names in order, what makes probabilities of them.
+"""What a config.json says of a classifier's outputs: how many, their names in order, what makes
+probabilities of them.
 
-One reading for image classifiers, text classifiers and judges. What contradicts itself is a fault: nobody can know
-which of two orders a model was trained in.
+One reading for image classifiers, text classifiers and judges. What contradicts itself is a fault:
+nobody can know which of two orders a model was trained in.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from typing import Any
 from engine.core.errors import Fault
 
 SIGMOID, SOFTMAX = "sigmoid", "softmax"
-ONE_CLASS, SEVERAL, REGRESSION = "single_label_classification", "multi_label_classification", "regression"
+ONE_CLASS, SEVERAL, REGRESSION = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)
 """transformers' words for `problem_type`."""
 UNNAMED = "LABEL_"
 """Begins transformers' own name of an output that nobody has named."""
@@ -22,9 +27,11 @@ UNNAMED = "LABEL_"
 
 @dataclass(frozen=True)
 class SaidOutputs:
-    """labels: a name per output as written, () where none are said. count: how many, 0 where nothing says it.
+    """labels: a name per output as written, () where none are said. count: how many, 0 where
+    nothing says it.
 
-    activation: what makes probabilities: softmax, sigmoid, or whatever else is named. problem: `problem_type`, or "".
+    activation: what makes probabilities: softmax, sigmoid, or whatever else is named. problem:
+    `problem_type`, or "".
     """
 
     labels: tuple[str, ...]
@@ -34,9 +41,11 @@ class SaidOutputs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that somebody gave; () for transformers' own. One that is there twice (ImageNet has two cranes) is told
-        apart by its number."""
-        if self.labels == tuple(f"{UNNAMED}{at}" for at in range(len(self.labels))):  # LABEL_1 of output 0 is a name
+        """Names that somebody gave; () for transformers' own. One that is there twice (ImageNet has
+        two cranes) is told apart by its number."""
+        if self.labels == tuple(
+            f"{UNNAMED}{at}" for at in range(len(self.labels))
+        ):  # LABEL_1 of output 0 is a name
             return ()
         found: dict[str, None] = {}
         for at, name in enumerate(self.labels):
@@ -44,20 +53,33 @@ class SaidOutputs:
         return tuple(found)
 
     def class_faults(self, where: str, items: str) -> list[Fault]:
-        """Outputs that are no probabilities of classes, of which each item has one. items: "text" or "image"."""
-        fix = f"Give a classifier of two or more classes, one per {items}; if it is one, set {ONE_CLASS}."
+        """Outputs that are no probabilities of classes, of which each item has one. items: "text"
+        or "image"."""
+        fix = (
+            f"Give a classifier of two or more classes, one per {items}; if it is one, set"
+            f" {ONE_CLASS}."
+        )
         if self.problem not in ("", ONE_CLASS):
-            what = f"says by problem_type {self.problem!r} that its outputs are no classes that exclude each other."
+            what = (
+                f"says by problem_type {self.problem!r} that its outputs are no classes that"
+                " exclude each other."
+            )
             return [Fault(where, what, fix)]
         if self.activation != SOFTMAX:
-            what = f"makes its answers by {self.activation}, so its outputs are no classes that exclude each other."
+            what = (
+                f"makes its answers by {self.activation}, so its outputs are no classes that"
+                " exclude each other."
+            )
             return [Fault(where, what, fix)]
         what = "has one output: an audit needs a probability of each class."
-        return [Fault(where, what, f"Give a classifier of two or more classes, one per {items}.")] * (self.count == 1)
+        return [
+            Fault(where, what, f"Give a classifier of two or more classes, one per {items}.")
+        ] * (self.count == 1)
 
 
 def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:
-    """What a config.json says, and what in it contradicts itself. where: how the file is named to the reader."""
+    """What a config.json says, and what in it contradicts itself. where: how the file is named to
+    the reader."""
     labels, faults = _labels(config, where)
     said = config.get("num_labels", len(labels))
     if type(said) is not int or (labels and said != len(labels)):
@@ -69,7 +91,8 @@ def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, li
 
 
 def _labels(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], list[Fault]]:
-    """Names in the order of the outputs, of id2label; of label2id where that has none but transformers' own."""
+    """Names in the order of the outputs, of id2label; of label2id where that has none but
+    transformers' own."""
     faults: list[Fault] = []
     places, by_name = config.get("id2label"), config.get("label2id")
     labels = _in_order(places, where, faults)
@@ -96,11 +119,14 @@ def _unnamed(names: Any) -> bool:
 
 
 def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]:
-    """Names by the numbers of their outputs, () where there are none; what is wrong with these goes to `faults`."""
+    """Names by the numbers of their outputs, () where there are none; what is wrong with these goes
+    to `faults`."""
     if by_place is None:
         return ()
     named = {str(at): name for at, name in by_place.items()} if isinstance(by_place, dict) else {}
-    good = bool(named) and all(isinstance(one, str | int) and str(one).strip() for one in named.values())
+    good = bool(named) and all(
+        isinstance(one, str | int) and str(one).strip() for one in named.values()
+    )
     if not good or named.keys() != {str(at) for at in range(len(named))}:
         what = "has an id2label or label2id that does not name the outputs 0, 1, 2 and so on."
         faults.append(Fault(where, what, "Give each output its name."))
@@ -109,7 +135,8 @@ def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]
 
 
 def _activation(config: Mapping[str, Any]) -> str:
-    """As transformers' pipeline and sentence-transformers have it said; sentence-transformers names torch's module."""
+    """As transformers' pipeline and sentence-transformers have it said; sentence-transformers names
+    torch's module."""
     trained = config.get("sentence_transformers")
     said = config.get("function_to_apply") or config.get("sbert_ce_default_activation_function")
     said = said or (trained.get("activation_fn") if isinstance(trained, dict) else None)

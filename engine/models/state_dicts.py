@@ -1,4 +1,5 @@
-"""Weights of image classifiers as named tensors: read without running code, compared with an architecture, hashed."""
+"""Weights of image classifiers as named tensors: read without running code, compared with an
+architecture, hashed."""
 
 from __future__ import annotations
 
@@ -24,14 +25,20 @@ from engine.models.weights import read_header
 State = dict[str, Tensor]
 
 COUNTER = "num_batches_tracked"
-"""Ends the name of batch norm's step counters. They change no number and old files lack them: not read, not hashed."""
+"""Ends the name of batch norm's step counters. They change no number and old files lack them: not
+read, not hashed."""
 INERT = (
-    *(f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("scalar", "_reconstruct")),
+    *(
+        f"numpy.{core}.multiarray.{name}"
+        for core in ("core", "_core")
+        for name in ("scalar", "_reconstruct")
+    ),
     "numpy.dtype",
     "numpy.ndarray",
     "argparse.Namespace",
 )
-"""What training scripts leave beside tensors. It is opened as a thing of no use: none of its code is run."""
+"""What training scripts leave beside tensors. It is opened as a thing of no use: none of its code
+is run."""
 DEEPEST = 5
 """Keys that lead to the tensors of a checkpoint at most."""
 PREFIXES = ("module.", "_orig_mod.", "model.")
@@ -44,7 +51,8 @@ _AGAIN = "Download or copy it again."
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What an architecture asks for: tensor name -> shape (counters left out), the head's name, its parameters."""
+    """What an architecture asks for: tensor name -> shape (counters left out), the head's name, its
+    parameters."""
 
     shapes: Mapping[str, tuple[int, ...]]
     head: str
@@ -53,36 +61,49 @@ class Skeleton:
 
 @lru_cache(maxsize=256)
 def skeleton(arch: str, n_classes: int) -> Skeleton:
-    """What an architecture asks for, built without memory for weights. RequestError for an unknown architecture."""
+    """What an architecture asks for, built without memory for weights. RequestError for an unknown
+    architecture."""
     architecture = architecture_for(arch)
     with torch.device("meta"):
         model = architecture.build(arch, n_classes)
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items() if not name.endswith(COUNTER)}
-    return Skeleton(shapes, architecture.classifier(model), sum(one.numel() for one in model.parameters()))
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in model.state_dict().items()
+        if not name.endswith(COUNTER)
+    }
+    return Skeleton(
+        shapes, architecture.classifier(model), sum(one.numel() for one in model.parameters())
+    )
 
 
 def state_hash(state: Mapping[str, Tensor]) -> str:
-    """SHA-256 (hex) over (name, dtype, shape, bytes) of every tensor in name order, step counters left out.
+    """SHA-256 (hex) over (name, dtype, shape, bytes) of every tensor in name order, step counters
+    left out.
 
-    The same for a model's state dict and for a safetensors file of it: state_hash(safetensors.torch.load_file(path)).
+    The same for a model's state dict and for a safetensors file of it:
+    state_hash(safetensors.torch.load_file(path)).
     """
     digest = hashlib.sha256()
     for name in sorted(state):
         if name.endswith(COUNTER):
             continue
         tensor = state[name].detach().to("cpu").contiguous()
-        digest.update(json.dumps([name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]).encode())
+        digest.update(
+            json.dumps(
+                [name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+            ).encode()
+        )
         if tensor.numel():
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
 def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
-    """The tensors of a .safetensors file, or of a torch file read without running code; what is wrong with it; a note
-    on what else it holds.
+    """The tensors of a .safetensors file, or of a torch file read without running code; what is
+    wrong with it; a note on what else it holds.
 
-    Keys that lead to the tensors and prefixes are taken off, floating-point numbers become float32, counters are left
-    out.
+    Keys that lead to the tensors and prefixes are taken off, floating-point numbers become float32,
+    counters are left out.
     """
     try:
         if path.is_dir():
@@ -95,7 +116,11 @@ def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
             return {}, faults, ()
         found = _read_safetensors(path) if is_safe else _read_torch(path)
     except (OSError, ValueError) as error:  # may not be read, a name too long, a zero byte in it
-        return {}, [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")], ()
+        return (
+            {},
+            [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")],
+            (),
+        )
     if isinstance(found, Fault):
         return {}, [found], ()
     states = _states(found)
@@ -106,7 +131,8 @@ def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
 
 
 def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
-    """Every name and shape of a state dict that is not what an architecture asks for, and which one it would fit."""
+    """Every name and shape of a state dict that is not what an architecture asks for, and which one
+    it would fit."""
     asked = skeleton(arch, n_outputs(state, arch) or 2).shapes
     missing = [f"{name} ({_by(asked[name])})" for name in asked if name not in state]
     unexpected = [f"{name} ({_by(state[name].shape)})" for name in state if name not in asked]
@@ -118,7 +144,11 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
     if not missing + unexpected + differing:
         return []
     fitting = fitting_architectures(state)
-    fix = f"The file fits {' and '.join(fitting)}: give that architecture." if fitting else "Give this model's weights."
+    fix = (
+        f"The file fits {' and '.join(fitting)}: give that architecture."
+        if fitting
+        else "Give this model's weights."
+    )
     kinds = (
         ("lacks", missing, "that {} asks for"),
         ("has", unexpected, "that {} does not know"),
@@ -133,27 +163,33 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
 
 @cache
 def stored_names() -> Mapping[str, str]:
-    """Digest of the names of each architecture's tensors, as `python -m assets.build.tensor_names` wrote them; nothing
-    beside another torchvision than it was written with."""
+    """Digest of the names of each architecture's tensors, as `python -m assets.build.tensor_names`
+    wrote them; nothing beside another torchvision than it was written with."""
     found = json.loads(NAMES.read_text(encoding="utf-8"))
     return found["names"] if found["torchvision"] == version("torchvision").split("+")[0] else {}
 
 
 def names_digest(names: Iterable[str]) -> str:
     """Short digest of a set of names."""
-    return hashlib.sha256("\n".join(sorted(names)).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return hashlib.sha256("\n".join(sorted(names)).encode("utf-8", "backslashreplace")).hexdigest()[
+        :16
+    ]
 
 
 def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
-    """Names of the known architectures that take exactly these tensors by name and shape, for any number of classes.
+    """Names of the known architectures that take exactly these tensors by name and shape, for any
+    number of classes.
 
-    Only those whose names of tensors are these, or are not stored, are built and compared: to build all takes long.
+    Only those whose names of tensors are these, or are not stored, are built and compared: to build
+    all takes long.
     """
     found, stored = [], stored_names()
     for name, architecture in architectures().items():
         if architecture.mark and architecture.mark not in state:
             continue
-        shapes = {key: tuple(tensor.shape) for key, tensor in architecture.without_extras(state).items()}
+        shapes = {
+            key: tuple(tensor.shape) for key, tensor in architecture.without_extras(state).items()
+        }
         if name in stored and stored[name] != names_digest(shapes):
             continue
         if skeleton(name, n_outputs(state, name) or 2).shapes == shapes:
@@ -162,10 +198,14 @@ def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
 
 
 def n_outputs(state: Mapping[str, Tensor], arch: str) -> int | None:
-    """Classes that the head ([classes, width], or [classes, width, 1, 1]) in these tensors tells apart; None where they
-    hold no such head."""
+    """Classes that the head ([classes, width], or [classes, width, 1, 1]) in these tensors tells
+    apart; None where they hold no such head."""
     weight = state.get(f"{skeleton(arch, 2).head}.weight")
-    return int(weight.shape[0]) if weight is not None and weight.ndim in (2, 4) and weight.shape[0] else None
+    return (
+        int(weight.shape[0])
+        if weight is not None and weight.ndim in (2, 4) and weight.shape[0]
+        else None
+    )
 
 
 def _read_safetensors(path: Path) -> Any:
@@ -186,7 +226,9 @@ def _read_torch(path: Path) -> Any:
             warnings.simplefilter("ignore")  # it asks users to file issues against torch
             with torch.serialization.safe_globals([(_Inert, name) for name in INERT]):
                 return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
+    except (
+        Exception
+    ) as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
         if runtime.is_out_of_memory(error):
             raise
         return _refusal(path.name, str(error), is_pickle=start == b"\x80")
@@ -195,12 +237,20 @@ def _read_torch(path: Path) -> Any:
 def _refusal(where: str, message: str, is_pickle: bool) -> Fault:
     named = re.search(r"GLOBAL ([\w.]+)", message)
     if named:
-        what = f"is a pickle that asks for code ({named[1]}) to be run when it is opened. It was not opened."
+        what = (
+            f"is a pickle that asks for code ({named[1]}) to be run when it is opened. It was not"
+            " opened."
+        )
         return Fault(where, what, _PLAIN)
     if "TorchScript" in message:
-        return Fault(where, "is a TorchScript program, not a state dict. It was not opened.", _PLAIN)
+        return Fault(
+            where, "is a TorchScript program, not a state dict. It was not opened.", _PLAIN
+        )
     if is_pickle:
-        what = "is a damaged pickle or one that holds more than tensors, which can run code. It was not opened."
+        what = (
+            "is a damaged pickle or one that holds more than tensors, which can run code. It was"
+            " not opened."
+        )
         return Fault(where, what, _PLAIN)
     return Fault(where, "is damaged or no weight file.", _AGAIN)
 
@@ -216,22 +266,31 @@ class _Inert:
 
 
 def _states(found: Any) -> dict[tuple[str, ...], State]:
-    """Every model in what a training script saved: its tensors, by the keys that lead to it. Of two that are the same
-    the first; where anything holds a matrix, what holds none is no model."""
+    """Every model in what a training script saved: its tensors, by the keys that lead to it. Of two
+    that are the same the first; where anything holds a matrix, what holds none is no model."""
     every = list(_mappings(found, (), set()))
     kept: dict[tuple[str, ...], State] = {}
-    for keys, named in [one for one in every if any(value.dim() > 1 for value in one[1].values())] or every:
+    for keys, named in [
+        one for one in every if any(value.dim() > 1 for value in one[1].values())
+    ] or every:
         if not any(_are_same(named, other) for other in kept.values()):
             kept[keys] = named
     return kept
 
 
-def _mappings(found: Any, keys: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], State]]:
-    """Mappings from names to tensors and the keys that lead to each. An optimizer's are under numbers."""
+def _mappings(
+    found: Any, keys: tuple[str, ...], seen: set[int]
+) -> Iterator[tuple[tuple[str, ...], State]]:
+    """Mappings from names to tensors and the keys that lead to each. An optimizer's are under
+    numbers."""
     if not isinstance(found, Mapping) or id(found) in seen or len(keys) > DEEPEST:
         return
     seen.add(id(found))
-    named = {key: value for key, value in found.items() if isinstance(key, str) and isinstance(value, Tensor)}
+    named = {
+        key: value
+        for key, value in found.items()
+        if isinstance(key, str) and isinstance(value, Tensor)
+    }
     if named:
         yield keys, _without_prefixes(named)
     for key, value in found.items():
@@ -243,7 +302,9 @@ def _are_same(one: State, other: State) -> bool:
     if one.keys() != other.keys():
         return False
     pairs = [(tensor, other[name]) for name, tensor in one.items()]
-    plain = all(part.layout == torch.strided and not part.is_meta for pair in pairs for part in pair)
+    plain = all(
+        part.layout == torch.strided and not part.is_meta for pair in pairs for part in pair
+    )
     return plain and all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
 
 
@@ -253,8 +314,12 @@ def _not_one(where: str, found: list[tuple[str, ...]]) -> Fault:
         return Fault(where, "holds no tensors by name, so it is no state dict.", _PLAIN)
     names = [".".join(keys) or "its top level" for keys in found]
     path = "".join(f"[{key!r}]" for key in found[-1])
-    what = f"holds {len(found)} models that differ: {_first(names)}. Which is meant, it does not say."
-    return Fault(where, what, f"Save the right one alone, such as torch.save(torch.load(FILE){path}, NEW).")
+    what = (
+        f"holds {len(found)} models that differ: {_first(names)}. Which is meant, it does not say."
+    )
+    return Fault(
+        where, what, f"Save the right one alone, such as torch.save(torch.load(FILE){path}, NEW)."
+    )
 
 
 def _unused(where: str, found: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -275,12 +340,16 @@ def _without_prefixes(named: State) -> State:
 
 
 def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[Fault]]:
-    """Float32 copies by name, in their own shapes, counters left out; faults for tensors that are not finite floats."""
+    """Float32 copies by name, in their own shapes, counters left out; faults for tensors that are
+    not finite floats."""
     state, faults = {}, []
     tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(COUNTER)}
     odd = [name for name, tensor in tensors.items() if not _is_ordinary(tensor)]
     if odd:
-        what = f"has {_count(odd)} that are sparse, quantised, complex, whole numbers or without values: {_first(odd)}."
+        what = (
+            f"has {_count(odd)} that are sparse, quantised, complex, whole numbers or without"
+            f" values: {_first(odd)}."
+        )
         faults.append(Fault(where, what, "Give weights as ordinary floating-point tensors."))
     for name, tensor in tensors.items():
         if name not in odd:

@@ -1,4 +1,5 @@
-"""A loaded transformer whose heads can be assessed and cut: what language models and text classifiers share."""
+"""A loaded transformer whose heads can be assessed and cut: what language models and text
+classifiers share."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ _NOT_CONFIG = ("_name_or_path", "transformers_version")
 
 @dataclass(frozen=True, eq=False)
 class TransformerModel:
-    """A model with its tokenizer and the adapter that knows where its heads are: eval mode, no parameter gradients.
+    """A model with its tokenizer and the adapter that knows where its heads are: eval mode, no
+    parameter gradients.
 
-    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
+    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the
+    base model's.
     """
 
     name: str
@@ -33,7 +36,8 @@ class TransformerModel:
     dtype: torch.dtype
     cut: HeadMask | None = None
     means: np.ndarray | None = None
-    """What silenced heads hand over, [layers, heads * head_dim] float32; None: zeros. See adapters/mean_ablation.py."""
+    """What silenced heads hand over, [layers, heads * head_dim] float32; None: zeros. See
+    adapters/mean_ablation.py."""
 
     @property
     def n_layers(self) -> int:
@@ -60,9 +64,16 @@ class TransformerModel:
 
     @cached_property
     def reading_digest(self) -> str:
-        """Digest of what turns text into tokens and weights into a function: tokenizer and configuration."""
-        config = {name: str(value) for name, value in self.model.config.to_dict().items() if name not in _NOT_CONFIG}
-        return digest_of([sorted(self.tokenizer.get_vocab().items()), str(self.tokenizer.eos_token_id), config])
+        """Digest of what turns text into tokens and weights into a function: tokenizer and
+        configuration."""
+        config = {
+            name: str(value)
+            for name, value in self.model.config.to_dict().items()
+            if name not in _NOT_CONFIG
+        }
+        return digest_of(
+            [sorted(self.tokenizer.get_vocab().items()), str(self.tokenizer.eos_token_id), config]
+        )
 
     @property
     def n_parameters(self) -> int:

@@ -22,34 +22,66 @@ _LONGEST_HEADER = 100_000_000  # bytes; the safetensors format's own limit
 _MOST_DIMENSIONS = 64  # torch's own limit
 AGAIN = "Download or copy it again."
 BYTES = {
-    "BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
-    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8, "C64": 8,
-}  # fmt: skip
+    "BOOL": 1,
+    "U8": 1,
+    "I8": 1,
+    "F8_E5M2": 1,
+    "F8_E4M3": 1,
+    "I16": 2,
+    "U16": 2,
+    "F16": 2,
+    "BF16": 2,
+    "I32": 4,
+    "U32": 4,
+    "F32": 4,
+    "I64": 8,
+    "U64": 8,
+    "F64": 8,
+    "C64": 8,
+}
 """Bytes of one number of every kind that safetensors knows."""
 _FLOATS = {
-    "F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000), "F64": ("<u8", 0x7FF0000000000000),
-}  # fmt: skip
+    "F16": ("<u2", 0x7C00),
+    "BF16": ("<u2", 0x7F80),
+    "F32": ("<u4", 0x7F800000),
+    "F64": ("<u8", 0x7FF0000000000000),
+}
 """Unsigned integers of the same size, and the bits of the exponent."""
 _PACKED = ("U8", "I8", "F8_E5M2", "F8_E4M3")
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
-    """The safetensors files that make up the model, in name order, and what is wrong with the set."""
+    """The safetensors files that make up the model, in name order, and what is wrong with the
+    set."""
     if (folder / INDEX).is_file():
         files, faults = _sharded(folder)
         if (folder / SINGLE).is_file() and folder / SINGLE not in files:
-            what = f"holds {SINGLE}, and beside it the shards that {INDEX} names: two models, it may be."
-            faults.append(Fault(str(folder), what, "Take away the one that is not meant: that file, or the index."))
+            what = (
+                f"holds {SINGLE}, and beside it the shards that {INDEX} names: two models, it"
+                " may be."
+            )
+            faults.append(
+                Fault(
+                    str(folder),
+                    what,
+                    "Take away the one that is not meant: that file, or the index.",
+                )
+            )
         return files, faults
     if (folder / SINGLE).is_file():
         return [folder / SINGLE], []
     shards = sorted(path.name for path in folder.glob("model-*-of-*.safetensors"))
     if shards:
-        what = f"holds {len(shards)} shards ({', '.join(shards[:3])}) and no {INDEX}, which says what belongs to each."
+        what = (
+            f"holds {len(shards)} shards ({', '.join(shards[:3])}) and no {INDEX}, which says what"
+            " belongs to each."
+        )
         return [], [Fault(str(folder), what, AGAIN)]
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
-        what = f"holds its weights only as {', '.join(pickles[:3])}, which can run code when opened."
+        what = (
+            f"holds its weights only as {', '.join(pickles[:3])}, which can run code when opened."
+        )
         fix = f"Convert them to {SINGLE} (transformers: model.save_pretrained) and try again."
     else:
         what, fix = f"has no {SINGLE}.", "Point to a folder written by save_pretrained."
@@ -57,17 +89,22 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
 
 
 def tensors_in(path: Path) -> tuple[dict[str, list[int]], list[Fault]]:
-    """Tensor name -> shape of one file, and what is wrong with it: header, places of tensors, numbers."""
+    """Tensor name -> shape of one file, and what is wrong with it: header, places of tensors,
+    numbers."""
     header, start, faults = read_header(path)
     if faults:
         return {}, faults
     shapes = {name: list(entry["shape"]) for name, entry in header.items()}
     stat = path.stat()
-    return shapes, [*_packed_faults(path, header), *_not_finite(path, stat.st_size, stat.st_mtime_ns)]
+    return shapes, [
+        *_packed_faults(path, header),
+        *_not_finite(path, stat.st_size, stat.st_mtime_ns),
+    ]
 
 
 def _packed_faults(path: Path, header: dict[str, dict[str, Any]]) -> list[Fault]:
-    """Weights in whole or 8-bit numbers, of which nothing says what they stand for: loaders take the bare numbers."""
+    """Weights in whole or 8-bit numbers, of which nothing says what they stand for: loaders take
+    the bare numbers."""
     packed = [
         name[:80]
         for name, entry in header.items()
@@ -76,30 +113,45 @@ def _packed_faults(path: Path, header: dict[str, dict[str, Any]]) -> list[Fault]
     ]
     if not packed or quantisation_of(path.parent):
         return []
-    what = f"holds {packed[0]!r} in numbers of {header[packed[0]]['dtype']} ({len(packed)} such tensors), while "
+    what = (
+        f"holds {packed[0]!r} in numbers of {header[packed[0]]['dtype']} ({len(packed)} such"
+        " tensors), while "
+    )
     what += "config.json names no quantization_config that says what they stand for."
-    return [Fault(path.name, what, "Add the quantization_config, or save the model with plain weights.")]
+    return [
+        Fault(path.name, what, "Add the quantization_config, or save the model with plain weights.")
+    ]
 
 
 def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int, list[Fault]]:
-    """Entries of a safetensors header by tensor (dtype, shape, data_offsets), where the data begin, and all faults.
+    """Entries of a safetensors header by tensor (dtype, shape, data_offsets), where the data begin,
+    and all faults.
 
-    Entries are returned only where there are none: nothing is read from places that were not checked.
+    Entries are returned only where there are none: nothing is read from places that were not
+    checked.
     """
     size = path.stat().st_size
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if size < 8 or length > min(size - 8, _LONGEST_HEADER):
-            return {}, 0, [Fault(path.name, f"is truncated or no safetensors file ({size} bytes).", AGAIN)]
+            return (
+                {},
+                0,
+                [Fault(path.name, f"is truncated or no safetensors file ({size} bytes).", AGAIN)],
+            )
         raw = stream.read(length)
     try:
         header = json.loads(raw, object_pairs_hook=_once)
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
     except (ValueError, AttributeError, RecursionError) as error:
-        what = "has a header that cannot be read" + (f": {error}." if isinstance(error, _TwiceError) else ".")
+        what = "has a header that cannot be read" + (
+            f": {error}." if isinstance(error, _TwiceError) else "."
+        )
         return {}, 0, [Fault(path.name, what, AGAIN)]
     faults = _metadata_faults(path.name, header.get("__metadata__", {}))
-    faults += [fault for name, entry in entries.items() for fault in _entry_faults(path.name, name, entry)]
+    faults += [
+        fault for name, entry in entries.items() for fault in _entry_faults(path.name, name, entry)
+    ]
     faults = faults or _place_faults(path.name, entries, size - 8 - length)
     return ({}, 0, faults) if faults else (entries, 8 + length, [])
 
@@ -127,9 +179,21 @@ def _entry_faults(file: str, name: str, entry: Any) -> list[Fault]:
         return [Fault(file, f"describes the tensor {name[:80]!r} in no way that is known.", AGAIN)]
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in BYTES:
-        return [Fault(file, f"has a tensor {name[:80]!r} of unknown numbers ({str(dtype)[:40]}).", AGAIN)]
-    if not _whole_numbers(shape) or not _whole_numbers(offsets) or len(offsets) != 2 or _is_absurd(shape):
-        what = f"has a tensor {name[:80]!r} whose shape or place is not made of a few whole numbers from 0 on."
+        return [
+            Fault(
+                file, f"has a tensor {name[:80]!r} of unknown numbers ({str(dtype)[:40]}).", AGAIN
+            )
+        ]
+    if (
+        not _whole_numbers(shape)
+        or not _whole_numbers(offsets)
+        or len(offsets) != 2
+        or _is_absurd(shape)
+    ):
+        what = (
+            f"has a tensor {name[:80]!r} whose shape or place is not made of a few whole numbers"
+            " from 0 on."
+        )
         return [Fault(file, what, AGAIN)]
     begin, end = offsets
     if end - begin != math.prod(shape) * BYTES[dtype]:
@@ -139,7 +203,8 @@ def _entry_faults(file: str, name: str, entry: Any) -> list[Fault]:
 
 
 def _place_faults(file: str, entries: dict[str, dict[str, Any]], size: int) -> list[Fault]:
-    """Tensors follow each other without gap or overlap, from the first to the last of `size` bytes."""
+    """Tensors follow each other without gap or overlap, from the first to the last of `size`
+    bytes."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
@@ -148,7 +213,13 @@ def _place_faults(file: str, entries: dict[str, dict[str, Any]], size: int) -> l
             return [Fault(file, f"is damaged: the tensor {name[:80]!r} {what}.", AGAIN)]
         at = end
     if at != size:
-        return [Fault(file, f"is truncated: its header promises {at} bytes of numbers, it has {size}.", AGAIN)]
+        return [
+            Fault(
+                file,
+                f"is truncated: its header promises {at} bytes of numbers, it has {size}.",
+                AGAIN,
+            )
+        ]
     return []
 
 
@@ -157,8 +228,8 @@ def _whole_numbers(value: Any) -> bool:
 
 
 def _is_absurd(shape: list[int]) -> bool:
-    """Whether no tensor can have the shape: too many dimensions, or sides that no machine multiplies, a 0 among them
-    or not."""
+    """Whether no tensor can have the shape: too many dimensions, or sides that no machine
+    multiplies, a 0 among them or not."""
     return len(shape) > _MOST_DIMENSIONS or math.prod(max(side, 1) for side in shape) >= 2**60
 
 
@@ -168,7 +239,8 @@ def _sides(shape: list[int]) -> str:
 
 @lru_cache(maxsize=64)
 def _not_finite(path: Path, size: int, changed: int) -> tuple[Fault, ...]:
-    """Weights that are no numbers or infinite; tensors of four dimensions, old causal masks, are not looked at."""
+    """Weights that are no numbers or infinite; tensors of four dimensions, old causal masks, are
+    not looked at."""
     header, start, _ = read_header(path)
     wrong = []
     with path.open("rb") as stream:
@@ -180,12 +252,16 @@ def _not_finite(path: Path, size: int, changed: int) -> tuple[Fault, ...]:
                     wrong.append(name[:80])
     if not wrong:
         return ()
-    what = f"has weights that are no finite numbers, in {len(wrong)} of {len(header)} tensors (first: {wrong[0]!r})."
+    what = (
+        f"has weights that are no finite numbers, in {len(wrong)} of {len(header)} tensors (first:"
+        f" {wrong[0]!r})."
+    )
     return (Fault(path.name, what, "Take a checkpoint whose training did not diverge."),)
 
 
 def _finite(stream: BinaryIO, size: int, kind: str, exponent: int) -> bool:
-    """Whether all numbers of the next `size` bytes are finite: whose exponent is all ones is not."""
+    """Whether all numbers of the next `size` bytes are finite: whose exponent is all ones is
+    not."""
     while size > 0:
         bits = np.frombuffer(stream.read(min(size, 1 << 22)), dtype=kind)
         if bool(((bits & exponent) == exponent).any()):
@@ -195,12 +271,14 @@ def _finite(stream: BinaryIO, size: int, kind: str, exponent: int) -> bool:
 
 
 def count_parameters(shapes: dict[str, list[int]]) -> int:
-    """Numbers in all tensors. Tensors of four dimensions are left out: old checkpoints store causal masks that way."""
+    """Numbers in all tensors. Tensors of four dimensions are left out: old checkpoints store causal
+    masks that way."""
     return sum(math.prod(shape) for shape in shapes.values() if len(shape) < 4)
 
 
 def weight_hash(files: list[Path]) -> str:
-    """SHA-256 (hex) of the files' bytes, one after the other in name order (`cat *.safetensors | sha256sum`)."""
+    """SHA-256 (hex) of the files' bytes, one after the other in name order (`cat *.safetensors |
+    sha256sum`)."""
     found = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(files)]
     return _hash(tuple(found))
 
@@ -222,9 +300,19 @@ def _sharded(folder: Path) -> tuple[list[Path], list[Fault]]:
         return [], [Fault(INDEX, "cannot be read.", AGAIN)]
     if not named:
         return [], [Fault(INDEX, "names no weight file.", AGAIN)]
-    outside = sorted(str(name) for name in named if not isinstance(name, str) or Path(name).name != name)
+    outside = sorted(
+        str(name) for name in named if not isinstance(name, str) or Path(name).name != name
+    )
     if outside:
-        return [], [Fault(INDEX, f"names a file outside the folder: {outside[0]!r}.", "Do not use this checkpoint.")]
-    missing = sorted(name for name in named if is_too_long(folder / name) or not (folder / name).is_file())
+        return [], [
+            Fault(
+                INDEX,
+                f"names a file outside the folder: {outside[0]!r}.",
+                "Do not use this checkpoint.",
+            )
+        ]
+    missing = sorted(
+        name for name in named if is_too_long(folder / name) or not (folder / name).is_file()
+    )
     faults = [Fault(name[:80], "is missing.", AGAIN) for name in missing]
     return sorted(folder / name for name in named if name not in missing), faults

@@ -1,1 +1,2 @@
-"""From a run to what a person sees and takes away: phrasing, figures, report, model card, bundle."""
+"""From a run to what a person sees and takes away: phrasing, figures, report, model card,
+bundle."""

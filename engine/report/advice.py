@@ -1,8 +1,8 @@
 """A recommendation, where the evidence carries one.
 
 **The rule.** Levels of the chosen method are gone through from the least cut up, and the first that does not pass ends
-it; the last that passed is recommended. A level *passes* when no loss is found there, neither in the quality nor in any
-judged group of the axis that is read, and none could well have been missed:
+it; the last that passed is recommended. A level *passes* when no loss is found there, neither in
+the quality nor in any judged group of the axis that is read, and none could well have been missed:
 
 - A loss is found where its 95 % interval leaves out zero, not corrected for anything, so that every hint counts against
   a recommendation; a loss whose whole interval is a trifle (`TRIFLE`) counts as none.
@@ -11,9 +11,9 @@ judged group of the axis that is read, and none could well have been missed:
   which is cautious, or by the normal distribution where there is one model. Levels need no such widening: their order
   is fixed, and each is reached only through those before it.
 
-Else nothing is recommended, and the sentence says why. All of it is read off the data on which results are reported,
-and that is said: it tells what was found, and is no promise for other data. Predicted levels, and sets that a person
-chose after looking, are never recommended.
+Else nothing is recommended, and the sentence says why. All of it is read off the data on which
+results are reported, and that is said: it tells what was found, and is no promise for other data.
+Predicted levels, and sets that a person chose after looking, are never recommended.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ TRIFLE = 0.01
 COARSE = 0.1
 """A loss that an audit must be able to see, on the same scales."""
 RULE = (
-    "Of the measured cuts by this method, from the smallest up, the last one before something is found to be lost, in "
-    "the quality or in a group. A loss below 0.01, or 1 % of the perplexity, counts as none. It is given only where a "
-    "loss of more than 0.1, or 10 % of the perplexity, is ruled out, with intervals widened for all methods."
+    "Of the measured cuts by this method, from the smallest up, the last one before something is"
+    " found to be lost, in the quality or in a group. A loss below 0.01, or 1 % of the perplexity,"
+    " counts as none. It is given only where a loss of more than 0.1, or 10 % of the perplexity, is"
+    " ruled out, with intervals widened for all methods."
 )
 """The rule in short, for where one points."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """level: what is recommended, None where the evidence carries nothing; then `said` tells why, "" where nothing is
-    cut or compared."""
+    """level: what is recommended, None where the evidence carries nothing; then `said` tells why,
+    "" where nothing is cut or compared."""
 
     level: float | None
     said: str
@@ -57,7 +58,8 @@ class Advice:
 
 @dataclass(frozen=True)
 class Loss:
-    """How much worse something got, above zero, on the scale of TRIFLE; `most` is what could have been missed.
+    """How much worse something got, above zero, on the scale of TRIFLE; `most` is what could have
+    been missed.
 
     group: unquoted; "" for the quality.
     """
@@ -78,13 +80,21 @@ class Loss:
 
 def advice(run: Run, choice: Choice) -> Advice:
     """What to do, by the rule above; never of a predicted level."""
-    if choice.method == "dense" or choice.method in track_of(run).uncut or words.is_by_hand(choice.method):
+    if (
+        choice.method == "dense"
+        or choice.method in track_of(run).uncut
+        or words.is_by_hand(choice.method)
+    ):
         return Advice(None, "")
     passed = None
     for level in measured_levels(run, choice):
         found = losses(run, replace(choice, level=level))
         if not found or not all(loss.passes for loss in found):
-            return Advice(None, _why_not(run, choice, level, found)) if passed is None else _told(run, choice, *passed)
+            return (
+                Advice(None, _why_not(run, choice, level, found))
+                if passed is None
+                else _told(run, choice, *passed)
+            )
         passed = level, found
     return Advice(None, "") if passed is None else _told(run, choice, *passed)
 
@@ -96,7 +106,10 @@ def _told(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> Advi
     if worst.most > 0:
         said += f"; a loss of {_size(run, choice, worst)} could have been missed"
     methods = phrasing.count(len(lookup.methods(run, choice.axis)), "method")
-    return Advice(level, f"{said}. Seen on the test {track.items}, with {methods} looked at: check it on others.")
+    return Advice(
+        level,
+        f"{said}. Seen on the test {track.items}, with {methods} looked at: check it on others.",
+    )
 
 
 def _why_not(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> str:
@@ -108,12 +121,15 @@ def _why_not(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> s
         return f"Nothing can be recommended: even {where} {_lost(run, reading, lost)}."
     known = [loss for loss in found if math.isfinite(loss.most)]
     if len(known) < len(found) or not known:
-        return f"Nothing can be recommended: there are too few {track.items} to tell what {where} costs."
+        return (
+            f"Nothing can be recommended: there are too few {track.items} to tell what {where}"
+            " costs."
+        )
     missed = _size(run, choice, max(known, key=lambda loss: loss.most))
     more = f"More {track.items} or {track.repeat}s" if _models(run) > 1 else f"More {track.items}"
     return (
-        f"Nothing can be recommended yet: at {where} no loss is found, but one of {missed} could have been missed. "
-        f"{more} would tell."
+        f"Nothing can be recommended yet: at {where} no loss is found, but one of {missed} could"
+        f" have been missed. {more} would tell."
     )
 
 
@@ -122,7 +138,9 @@ def _lost(run: Run, reading: Reading, lost: Sequence[Loss]) -> str:
     groups = in_words.names([words.quoted(loss.group) for loss in lost if loss.group])
     quality = "" if all(loss.group for loss in lost) else f"clearly costs {reading.quality.name}"
     return phrasing.listing(
-        filter(None, (f"makes {track_of(run).telling.worse(groups, reading)}" * bool(groups), quality))
+        filter(
+            None, (f"makes {track_of(run).telling.worse(groups, reading)}" * bool(groups), quality)
+        )
     )
 
 
@@ -146,7 +164,8 @@ def measured_levels(run: Run, choice: Choice) -> list[float]:
 
 
 def losses(run: Run, choice: Choice) -> list[Loss]:
-    """What a cut did to every judged group and to the quality, as losses; empty where one of both was not measured."""
+    """What a cut did to every judged group and to the quality, as losses; empty where one of both
+    was not measured."""
     variant, reading = lookup.variant_of(run, choice)["variant"], lookup.reading(run, choice)
     groups = judged(run, choice, variant).to_dict("records")
     quality = lookup.measured(run, variant, reading.quality, choice)
@@ -166,7 +185,8 @@ def _loss(measure: Measure, row: Mapping[str, Any], group: str, factor: float) -
 
 
 def wider(looks: int, models: int) -> float:
-    """By what half of a 95 % interval grows when so many looks have to hold at once; models: those behind a mean."""
+    """By what half of a 95 % interval grows when so many looks have to hold at once; models: those
+    behind a mean."""
     ends = 1 - 0.025 / max(looks, 1), 0.975
     one, alone = (stdtrit(models - 1, end) if models > 1 else ndtri(end) for end in ends)
     return float(one / alone)

@@ -1,4 +1,5 @@
-"""A run as it would look with a variant that is predicted and not measured: the same charts, its marks hollow."""
+"""A run as it would look with a variant that is predicted and not measured: the same charts, its
+marks hollow."""
 
 from __future__ import annotations
 
@@ -15,17 +16,21 @@ from engine.store.runs import Run
 
 LEAD = "Predicted, not measured:"
 WHERE = (
-    "A 95 % prediction interval says where the measured value should lie; what is measured has an interval of its own, "
-    "which is often wider."
+    "A 95 % prediction interval says where the measured value should lie; what is measured has an"
+    " interval of its own, which is often wider."
 )
 
 
 def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
-    """A table of the run with the predicted rows below its own; in `variants` the column `predicted` tells them
-    apart."""
+    """A table of the run with the predicted rows below its own; in `variants` the column
+    `predicted` tells them apart."""
     own, rows = run.table(name), ahead.tables[name]
-    own = own[own["variant"] != ahead.variant]  # tried on validation prompts, or kept and read on another axis
-    rows = rows.reindex(columns=own.columns).dropna(axis=1, how="all")  # an empty column must not decide a type
+    own = own[
+        own["variant"] != ahead.variant
+    ]  # tried on validation prompts, or kept and read on another axis
+    rows = rows.reindex(columns=own.columns).dropna(
+        axis=1, how="all"
+    )  # an empty column must not decide a type
     both = pd.concat([own, rows], ignore_index=True)
     return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
 
@@ -42,8 +47,15 @@ def said(run: Run, found: Panel | Headline) -> Panel | Headline:
             more=_foretold(found.more),
             caveat=f"{found.caveat} Of what is predicted: {WHERE}",
         )
-    caveat = found.caveat.replace("Measured on", "Predicted for", 1).replace(track_of(run).intervals, WHERE)
-    return replace(found, sentence=_called(found.sentence), numbers=tuple(map(_number, found.numbers)), caveat=caveat)
+    caveat = found.caveat.replace("Measured on", "Predicted for", 1).replace(
+        track_of(run).intervals, WHERE
+    )
+    return replace(
+        found,
+        sentence=_called(found.sentence),
+        numbers=tuple(map(_number, found.numbers)),
+        caveat=caveat,
+    )
 
 
 def _called(text: str) -> str:

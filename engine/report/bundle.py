@@ -29,13 +29,15 @@ def export_run(
     variant: str | None = None,
     base: str | None = None,
 ) -> list[Path]:
-    """Write the named parts below `to` and return the files. Files of the same name are replaced, others are kept.
+    """Write the named parts below `to` and return the files. Files of the same name are replaced,
+    others are kept.
 
-    what: any of masks, tables, figures, report, pdf (the report, printed), checkpoint, model_card, and the track's own
-    (Track.foreign). `variant` limits masks to one, and is what report, figures, checkpoint and card are about; by
-    default see contents.default_choice. Nothing is written when any part fails: unknown names and variants raise
-    RequestError, a full or read-only disk and a damaged run StoreError, a PDF where no browser is PruneAuditError.
-    `base` says where the run's model is now, for a checkpoint of a model that has moved; its weights must be the run's.
+    what: any of masks, tables, figures, report, pdf (the report, printed), checkpoint, model_card,
+    and the track's own (Track.foreign). `variant` limits masks to one, and is what report, figures,
+    checkpoint and card are about; by default see contents.default_choice. Nothing is written when
+    any part fails: unknown names and variants raise RequestError, a full or read-only disk and a
+    damaged run StoreError, a PDF where no browser is PruneAuditError. `base` says where the run's
+    model is now, for a checkpoint of a model that has moved; its weights must be the run's.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -56,7 +58,9 @@ def writers_of(run: Run) -> dict[str, Writer]:
     return {**WRITERS, **{one.name: partial(_foreign, one) for one in track_of(run).foreign}}
 
 
-def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None) -> list[Path]:
+def _staged(
+    run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None
+) -> list[Path]:
     """Write everything into a folder beside the target first, then move it file by file."""
     with explained(to.parent, "folder"):
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +69,11 @@ def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: b
         with explained(to, "folder"):
             for write in writers.values():
                 write(run, stage, show_offensive, variant)
-            return [_move(path, to / path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()]
+            return [
+                _move(path, to / path.relative_to(stage))
+                for path in sorted(stage.rglob("*"))
+                if path.is_file()
+            ]
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -111,8 +119,12 @@ def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
         write_pdf(page, to / "report.pdf")
 
 
-def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None) -> None:
-    track_of(run).write_checkpoint(run, _takable(run, variant), to / _checkpoint_folder(run, variant), base)
+def _checkpoint(
+    run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None
+) -> None:
+    track_of(run).write_checkpoint(
+        run, _takable(run, variant), to / _checkpoint_folder(run, variant), base
+    )
 
 
 def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
@@ -146,7 +158,9 @@ def _free_for_checkpoint(run: Run, to: Path, what: Sequence[str], variant: str |
         return
     folder = to / _checkpoint_folder(run, variant)
     if folder.exists() and any(folder.iterdir()):
-        raise RequestError(Fault("to", f"{folder} is not empty.", "Choose another folder, or remove it."))
+        raise RequestError(
+            Fault("to", f"{folder} is not empty.", "Choose another folder, or remove it.")
+        )
 
 
 WRITERS: dict[str, Writer] = {

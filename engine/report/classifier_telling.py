@@ -1,4 +1,5 @@
-"""The plain words in which audits of classifiers are told; a track adds what was done, and what it knows of groups."""
+"""The plain words in which audits of classifiers are told; a track adds what was done, and what it
+knows of groups."""
 
 from __future__ import annotations
 
@@ -18,16 +19,22 @@ CHANCE = "the mix of classes and chance alone"
 
 
 def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> str:
-    """The groups of an axis; invented: what is known of groups of the project's own data, by data and axis.
+    """The groups of an axis; invented: what is known of groups of the project's own data, by data
+    and axis.
 
-    A run of data that only bears such a name has no `stand_in`: nothing is said to be invented there.
+    A run of data that only bears such a name has no `stand_in`: nothing is said to be invented
+    there.
     """
     data = run.meta["data"]
     count = in_words.counted(len(_names(run, axis)))
     if axis == CLASS_AXIS:
         return f"{count} classes of {data['name']}"
     known = invented.get(data["name"], {}).get(axis, "") if data.get("stand_in") else ""
-    return f"{count} {known}" if known else f"{count} groups of {words.axis_name(axis)} in {data['name']}"
+    return (
+        f"{count} {known}"
+        if known
+        else f"{count} groups of {words.axis_name(axis)} in {data['name']}"
+    )
 
 
 def harm(run: Run, choice: Choice) -> str:
@@ -50,18 +57,29 @@ def better(names: str, reading: Reading) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """What must be read with any verdict: models that answer one class only, a level that was not reached."""
+    """What must be read with any verdict: models that answer one class only, a level that was not
+    reached."""
     if variant["variant"] == "dense":
         return ""
     return " ".join(filter(None, (degenerate_said(run, variant), missed_said(run, variant))))
 
 
-_WORSE = {"accuracy": "the model less often right", "auc": "the model worse at telling the classes apart"}
-_BETTER = {"accuracy": "the model more often right", "auc": "the model better at telling the classes apart"}
+_WORSE = {
+    "accuracy": "the model less often right",
+    "auc": "the model worse at telling the classes apart",
+}
+_BETTER = {
+    "accuracy": "the model more often right",
+    "auc": "the model better at telling the classes apart",
+}
 
 
 def _names(run: Run, axis: str) -> list[str]:
     """Groups of the axis that were measured, in the order of the table."""
     table = lookup.frame(run, "groups")
-    rows = table[(table["variant"] == "dense") & (table["axis"] == axis) & (table["split"] == lookup.REPORTED)]
+    rows = table[
+        (table["variant"] == "dense")
+        & (table["axis"] == axis)
+        & (table["split"] == lookup.REPORTED)
+    ]
     return list(dict.fromkeys(rows["group"]))

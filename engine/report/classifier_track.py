@@ -1,4 +1,5 @@
-"""What the tracks of classifiers share: readings per group, repeats behind a mean, limits, takeaways."""
+"""What the tracks of classifiers share: readings per group, repeats behind a mean, limits,
+takeaways."""
 
 from __future__ import annotations
 
@@ -20,14 +21,19 @@ from engine.store.runs import Run
 
 LIMITS = (
     "Only the harms, subgroups and {items} named here were assessed; others were not.",
-    "A smaller gap between subgroups is not proof of no harm, and can mean that all fare equally badly.",
+    (
+        "A smaller gap between subgroups is not proof of no harm, and can mean that all fare"
+        " equally badly."
+    ),
     "An interval that includes zero shows no change, but does not show that there is none.",
 )
 
 BINDING_IMAGES = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
     "data": "Other images: levels are not on one scale, and the null bands differ.",
-    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
+    "images used": (
+        "Another number of images per subgroup: intervals and null bands differ in width."
+    ),
     "target": "Another target: the models tell other classes apart.",
     "changes": "The images were changed in another way, so the harm has another cause.",
     "size": "Another image size: FLOPs and what can be seen differ.",
@@ -38,13 +44,15 @@ BINDING_IMAGES = {
 
 
 def middle(levels: Sequence[float], none: float) -> float:
-    """The middle one of the levels that cut something, the smaller of two; `none` where there is none."""
+    """The middle one of the levels that cut something, the smaller of two; `none` where there is
+    none."""
     cut = sorted(level for level in levels if level > none)
     return cut[(len(cut) - 1) // 2] if cut else none
 
 
 class ClassifierTrack(Track):
-    """A classifier whose arms run several times (`repeat`) and are measured per group of `items`."""
+    """A classifier whose arms run several times (`repeat`) and are measured per group of
+    `items`."""
 
     fronts_at_level = True
     parts = (("model", "weight_hash"), ("data", "digest"))
@@ -58,7 +66,11 @@ class ClassifierTrack(Track):
 
     def data(self, run: Run) -> str:
         groups = [words.axis_name(group) for group in run.meta["data"]["groups"]]
-        return f"{run.meta['data']['name']} by {phrasing.listing(groups)}" if groups else run.meta["data"]["name"]
+        return (
+            f"{run.meta['data']['name']} by {phrasing.listing(groups)}"
+            if groups
+            else run.meta["data"]["name"]
+        )
 
     @property
     def too_few(self) -> Mapping[str, str]:
@@ -71,7 +83,8 @@ class ClassifierTrack(Track):
     @property
     def auc_limit(self) -> str:
         return (
-            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and is left out of gaps."
+            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and"
+            " is left out of gaps."
         )
 
     def models_behind(self, run: Run) -> int:
@@ -106,7 +119,10 @@ class ClassifierTrack(Track):
         )
 
     def details(self, reading: str) -> tuple[Measure, ...]:
-        first, *others = (self.reading(name) for name in (reading, *(one for one in self.readings if one != reading)))
+        first, *others = (
+            self.reading(name)
+            for name in (reading, *(one for one in self.readings if one != reading))
+        )
         more = [self.measure(metric) for metric in ("tpr_gap", "fpr_gap")]
         rest = [part for one in others for part in (one.quality, one.harm)]
         entropy = self.measure("cross_entropy", per_axis=False)
@@ -118,14 +134,20 @@ class ClassifierTrack(Track):
 
     def flag(self, variant: Mapping[str, Any]) -> str:
         wrong = int(variant.get("degenerate", 0))
-        return f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only" if wrong else ""
+        return (
+            f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only"
+            if wrong
+            else ""
+        )
 
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         n, by_hand = f"{split} {self.items}", False
         if row is not None and not pd.isna(row["n"]):
             n = phrasing.count(int(row["n"]), f"{split} {self.item}")
             by_hand = words.is_by_hand(str(row.get("variant", "")))
-        return f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
+        return (
+            f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
+        )
 
     def pareto_question(self, run: Run, choice: Choice) -> str:
         reading = self.reading(choice.reading)
@@ -155,7 +177,9 @@ class ClassifierTrack(Track):
     def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
         """The repeats behind a mean: masks and weights are theirs."""
         table = lookup.frame(run, "variants")
-        repeats = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
+        repeats = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values(
+            "seed"
+        )
         rows = repeats.to_dict("records") if len(repeats) else [dict(variant)]
         return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
 
@@ -163,9 +187,15 @@ class ClassifierTrack(Track):
         return run.table("variants")
 
     def written(
-        self, writer: Callable[..., list[Path]], run: Run, variant: dict[str, Any], folder: Path, base: str | None
+        self,
+        writer: Callable[..., list[Path]],
+        run: Run,
+        variant: dict[str, Any],
+        folder: Path,
+        base: str | None,
     ) -> list[Path]:
-        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing is cut."""
+        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing
+        is cut."""
         from engine.report.model_card import model_card  # late: it asks for the track
 
         if not variant["n_cut"] and variant["method"] not in self.uncut:

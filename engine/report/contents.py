@@ -1,4 +1,5 @@
-"""Which panels an export of a whole run holds, and which variant it is about when none was chosen."""
+"""Which panels an export of a whole run holds, and which variant it is about when none was
+chosen."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 
-def default_choice(run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False) -> Choice:
-    """The named variant, else the track's first method at the level where its readers start. Not picked by result.
+def default_choice(
+    run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False
+) -> Choice:
+    """The named variant, else the track's first method at the level where its readers start. Not
+    picked by result.
 
     RequestError for a variant that cannot be named; the known ones are.
     """
@@ -21,7 +25,14 @@ def default_choice(run: Run, axis: str | None = None, variant: str | None = None
     reading = default_reading(run)
     if variant is not None:
         row = variant_row(run, variant)
-        return Choice(row["method"], row.get("target_axis") or axis, float(row[level.column]), axis, reading, dark)
+        return Choice(
+            row["method"],
+            row.get("target_axis") or axis,
+            float(row[level.column]),
+            axis,
+            reading,
+            dark,
+        )
     found = lookup.methods(run, axis)
     if not found:
         return Choice("dense", axis, level.none, None, reading, dark)
@@ -63,15 +74,19 @@ def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
         yield "", panel
 
 
-def panels(run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False) -> dict[str, Panel]:
-    """Every panel of one axis and those of the whole run, by key: a question, an answer, `whole()` its figure, `table`
-    its numbers. axis, variant: the run's first ones by default, as `default_choice` picks them."""
+def panels(
+    run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False
+) -> dict[str, Panel]:
+    """Every panel of one axis and those of the whole run, by key: a question, an answer, `whole()`
+    its figure, `table` its numbers. axis, variant: the run's first ones by default, as
+    `default_choice` picks them."""
     choice = default_choice(run, axis, variant, dark)
     return {panel.key: panel for panel in (*axis_panels(run, choice), *shared_panels(run, choice))}
 
 
 def for_axis(run: Run, choice: Choice, axis: str) -> Choice:
-    """The same method and level aimed at another axis; where that was not run, the same variant measured there."""
+    """The same method and level aimed at another axis; where that was not run, the same variant
+    measured there."""
     aimed = replace(choice, axis=axis, measured_axis=None)
     try:
         lookup.variant_of(run, aimed)

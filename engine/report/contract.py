@@ -1,4 +1,5 @@
-"""What a track declares: its units, slider, measures, panels and what it hands out. Data where data will do."""
+"""What a track declares: its units, slider, measures, panels and what it hands out. Data where data
+will do."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Make = Callable[[Run, Choice], Panel]
 class Level:
     """How much is cut: the slider of every page, an axis of many charts.
 
-    `column` of the variants table (asked) and `realised` (what came out); `asked` of the request lists what was wanted.
+    `column` of the variants table (asked) and `realised` (what came out); `asked` of the request
+    lists what was wanted.
     """
 
     key: str
@@ -61,7 +63,8 @@ class Measure:
     null_label: str = ""
     """Its null band in a chart, where that is another than the track's."""
     null_means: str = ""
-    """What it means that the dense model is inside it, where that is another thing than the track says."""
+    """What it means that the dense model is inside it, where that is another thing than the track
+    says."""
     of_what: str = ""
     """What it is measured on, where that is something else than the track's items."""
 
@@ -119,7 +122,10 @@ class Measure:
         if phrasing.is_noise(row):
             return f"no change, ±{self.number(phrasing.half_width(row))}"
         unclear = ", includes zero" if phrasing.direction(row) == "unclear" else ""
-        return f"{self.signed(row['delta'])} ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
+        return (
+            f"{self.signed(row['delta'])}"
+            f" ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
+        )
 
     def change(self, row: Mapping[str, Any]) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
@@ -130,12 +136,17 @@ class Measure:
 
     def null_said(self, row: Mapping[str, Any]) -> str:
         """The null band as a line of a hover; "" where there is none."""
-        return f"null band {self.span(row['null_low'], row['null_high'])}" if math.isfinite(row["null_high"]) else ""
+        return (
+            f"null band {self.span(row['null_low'], row['null_high'])}"
+            if math.isfinite(row["null_high"])
+            else ""
+        )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read harm and quality: the same five measures in a headline, on the Pareto chart, along the slider."""
+    """One way to read harm and quality: the same five measures in a headline, on the Pareto chart,
+    along the slider."""
 
     name: str
     harm: Measure
@@ -157,7 +168,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class View:
-    """What the Pareto chart can be read from: a split, and whether variants that are not reported are points too."""
+    """What the Pareto chart can be read from: a split, and whether variants that are not reported
+    are points too."""
 
     label: str
     split: str
@@ -167,9 +179,11 @@ class View:
 
 @dataclass(frozen=True)
 class Chance:
-    """What chance alone would have cut: points behind the variants of the Pareto chart, and what they say of a method.
+    """What chance alone would have cut: points behind the variants of the Pareto chart, and what
+    they say of a method.
 
-    points: columns value (harm) and value_q (quality), a row per cut; may be empty, where only `said` is told.
+    points: columns value (harm) and value_q (quality), a row per cut; may be empty, where only
+    `said` is told.
     """
 
     points: pd.DataFrame
@@ -179,8 +193,10 @@ class Chance:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A variant that nobody measured, as rows to lay beside those of the run's tables (by name; `variants` among them,
-    marked in a column `predicted`); `said` says what it is predicted from and how well that went here so far."""
+    """A variant that nobody measured, as rows to lay beside those of the run's tables (by name;
+    `variants` among them, marked in a column `predicted`); `said` says what it is predicted from
+    and how well that went here so far.
+    """
 
     variant: str
     tables: Mapping[str, pd.DataFrame]
@@ -205,11 +221,13 @@ class Row:
 class Bench:
     """What the page Bench shows of a kind of audit whose units can be switched off by hand.
 
-    picture: every unit and what is known of it, those that are off marked, and where `protects` those that a reader
-    protects; a click names one. ahead: what is predicted of a set; None where nothing can be, and `nothing` says why.
-    tried: a set that was measured on `first`, None where it was not; said: how many sets were tried. units: reads what
-    is pasted, or a mask.json; written: as it reads them. cut_of: the units of a row of the variants table, None for one
-    that stands for several cuts. as_method: what the chosen method cuts, others in place of those that are protected.
+    picture: every unit and what is known of it, those that are off marked, and where `protects`
+    those that a reader protects; a click names one. ahead: what is predicted of a set; None where
+    nothing can be, and `nothing` says why.
+    tried: a set that was measured on `first`, None where it was not; said: how many sets were
+    tried. units: reads what is pasted, or a mask.json; written: as it reads them. cut_of: the units
+    of a row of the variants table, None for one that stands for several cuts. as_method: what the
+    chosen method cuts, others in place of those that are protected.
     kept: what a kept set is called, "" where it was not kept.
     """
 
@@ -239,14 +257,16 @@ class Bench:
     protects: bool = True
     """Whether a reader may protect some, which `as_method` then leaves on."""
     rows: Callable[[Run, Choice], Sequence[Row]] | None = None
-    """The layers, of which so many can be switched off; None where units are few enough for a list."""
+    """The layers, of which so many can be switched off; None where units are few enough for a list.
+    """
     ordered: Callable[[Run, Choice], str] = lambda run, choice: ""
     """By what the units of the `rows` are ordered: "by the scores of AutoBot, mean over trials"."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """The charts of the overview: two beside each other, one to the right below them, the rest folded."""
+    """The charts of the overview: two beside each other, one to the right below them, the rest
+    folded."""
 
     beside: tuple[Make, Make]
     right: Make
@@ -263,14 +283,16 @@ class Handout:
     checkpoint: str
     checkpoint_wait: str
     standing: str = ""
-    """What is written of a variant that stands in the dense model's place and has no mask; "" where there are none."""
+    """What is written of a variant that stands in the dense model's place and has no mask; "" where
+    there are none."""
     texts: str = "Off: the report and the tables hold no text a model wrote."
     """What stays out of the files until asked for, where a run holds texts."""
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A file in the form of another program, made from a finished run: `name` is the word for `export --what`.
+    """A file in the form of another program, made from a finished run: `name` is the word for
+    `export --what`.
 
     `write` gives its text, or raises RequestError where the run does not hold what it needs.
     """
@@ -285,10 +307,12 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Maps:
-    """What the page about heads shows of a kind of audit whose heads have an importance at several stages.
+    """What the page about heads shows of a kind of audit whose heads have an importance at several
+    stages.
 
-    `scores` and `groups` of a run are what a reader chooses from ("" is all texts); `panels` take them as `score` and
-    `group`; `selectable` are those of which a head can be picked; `numbers` is the table about one head.
+    `scores` and `groups` of a run are what a reader chooses from ("" is all texts); `panels` take
+    them as `score` and `group`; `selectable` are those of which a head can be picked; `numbers` is
+    the table about one head.
     """
 
     scores: Callable[[Run, Choice], Sequence[str]]
@@ -303,8 +327,10 @@ class Maps:
 
 @dataclass(frozen=True)
 class Changed:
-    """Examples of what changes when a unit is off: columns label, prompt, before, before_note, after, after_note; texts
-    as the model wrote them, unescaped. `said`: what is off and how these were picked, or why there are none."""
+    """Examples of what changes when a unit is off: columns label, prompt, before, before_note,
+    after, after_note; texts as the model wrote them, unescaped. `said`: what is off and how these
+    were picked, or why there are none.
+    """
 
     table: pd.DataFrame
     said: str
@@ -312,9 +338,10 @@ class Changed:
 
 @dataclass(frozen=True)
 class Effects:
-    """What the page about heads shows where every head has an effect on bias and on quality: the picture of what was
-    cut and protected and a map of each, which ring the head that they get as `unit`; and about one head its card, whose
-    table holds two columns of text, all its numbers, and examples of what changes without it."""
+    """What the page about heads shows where every head has an effect on bias and on quality: the
+    picture of what was cut and protected and a map of each, which ring the head that they get as
+    `unit`; and about one head its card, whose table holds two columns of text, all its numbers, and
+    examples of what changes without it."""
 
     picture: Make
     bias: Make
@@ -325,19 +352,21 @@ class Effects:
     ranked: Callable[[Run, Choice], Sequence[int]]
     """The units in the order in which a reader goes from head to head."""
     first: tuple[str, ...] = ()
-    """Names of the facts of the card that stand open beside the maps; the others are folded. Empty: all."""
+    """Names of the facts of the card that stand open beside the maps; the others are folded. Empty:
+    all."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Published scores of heads, shown without an audit: what the files are, how they are read, and what
-    the pages about reliability and about heads show of them."""
+    """Published scores of heads, shown without an audit: what the files are, how they are read, and
+    what the pages about reliability and about heads show of them."""
 
     about: str
     read: Callable[[Sequence[Path]], Any]
     reliability: Callable[[Any, Choice], Iterable[Panel]]
     across: Callable[[Any, Choice, str], Iterable[Panel]]
-    """What the page about heads shows of several axes, with the kind of correlation: "pearson" or "spearman"."""
+    """What the page about heads shows of several axes, with the kind of correlation: "pearson" or
+    "spearman"."""
 
 
 @dataclass(frozen=True)
@@ -353,10 +382,12 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """Published tests that the variants of an audit are measured on beside its own measure, if asked.
+    """Published tests that the variants of an audit are measured on beside its own measure, if
+    asked.
 
-    names: those that a run was measured on. known: all there are, title by name; wants: what file a name reads. panel
-    and changed: (run, choice, name) -> what it says of the chosen variant, and the items whose answer changed.
+    names: those that a run was measured on. known: all there are, title by name; wants: what file a
+    name reads. panel and changed: (run, choice, name) -> what it says of the chosen variant, and
+    the items whose answer changed.
     """
 
     names: Callable[[Run], Sequence[str]]
@@ -379,16 +410,18 @@ class Extra:
 
 @dataclass(frozen=True)
 class Telling:
-    """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it decides what is said.
+    """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it
+    decides what is said.
 
-    Names of groups come quoted and unescaped. `worse` and `better` complete "making …" and "makes …".
+    Names of groups come quoted and unescaped. `worse` and `better` complete "making …" and "makes
+    …".
     """
 
     does: Callable[[Run, Mapping[str, Any]], str]
     """What was done to the model: "Cutting 9 of 48 heads"."""
     groups: Callable[[Run, str], str]
-    """The groups of an axis in a few words; said to be invented only where that is known: "four invented
-    nationalities"."""
+    """The groups of an axis in a few words; said to be invented only where that is known: "four
+    invented nationalities"."""
     harm: Callable[[Run, Choice], str]
     """What should be small: "the gap in accuracy between “a” and “b”"."""
     worse: Callable[[str, Reading], str]
@@ -396,16 +429,18 @@ class Telling:
     chance: str = "chance alone"
     """What a null band is made of, for a sentence that says what it would give."""
     beyond: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, row: ""
-    """What else than a difference between groups may be behind a harm that chance alone does not explain, of a row of
-    the results; "" where nothing is known."""
+    """What else than a difference between groups may be behind a harm that chance alone does not
+    explain, of a row of the results; "" where nothing is known."""
     more: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, variant: ""
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
     unusable: Callable[[Run, Mapping[str, Any]], str] = lambda run, variant: ""
-    """The sentence in place of a verdict on a variant that is no model any more; "" for every other."""
+    """The sentence in place of a verdict on a variant that is no model any more; "" for every
+    other."""
 
 
 class Track(ABC):
-    """A kind of audit. Final subclasses live in `track.py` of each folder in engine.tracks and are found there."""
+    """A kind of audit. Final subclasses live in `track.py` of each folder in engine.tracks and are
+    found there."""
 
     name: str
     about: str
@@ -422,10 +457,11 @@ class Track(ABC):
     """One of several models of an arm, where there are several."""
     level: Level
     pages: tuple[str, ...]
-    """Pages that not every kind of audit has, the most telling first. Where two kinds name a page, it shows both
-    through what is declared here."""
+    """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
+    it shows both through what is declared here."""
     tabs: Mapping[str, tuple[str, ...]] = {}
-    """Of those pages, the ones that have tabs: names of files in the page's folder of pages/tabs, in reading order."""
+    """Of those pages, the ones that have tabs: names of files in the page's folder of pages/tabs,
+    in reading order."""
     questions: Mapping[str, str] = {}
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
@@ -433,16 +469,19 @@ class Track(ABC):
     offered: tuple[str, ...] = ()
     """Readings a reader may switch between; empty where the request fixed the only one."""
     line_labels: bool = True
-    """Whether lines of charts are named at their ends; else in a legend, where there are many with long names."""
+    """Whether lines of charts are named at their ends; else in a legend, where there are many with
+    long names."""
     flag_symbol: str = "star"
     """Marks what `flag` says is wrong; another where stars mean something good."""
     fronts_at_level: bool = False
-    """Whether only means at the chosen level compete on the Pareto chart: among all, the least cut always wins."""
+    """Whether only means at the chosen level compete on the Pareto chart: among all, the least cut
+    always wins."""
     views: Mapping[str, View]
     uncut: tuple[str, ...] = ()
     """Methods that cut nothing and still give models of their own."""
     measures: str = ""
-    """Names what is measured on what; kinds of audit with the same name are laid side by side on Compare."""
+    """Names what is measured on what; kinds of audit with the same name are laid side by side on
+    Compare."""
     binding: Mapping[str, str]
     """Settings that decide whether numbers of two audits may be compared, and why."""
     parts: tuple[tuple[str, str], ...]
@@ -460,7 +499,8 @@ class Track(ABC):
     null_now: str = "at this n it cannot be told from no difference"
     """What it means that a harm is no larger than its null band."""
     null_means: str
-    """What it means when the dense model's harm is inside its null band; "" where it means nothing for a cut."""
+    """What it means when the dense model's harm is inside its null band; "" where it means nothing
+    for a cut."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
     null_band: str = ""
@@ -477,7 +517,8 @@ class Track(ABC):
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
     repeats: tuple[Make, ...] = ()
-    """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
+    """The charts of the page about reliability: the first alone, then two beside each other, then
+    the rest."""
 
     judged: tuple[Make, ...] = ()
     """The charts of what other judges say of its texts; empty where no model writes any."""
@@ -493,7 +534,10 @@ class Track(ABC):
 
     layer_title: str = "first convolution"
     """What names a layer in tables, where what is left of layers is shown."""
-    layer_means: str = "what is cut together: convolutions tied by residual sums or depthwise convolutions count once"
+    layer_means: str = (
+        "what is cut together: convolutions tied by residual sums or depthwise convolutions count"
+        " once"
+    )
     """What a layer is there."""
     titles: Mapping[str, str] = {}
     """Names of pages in the navigation that are others than everywhere."""
@@ -503,7 +547,8 @@ class Track(ABC):
         return words.terms(self.name)
 
     def of_run(self, run: Run) -> Track:
-        """This kind of audit with the words of one run, whose units may have a name of their own."""
+        """This kind of audit with the words of one run, whose units may have a name of their
+        own."""
         return self
 
     @property
@@ -544,7 +589,8 @@ class Track(ABC):
 
     @abstractmethod
     def data(self, run: Run) -> str:
-        """What the run was measured on, in a few words: "avatars by skin". Names of users are unescaped."""
+        """What the run was measured on, in a few words: "avatars by skin". Names of users are
+        unescaped."""
 
     @abstractmethod
     def total(self, run: Run) -> int:
@@ -563,16 +609,23 @@ class Track(ABC):
         return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
 
     def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and is a model of its
-        own; "" for all others."""
+        """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and
+        is a model of its own; "" for all others."""
         return ""
 
     def made(self, variant: Mapping[str, Any]) -> str:
         """What the model became, in a word or two beside "Dense": "Pruned", "Rounded to int8"."""
         return "Pruned"
 
-    def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-        """What a variant does to the size of the model, as a sentence's beginning; dense, mine: rows of the costs."""
+    def saves(
+        self,
+        run: Run,
+        variant: Mapping[str, Any],
+        dense: Mapping[str, Any],
+        mine: Mapping[str, Any],
+    ) -> str:
+        """What a variant does to the size of the model, as a sentence's beginning; dense, mine:
+        rows of the costs."""
         saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
         return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
 
@@ -586,7 +639,8 @@ class Track(ABC):
         return self.level.axis
 
     def level_is_of_another_kind(self, method: str) -> bool:
-        """Whether the level of a method is no share of units, for it makes a model of its own in another way."""
+        """Whether the level of a method is no share of units, for it makes a model of its own in
+        another way."""
         return False
 
     def level_title(self, run: Run, method: str) -> str:
@@ -598,11 +652,13 @@ class Track(ABC):
         return False
 
     def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-        """What must be read with the costs of a variant that has no masked model to agree with; "" for all others."""
+        """What must be read with the costs of a variant that has no masked model to agree with; ""
+        for all others."""
         return ""
 
     def weighed(self, run: Run) -> tuple[Make, ...]:
-        """Charts that weigh cuts against other ways to make the model smaller; none where the run has no others."""
+        """Charts that weigh cuts against other ways to make the model smaller; none where the run
+        has no others."""
         return ()
 
     def draw(self, variant: Mapping[str, Any]) -> str:
@@ -645,7 +701,8 @@ class Track(ABC):
         return ()
 
     def ahead(self, run: Run, choice: Choice) -> Ahead | None:
-        """What is predicted at one of the `stops` that is not finished; None where nothing can be."""
+        """What is predicted at one of the `stops` that is not finished; None where nothing can
+        be."""
         return None
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
@@ -694,14 +751,16 @@ class Track(ABC):
 
     @abstractmethod
     def loading(self, run: Run) -> list[str]:
-        """Markdown lines of a model card: how the saved weights are loaded, and what they came from."""
+        """Markdown lines of a model card: how the saved weights are loaded, and what they came
+        from."""
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         """Settings that were decided by the run itself."""
         return []
 
     def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """Variants behind a reported one that have a mask and weights of their own: id -> label; usually just it."""
+        """Variants behind a reported one that have a mask and weights of their own: id -> label;
+        usually just it."""
         return {str(variant["variant"]): self.label(variant)}
 
     def named(self, run: Run) -> pd.DataFrame:
@@ -714,7 +773,9 @@ class Track(ABC):
         """mask.json of one takable row of the variants table."""
 
     @abstractmethod
-    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+    def write_checkpoint(
+        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
         """A pruned variant as weights."""
 
     @abstractmethod

@@ -1,4 +1,5 @@
-"""What a cut costs in quality and what it saves, in a sentence each; measured time only where it clearly differs."""
+"""What a cut costs in quality and what it saves, in a sentence each; measured time only where it
+clearly differs."""
 
 from __future__ import annotations
 
@@ -17,10 +18,15 @@ SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))
 
 
 def cost_said(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """E.g. "Perplexity rises by 1.5 %. It saves 8.3 % of the bytes and runs 1.1 times as fast here."."""
+    """E.g. "Perplexity rises by 1.5 %. It saves 8.3 % of the bytes and runs 1.1 times as fast
+    here."."""
     quality = lookup.reading(run, choice).quality
     row = lookup.measured(run, variant["variant"], quality, choice)
-    return " ".join(filter(None, (_quality(quality, row, variant["variant"] == "dense"), saved_said(run, variant))))
+    return " ".join(
+        filter(
+            None, (_quality(quality, row, variant["variant"] == "dense"), saved_said(run, variant))
+        )
+    )
 
 
 def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) -> str:
@@ -68,12 +74,16 @@ def _share(dense: Mapping[str, Any], mine: Mapping[str, Any], column: str, of: s
 
 
 def _time(mine: Mapping[str, Any]) -> str:
-    low, high, middle = (mine.get(name, math.nan) for name in ("speedup_low", "speedup_high", "speedup"))
+    low, high, middle = (
+        mine.get(name, math.nan) for name in ("speedup_low", "speedup_high", "speedup")
+    )
     if not all(map(math.isfinite, (low, high, middle))):
         return "time was not measured"
     if low > 1:
         much = (
-            f"{in_words.short(middle)} times as fast" if middle >= 1.095 else f"{in_words.per_cent(middle - 1)} faster"
+            f"{in_words.short(middle)} times as fast"
+            if middle >= 1.095
+            else f"{in_words.per_cent(middle - 1)} faster"
         )
         return f"it ran {much} here"
     return "it ran more slowly here" if high < 1 else "it was not measurably faster here"

@@ -1,4 +1,5 @@
-"""An experiment of a paper as text and as one HTML file: the published numbers beside ours, and the charts."""
+"""An experiment of a paper as text and as one HTML file: the published numbers beside ours, and the
+charts."""
 
 from __future__ import annotations
 
@@ -18,28 +19,50 @@ from engine.store.runs import Run
 
 NOT_PRINTED = "not printed"
 """A number of the paper that it only draws, or that is ours alone."""
-HEADS = {"what": "what", "paper": "paper", "where": "printed in", "ours": "ours", "interval": "95 % interval",
-         "null": "null band", "n": "n", "seeds": "seeds", "differs": "what differs"}  # fmt: skip
+HEADS = {
+    "what": "what",
+    "paper": "paper",
+    "where": "printed in",
+    "ours": "ours",
+    "interval": "95 % interval",
+    "null": "null band",
+    "n": "n",
+    "seeds": "seeds",
+    "differs": "what differs",
+}
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
     """Findings with numbers as people read them, columns HEADS."""
-    told = pd.DataFrame({
-        "what": table["what"],
-        "paper": [f"{value:g}" if math.isfinite(value) else NOT_PRINTED for value in table["paper"]],
-        "where": table["where"],
-        "ours": table["ours"].map(phrasing.number),
-        "interval": [_ends(low, high) for low, high in zip(table["low"], table["high"], strict=True)],
-        "null": [_ends(low, high) for low, high in zip(table["null_low"], table["null_high"], strict=True)],
-        "n": table["n"].map(_whole),
-        "seeds": table["seeds"].map(_whole),
-        "differs": table["differs"],
-    })  # fmt: skip
+    told = pd.DataFrame(
+        {
+            "what": table["what"],
+            "paper": [
+                f"{value:g}" if math.isfinite(value) else NOT_PRINTED for value in table["paper"]
+            ],
+            "where": table["where"],
+            "ours": table["ours"].map(phrasing.number),
+            "interval": [
+                _ends(low, high) for low, high in zip(table["low"], table["high"], strict=True)
+            ],
+            "null": [
+                _ends(low, high)
+                for low, high in zip(table["null_low"], table["null_high"], strict=True)
+            ],
+            "n": table["n"].map(_whole),
+            "seeds": table["seeds"].map(_whole),
+            "differs": table["differs"],
+        }
+    )
     return told.rename(columns=HEADS)
 
 
 def _ends(low: float, high: float) -> str:
-    return f"{phrasing.number(low)} to {phrasing.number(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+    return (
+        f"{phrasing.number(low)} to {phrasing.number(high)}"
+        if math.isfinite(low) and math.isfinite(high)
+        else ""
+    )
 
 
 def _whole(value: float) -> str:
@@ -65,23 +88,41 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _run_lines(runs: Iterable[Run]) -> list[str]:
-    return [line for run in runs for line in (f"run {run.id}: {run.meta['title']}",
-                                              *(f"! {text}" for text in run.meta["warnings"]))]  # fmt: skip
+    return [
+        line
+        for run in runs
+        for line in (
+            f"run {run.id}: {run.meta['title']}",
+            *(f"! {text}" for text in run.meta["warnings"]),
+        )
+    ]
 
 
 def experiment_html(
-    one: Experiment, table: pd.DataFrame, runs: Sequence[Run], light: Sequence[Panel], dark: Sequence[Panel]
+    one: Experiment,
+    table: pd.DataFrame,
+    runs: Sequence[Run],
+    light: Sequence[Panel],
+    dark: Sequence[Panel],
 ) -> str:
     """One HTML document; light and dark: the same panels in both themes."""
     return page_html(f"{one.paper}, {one.figure}", one.question, readable(table), runs, light, dark)
 
 
 def page_html(
-    head: str, question: str, table: pd.DataFrame, runs: Sequence[Run], light: Sequence[Panel], dark: Sequence[Panel]
+    head: str,
+    question: str,
+    table: pd.DataFrame,
+    runs: Sequence[Run],
+    light: Sequence[Panel],
+    dark: Sequence[Panel],
 ) -> str:
     """One HTML document of a table as people read it, the charts, and the runs behind them."""
     figures: dict[str, Any] = {}
-    body = [f"<header><p class=kicker>{words.PRODUCT}: {escape(head)}</p><h1>{escape(question)}</h1></header>"]
+    body = [
+        f"<header><p class=kicker>{words.PRODUCT}:"
+        f" {escape(head)}</p><h1>{escape(question)}</h1></header>"
+    ]
     body.append(f"<section><div class=scroll>{table_html(table)}</div></section>")
     for place, pair in enumerate(zip(light, dark, strict=True)):
         body += panels_html([pair], f"chart{place}", figures)

@@ -17,7 +17,14 @@ from engine.core.types import digest_of
 from engine.report.charts.panel import CONFIG, Panel
 from engine.report.palette import theme
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+)
 WIDTH = 960
 PLOTLY = "plotly.min.js"
 
@@ -33,19 +40,27 @@ color:{ink}}}h1{{font-size:1.3rem}}.caveat{{color:{soft};font-size:.85rem}}</sty
 def figure_html(panel: Panel, plotlyjs: bool | str = True) -> bytes:
     """One page with question, answer, chart and caveat; works offline.
 
-    plotlyjs=True puts the library inside (4.7 MB); "directory" expects plotly.min.js in the same folder.
+    plotlyjs=True puts the library inside (4.7 MB); "directory" expects plotly.min.js in the same
+    folder.
     """
     look = theme(False)
     chart, figure = "", panel.whole()
     if figure is not None:
         height = figure.layout.height
-        chart = figure.to_html(full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height)
-    text = {name: html.escape(visible(getattr(panel, name))) for name in ("question", "said", "caveat")}
-    return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
+        chart = figure.to_html(
+            full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height
+        )
+    text = {
+        name: html.escape(visible(getattr(panel, name))) for name in ("question", "said", "caveat")
+    }
+    return _PAGE.format(
+        **text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft
+    ).encode()
 
 
 def figure_image(panel: Panel, kind: str = "svg") -> bytes:
-    """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none, or no figure."""
+    """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none,
+    or no figure."""
     figure = panel.whole()
     if figure is None:
         raise PruneAuditError(f"{panel.question} has no chart: {panel.said}")
@@ -62,23 +77,30 @@ def figure_image(panel: Panel, kind: str = "svg") -> bytes:
 def find_browser() -> str | None:
     """Path of a local Chromium or Chrome, None where there is none."""
     own = os.environ.get("BROWSER_PATH")
-    return own if own and Path(own).is_file() else next(filter(None, map(shutil.which, BROWSERS)), None)
+    return (
+        own
+        if own and Path(own).is_file()
+        else next(filter(None, map(shutil.which, BROWSERS)), None)
+    )
 
 
 def need_browser() -> str:
-    """Path of a local browser for images. PruneAuditError says what to install or to use instead."""
+    """Path of a local browser for images. PruneAuditError says what to install or to use
+    instead."""
     found = find_browser()
     if found is None:
         raise PruneAuditError(
-            "SVG, PNG and PDF need Chromium or Chrome on this machine, and none was found. Install one (Debian: apt "
-            "install chromium), set BROWSER_PATH, or use the HTML charts: their toolbar saves PNG."
+            "SVG, PNG and PDF need Chromium or Chrome on this machine, and none was found. Install"
+            " one (Debian: apt install chromium), set BROWSER_PATH, or use the HTML charts: their"
+            " toolbar saves PNG."
         )
     os.environ["BROWSER_PATH"] = found  # kaleido's own search misses some of these names
     return found
 
 
 def write_figures(panels: Sequence[tuple[str, Panel]], folder: Path) -> list[Path]:
-    """Every panel with a chart as HTML (sharing one plotly.min.js), SVG and PNG; without a browser a note says so."""
+    """Every panel with a chart as HTML (sharing one plotly.min.js), SVG and PNG; without a browser
+    a note says so."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / PLOTLY]
     written[0].write_text(get_plotlyjs(), encoding="utf-8")
@@ -115,4 +137,6 @@ def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path
 def _safe(name: str) -> str:
     """A file name from an axis of the user's own and a panel key."""
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:90]
-    return safe if safe == name else f"{safe}-{digest_of(name)[:6]}"  # two names must not become one file
+    return (
+        safe if safe == name else f"{safe}-{digest_of(name)[:6]}"
+    )  # two names must not become one file

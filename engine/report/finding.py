@@ -1,4 +1,5 @@
-"""One finding of an audit in a line, for lists of audits: what the usual cut does to harm and quality."""
+"""One finding of an audit in a line, for lists of audits: what the usual cut does to harm and
+quality."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from engine.store.runs import Run
 
 
 def finding(run: Run) -> str:
-    """The changes at the run's first axis, method and usual level, as its own pages start; not picked by result."""
+    """The changes at the run's first axis, method and usual level, as its own pages start; not
+    picked by result."""
     choice = default_choice(run)
     variant, reading = lookup.variant_of(run, choice), lookup.reading(run, choice)
     said = []
@@ -18,8 +20,14 @@ def finding(run: Run) -> str:
         row = lookup.measured(run, variant["variant"], measure, choice)
         if row is not None:
             of = f" of {words.axis_name(choice.measured)}" if measure is reading.harm else ""
-            number = measure.with_interval(row) if variant["variant"] == "dense" else f"by {measure.brief(row)}"
+            number = (
+                measure.with_interval(row)
+                if variant["variant"] == "dense"
+                else f"by {measure.brief(row)}"
+            )
             said.append(f"{measure.name}{of} {number}")
     text = f"{lookup.variant_label(run, variant)}: {'; '.join(said) or 'nothing was measured'}."
-    inside = " Uncut, the difference is within what chance gives." if null_warning(run, choice) else ""
+    inside = (
+        " Uncut, the difference is within what chance gives." if null_warning(run, choice) else ""
+    )
     return f"{text[:1].upper()}{text[1:]}{inside}"

@@ -1,6 +1,8 @@
-"""Sets of units that a person chose, as variants of a run: what they are called, which were kept, how many were tried.
+"""Sets of units that a person chose, as variants of a run: what they are called, which were kept,
+how many were tried.
 
-Each set is a method of its own with one variant; `chosen` once it was measured on test, and so counts as reported.
+Each set is a method of its own with one variant; `chosen` once it was measured on test, and so
+counts as reported.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from engine.report.charts import lookup
 from engine.store.runs import Run
 
 CutOf = Callable[[Mapping[str, Any]], Sequence[int] | None]
-"""Flat units of a row of the variants table, ascending; None for one that stands for several cuts."""
+"""Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
+"""
 
 
 def name_of(digest: str, name: str = "") -> str:
@@ -33,7 +36,8 @@ def variants_by_hand(run: Run) -> pd.DataFrame:
 
 
 def kept_name(run: Run, units: Sequence[int], cut_of: CutOf) -> str:
-    """What a set that was kept is called, "" where it was not: measured on another axis it is the same variant."""
+    """What a set that was kept is called, "" where it was not: measured on another axis it is the
+    same variant."""
     rows = variants_by_hand(run)
     kept = rows[rows["chosen"].astype(bool)].to_dict("records")
     found = (row["method"] for row in kept if list(cut_of(row) or ()) == sorted(units))
@@ -47,7 +51,8 @@ def tried_variant(run: Run, units: Sequence[int], cut_of: CutOf) -> str | None:
 
 
 def tried(run: Run) -> int:
-    """How many sets were tried by hand on this run: the more, the better the best looks by chance."""
+    """How many sets were tried by hand on this run: the more, the better the best looks by
+    chance."""
     return int(variants_by_hand(run)["cut"].nunique())
 
 
@@ -63,27 +68,43 @@ def check_taken(run: Run, name: str, units: Sequence[int], cut_of: CutOf, many: 
 def rows_by_hand(run: Run, metric: str, axis: str, split: str) -> pd.DataFrame:
     """Results of sets chosen by hand."""
     results = lookup.frame(run, "results")
-    rows = results[results["variant"].isin(variants_by_hand(run)["variant"]) & (results["split"] == split)]
+    rows = results[
+        results["variant"].isin(variants_by_hand(run)["variant"]) & (results["split"] == split)
+    ]
     return rows[(rows["metric"] == metric) & (rows["axis"] == axis)]
 
 
-def tried_said(run: Run, metric: str, axis: str, first: str, last: str, where: tuple[str, str]) -> str:
-    """How many sets were tried by hand on this audit, and how good the best of as many looks by chance alone.
+def tried_said(
+    run: Run, metric: str, axis: str, first: str, last: str, where: tuple[str, str]
+) -> str:
+    """How many sets were tried by hand on this audit, and how good the best of as many looks by
+    chance alone.
 
-    metric, axis: what they are judged by. first, last: the two splits; where: what these are called.
+    metric, axis: what they are judged by. first, last: the two splits; where: what these are
+    called.
     """
     count, error = tried(run), _error(rows_by_hand(run, metric, axis, first))
     if count < 2 or not error > 0:
-        return f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
-    luck = float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error  # Blom 1958: expected largest of n normals
+        return (
+            f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
+        )
+    luck = (
+        float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error
+    )  # Blom 1958: expected largest of n normals
     again = len(rows_by_hand(run, metric, axis, last))
-    also = "" if again < 2 else (
-        f" {again} were: the best of these is the best of several again, which its interval does not allow for."
-    )  # fmt: skip
+    also = (
+        ""
+        if again < 2
+        else (
+            f" {again} were: the best of these is the best of several again, which its interval"
+            " does not allow for."
+        )
+    )
     return (
-        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look up to "
-        f"about {phrasing.number(luck)} better on {where[0]} by chance, and still better where the map led to "
-        f"it. So a set chosen here is measured once more, on {where[1]}.{also}"
+        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look"
+        f" up to about {phrasing.number(luck)} better on {where[0]} by chance, and still better"
+        " where the map led to it. So a set chosen here is measured once more, on"
+        f" {where[1]}.{also}"
     )
 
 

@@ -23,28 +23,47 @@ def told_of(
     rows: Iterable[Mapping[str, Any]],
     notes: list[str],
 ) -> dict[str, Any]:
-    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows, each a number about
-    a variant: predicted with ends, before it was measured, and measured with ends; tried, sets by hand; notes."""
+    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows,
+    each a number about a variant: predicted with ends, before it was measured, and measured with
+    ends; tried, sets by hand; notes.
+    """
     new = [one for one in after.added if one.id not in {old.id for old in before.added}]
     said = [*(note for one in new for note in one.meta["notes"]), *notes]
-    return json_able({
-        "run": after.id, "split": split, "added": new[-1].id if new else None, "variants": dict(variants),
-        "rows": list(rows), "tried": tried(after), "notes": list(dict.fromkeys(said)),
-    })  # fmt: skip
+    return json_able(
+        {
+            "run": after.id,
+            "split": split,
+            "added": new[-1].id if new else None,
+            "variants": dict(variants),
+            "rows": list(rows),
+            "tried": tried(after),
+            "notes": list(dict.fromkeys(said)),
+        }
+    )
 
 
-def classifier_rows(run: Run, growth: Growth, name: str, split: str, ahead: Ahead | None) -> Iterator[dict[str, Any]]:
-    """A set of a classifier's units on the axes that were asked for: all items, the gaps, accuracy of every group."""
+def classifier_rows(
+    run: Run, growth: Growth, name: str, split: str, ahead: Ahead | None
+) -> Iterator[dict[str, Any]]:
+    """A set of a classifier's units on the axes that were asked for: all items, the gaps, accuracy
+    of every group."""
     for axis in growth.axes:
         yield from _rows(run, name, axis, split, ahead)
 
 
-def _rows(run: Run, name: str, axis: str, split: str, ahead: Ahead | None) -> Iterator[dict[str, Any]]:
+def _rows(
+    run: Run, name: str, axis: str, split: str, ahead: Ahead | None
+) -> Iterator[dict[str, Any]]:
     table = lookup.frame(run, "variants").set_index("variant")
     same = {"variant": name, "n_cut": int(table.loc[name, "n_cut"]), "axis": axis}
     for metric, of in (("accuracy", ""), ("accuracy_gap", axis), ("auc", ""), ("auc_gap", axis)):
         if row := lookup.result(run, name, metric, of, split):
-            yield {**same, "number": metric.replace("_", " "), **_ahead(ahead, metric, of), **_came(row)}
+            yield {
+                **same,
+                "number": metric.replace("_", " "),
+                **_ahead(ahead, metric, of),
+                **_came(row),
+            }
     for row in lookup.groups_of(run, name, "accuracy", axis, split).to_dict("records"):
         guess = _ahead(ahead, "accuracy", axis, row["group"])
         yield {**same, "number": f"accuracy, {row['group']}", **guess, **_came(row)}
@@ -57,7 +76,11 @@ def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict
     if table.empty:
         return nothing
     rows = table[(table["metric"] == metric) & (table["axis"] == axis) & (table["group"] == group)]
-    return nothing if rows.empty else dict(zip(nothing, rows.iloc[0][["value", "low", "high"]], strict=True))
+    return (
+        nothing
+        if rows.empty
+        else dict(zip(nothing, rows.iloc[0][["value", "low", "high"]], strict=True))
+    )
 
 
 def _came(row: dict[str, Any]) -> dict[str, float]:

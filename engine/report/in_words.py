@@ -1,4 +1,5 @@
-"""Numbers as one says them aloud: two digits, small counts as words, "more than halves" for a ratio."""
+"""Numbers as one says them aloud: two digits, small counts as words, "more than halves" for a
+ratio."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 def short(value: float) -> str:
-    """Two digits, e.g. "0.47", "2.2", "340"; three where two would round a share below 1 up to 1."""
+    """Two digits, e.g. "0.47", "2.2", "340"; three where two would round a share below 1 up to
+    1."""
     if not math.isfinite(value):
         return phrasing.number(value)
     if abs(value) >= 99.5:
@@ -51,7 +53,8 @@ def per_cent(share: float) -> str:
 
 
 def fell_by(ratio: float) -> str:
-    """What it means that a value fell to `ratio` of what it was: a verb, e.g. "more than halves"."""
+    """What it means that a value fell to `ratio` of what it was: a verb, e.g. "more than
+    halves"."""
     if ratio <= 0.1:
         return "takes away nine tenths or more of"
     if ratio <= 0.25:

@@ -1,4 +1,5 @@
-"""How an audit was measured: data, intervals, notes, limits, definitions, settings and versions, each said once."""
+"""How an audit was measured: data, intervals, notes, limits, definitions, settings and versions,
+each said once."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Part:
 
 
 def in_words(run: Run, text: str) -> str:
-    """A note of the run as a person reads it: variants, methods and axes by their names, not by their ids."""
+    """A note of the run as a person reads it: variants, methods and axes by their names, not by
+    their ids."""
     for name, to in _names(run).items():
         text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", to.replace("\\", r"\\"), text)
     return text
@@ -44,11 +46,15 @@ def _names(run: Run) -> dict[str, str]:
     """What ids of a run are in words, longest first: an id can begin with a shorter one."""
     table, track = lookup.frame(run, "variants"), track_of(run)
     names = {
-        str(row["variant"]): f"“{track.label(row)}”" for row in table.to_dict("records") if row["variant"] != "dense"
+        str(row["variant"]): f"“{track.label(row)}”"
+        for row in table.to_dict("records")
+        if row["variant"] != "dense"
     }
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
     names |= {axis: words.axis_name(axis) for axis in run.meta["request"]["axes"]}
-    names = {name: to for name, to in names.items() if _is_id(name) or to.casefold() == name.casefold()}
+    names = {
+        name: to for name, to in names.items() if _is_id(name) or to.casefold() == name.casefold()
+    }
     return {name: names[name] for name in sorted(names, key=len, reverse=True)}
 
 
@@ -58,11 +64,15 @@ def _is_id(name: str) -> bool:
 
 
 def parts(run: Run, choice: Choice) -> list[Part]:
-    """What stands on the page at once: what was measured on what, how sure it is, what must be known, what it cannot
-    say."""
+    """What stands on the page at once: what was measured on what, how sure it is, what must be
+    known, what it cannot say."""
     track = track_of(run)
-    notes = dict.fromkeys(in_words(run, note) for note in chain(run.meta.get("warnings") or [], track.notes(run)))
-    limits = [limit for limit in track.limits(run) if limit not in notes and limit != track.intervals]
+    notes = dict.fromkeys(
+        in_words(run, note) for note in chain(run.meta.get("warnings") or [], track.notes(run))
+    )
+    limits = [
+        limit for limit in track.limits(run) if limit not in notes and limit != track.intervals
+    ]
     found = [
         Part("What was measured", tuple(_what(run, choice))),
         Part("How sure it is", tuple(_how_sure(run, choice))),
@@ -78,10 +88,14 @@ def _what(run: Run, choice: Choice) -> Iterator[str]:
     yield f"Model {model['name']}{size}; {track.data(run)}."
     yield f"Measured on {lookup.measured_on(run, lookup.harm(run, 'dense', choice))}."
     spent = sum(run.meta.get("spent", {}).values())
-    device = run.meta.get("provenance", {}).get("device_name") or run.meta.get("provenance", {}).get("device", "")
+    device = run.meta.get("provenance", {}).get("device_name") or run.meta.get(
+        "provenance", {}
+    ).get("device", "")
     if spent:
         where = f" on {device}" if device else ""
-        yield f"Computed in {words.duration(spent)}{where}; what was kept from before is not counted."
+        yield (
+            f"Computed in {words.duration(spent)}{where}; what was kept from before is not counted."
+        )
 
 
 def _how_sure(run: Run, choice: Choice) -> Iterator[str]:
@@ -91,10 +105,14 @@ def _how_sure(run: Run, choice: Choice) -> Iterator[str]:
     measure = lookup.reading(run, choice).harm
     if row is not None and (side := phrasing.null_side(row)):
         yield (
-            f"Uncut, the {measure.name} of {words.axis_name(choice.measured)} is {measure.number(row['value'])}, "
-            f"{side} its null band ({measure.span(row['null_low'], row['null_high'])}), chance alone."
+            f"Uncut, the {measure.name} of {words.axis_name(choice.measured)} is"
+            f" {measure.number(row['value'])}, {side} its null band"
+            f" ({measure.span(row['null_low'], row['null_high'])}), chance alone."
         )
-    yield "Where several differences are read at once, q is the share of false ones among those claimed; at most .05."
+    yield (
+        "Where several differences are read at once, q is the share of false ones among those"
+        " claimed; at most .05."
+    )
 
 
 def subgroups(run: Run) -> pd.DataFrame:
@@ -103,7 +121,9 @@ def subgroups(run: Run) -> pd.DataFrame:
     rows = rows[(rows["variant"] == "dense") & (rows["split"] == lookup.REPORTED)]
     rows = rows.drop_duplicates(["axis", "group"])
     axes, groups = rows["axis"].map(words.axis_name), rows["group"].map(words.group_name)
-    table = pd.DataFrame({"axis": axes, "subgroup": groups, track_of(run).items: rows["n"].astype(int)})
+    table = pd.DataFrame(
+        {"axis": axes, "subgroup": groups, track_of(run).items: rows["n"].astype(int)}
+    )
     verdict = rows["verdict"].fillna("") if "verdict" in rows else pd.Series("", index=rows.index)
     return (table.assign(remark=verdict) if verdict.any() else table).reset_index(drop=True)
 
@@ -114,7 +134,9 @@ def definitions(run: Run, choice: Choice) -> pd.DataFrame:
     rows = {words.method_name(name): track.definition(name) for name in lookup.methods(run)}
     rows |= {measure.word.name: _meaning(measure.word) for measure in track.details(choice.reading)}
     rows |= {name: meaning for name, meaning in track.terms().items() if name not in rows}
-    return pd.DataFrame([(name, text) for name, text in rows.items() if text], columns=["word", "what it means"])
+    return pd.DataFrame(
+        [(name, text) for name, text in rows.items() if text], columns=["word", "what it means"]
+    )
 
 
 def _meaning(word: words.Word) -> str:
@@ -123,7 +145,8 @@ def _meaning(word: words.Word) -> str:
 
 
 def caveats(run: Run, choice: Choice) -> pd.DataFrame:
-    """What each chart rests on beyond what `parts` says: one row per caveat, with the questions it stands under."""
+    """What each chart rests on beyond what `parts` says: one row per caveat, with the questions it
+    stands under."""
     known = [track_of(run).intervals, *track_of(run).limits(run)]
     found: dict[str, list[str]] = {}
     for panel in chain(axis_panels(run, choice), shared_panels(run, choice)):
@@ -137,21 +160,35 @@ def caveats(run: Run, choice: Choice) -> pd.DataFrame:
 
 def settings(run: Run) -> pd.DataFrame:
     """The request, and what the run decided by itself."""
-    rows = [(words.setting_name(key), said(value)) for key, value in sorted(run.meta["request"].items())]
+    rows = [
+        (words.setting_name(key), said(value)) for key, value in sorted(run.meta["request"].items())
+    ]
     rows += [(name, said(value)) for name, value in track_of(run).settings(run)]
     return pd.DataFrame(rows, columns=["setting", "value"])
 
 
 def versions(run: Run) -> pd.DataFrame:
-    """Versions of the code and of libraries, hashes of what was given, and the time that each stage took."""
+    """Versions of the code and of libraries, hashes of what was given, and the time that each stage
+    took."""
     meta, rows = run.meta, [("run", run.id), ("created", str(run.meta["created"]))]
     for part, field in track_of(run).parts:
         rows.append((f"{part}: {field.replace('_', ' ')}", said(meta.get(part, {}).get(field))))
     for kind, values in meta.get("provenance", {}).items():
         given = values if isinstance(values, Mapping) else {"": values}
-        rows += [(f"{kind.replace('_', ' ')} {name}".strip(), said(value)) for name, value in given.items()]
-    rows += [(f"time: {stage}", words.duration(seconds)) for stage, seconds in meta.get("spent", {}).items() if seconds]
-    rows += [(f"memory: {name}", memory.in_words(size)) for name, size in meta.get("memory", {}).items() if size]
+        rows += [
+            (f"{kind.replace('_', ' ')} {name}".strip(), said(value))
+            for name, value in given.items()
+        ]
+    rows += [
+        (f"time: {stage}", words.duration(seconds))
+        for stage, seconds in meta.get("spent", {}).items()
+        if seconds
+    ]
+    rows += [
+        (f"memory: {name}", memory.in_words(size))
+        for name, size in meta.get("memory", {}).items()
+        if size
+    ]
     return pd.DataFrame(rows, columns=["what", "value"])
 
 
@@ -164,7 +201,9 @@ def said(value: Any) -> str:
     if isinstance(value, (str, list, tuple, Mapping)) and not value:
         return "none"
     if isinstance(value, Mapping):
-        return "; ".join(f"{words.setting_name(str(key))}: {said(one)}" for key, one in value.items())
+        return "; ".join(
+            f"{words.setting_name(str(key))}: {said(one)}" for key, one in value.items()
+        )
     if isinstance(value, (list, tuple)):
         return ", ".join(said(one) for one in value)
     return words.axis_name(value) if isinstance(value, str) and value in words.AXES else str(value)

@@ -17,7 +17,8 @@ from engine.store.runs import Run
 
 
 def model_card(run: Run, variant: dict[str, Any]) -> str:
-    """Markdown: the cut, one paragraph per axis with its warnings, how it was measured, limits, how to load it."""
+    """Markdown: the cut, one paragraph per axis with its warnings, how it was measured, limits, how
+    to load it."""
     meta, track, choice = run.meta, track_of(run), default_choice(run, variant=variant["variant"])
     own = is_one_of_several(variant)
     mark = track.mark(variant) if own else ""

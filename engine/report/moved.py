@@ -17,8 +17,9 @@ from engine.store.runs import Run
 
 @dataclass(frozen=True)
 class Moved:
-    """Quoted names, the largest change first. A group counts where its interval leaves out zero; `judged` is how many
-    have enough of what is measured; `best_pays`: the uncut model's best-off is among the worse."""
+    """Quoted names, the largest change first. A group counts where its interval leaves out zero;
+    `judged` is how many have enough of what is measured; `best_pays`: the uncut model's best-off is
+    among the worse."""
 
     worse: tuple[str, ...]
     better: tuple[str, ...]
@@ -27,7 +28,8 @@ class Moved:
 
 
 def judged(run: Run, choice: Choice, variant: str) -> pd.DataFrame:
-    """Rows of the groups table about a variant, of the groups that have enough to be judged and a change."""
+    """Rows of the groups table about a variant, of the groups that have enough to be judged and a
+    change."""
     rows = lookup.groups_of(run, variant, lookup.reading(run, choice).group.metric, choice.measured)
     return rows[(rows["verdict"] == "") & rows["delta"].notna()]
 
@@ -35,8 +37,13 @@ def judged(run: Run, choice: Choice, variant: str) -> pd.DataFrame:
 def moved(run: Run, choice: Choice, variant: Mapping[str, Any]) -> Moved:
     measure, table = lookup.reading(run, choice).group, judged(run, choice, str(variant["variant"]))
     rows = sorted(table.to_dict("records"), key=lambda row: -abs(row["delta"]))
-    ways = {way: [row["group"] for row in rows if phrasing.direction(row) == way] for way in ("fell", "rose")}
-    before = table.assign(was=table["value"] - table["delta"]).sort_values("was", ascending=measure.sign > 0)
+    ways = {
+        way: [row["group"] for row in rows if phrasing.direction(row) == way]
+        for way in ("fell", "rose")
+    }
+    before = table.assign(was=table["value"] - table["delta"]).sort_values(
+        "was", ascending=measure.sign > 0
+    )
     best = before["group"].iloc[0] if len(before) else None
     worse = tuple(words.quoted(group) for group in ways[measure.worse])
     better = tuple(words.quoted(group) for group in ways[measure.better])

@@ -1,4 +1,5 @@
-"""One input to a dense and a cut classifier: which model is asked, and what both answer as lines of text."""
+"""One input to a dense and a cut classifier: which model is asked, and what both answer as lines of
+text."""
 
 from __future__ import annotations
 
@@ -17,17 +18,21 @@ from engine.store.runs import Run
 
 @dataclass(frozen=True)
 class AskedModel:
-    """`variant`: the row of one trial or seed; label: of what was asked for; notes: what must be said of it."""
+    """`variant`: the row of one trial or seed; label: of what was asked for; notes: what must be
+    said of it."""
 
     variant: dict[str, Any]
     label: str
     notes: tuple[str, ...]
 
 
-def asked_model(given: Mapping[str, Any], run: Run, known: Collection[str], faults: list[Fault]) -> AskedModel:
+def asked_model(
+    given: Mapping[str, Any], run: Run, known: Collection[str], faults: list[Fault]
+) -> AskedModel:
     """The model that `given["variant"]` names, else the one where readers start.
 
-    RequestError with `faults` (those of the input), names that are not `known`, and an unknown variant, all at once.
+    RequestError with `faults` (those of the input), names that are not `known`, and an unknown
+    variant, all at once.
     """
     found = [unknown("question", name, known) for name in given if name not in known] + faults
     table, name = lookup.frame(run, "variants"), given.get("variant")
@@ -40,7 +45,10 @@ def asked_model(given: Mapping[str, Any], run: Run, known: Collection[str], faul
         raise RequestError(found)
     asked = rows.iloc[0].to_dict()
     first, repeat = first_repeat(run, asked), track_of(run).repeat
-    several = f"Of several {repeat}s the first is shown ({int(first['seed'])}); others may answer otherwise."
+    several = (
+        f"Of several {repeat}s the first is shown ({int(first['seed'])}); others may answer"
+        " otherwise."
+    )
     notes = (several,) if int((table["pooled"] == asked["variant"]).sum()) > 1 else ()
     return AskedModel(first, lookup.variant_label(run, asked), notes)
 

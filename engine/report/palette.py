@@ -1,4 +1,5 @@
-"""Colours: one theme for light and one for dark, a blue-orange diverging scale, and looks of methods and series.
+"""Colours: one theme for light and one for dark, a blue-orange diverging scale, and looks of
+methods and series.
 
 Okabe-Ito per method, fixed in the `styles.py` of its track.
 """
@@ -45,7 +46,13 @@ LIGHT = Theme(
     critical="#000000",
     alarm="#c8102e",
     quiet="#828b94",
-    diverging=((0.0, "#0a5a96"), (0.25, "#7fb2d9"), (0.5, "#f4f4f2"), (0.75, "#f0a868"), (1.0, "#b34700")),
+    diverging=(
+        (0.0, "#0a5a96"),
+        (0.25, "#7fb2d9"),
+        (0.5, "#f4f4f2"),
+        (0.75, "#f0a868"),
+        (1.0, "#b34700"),
+    ),
     unsupported=((0.0, "#b9bfc5"), (0.5, "#f2f3f4"), (1.0, "#b9bfc5")),
     sequential=((0.0, "#f1f4f6"), (0.5, "#7fb2d9"), (1.0, "#0a4f86")),
 )
@@ -58,13 +65,20 @@ DARK = Theme(
     critical="#ffffff",
     alarm="#ff7a70",
     quiet="#86919c",
-    diverging=((0.0, "#4db0f5"), (0.25, "#2b6796"), (0.5, "#252b33"), (0.75, "#a35a1f"), (1.0, "#ff9a3d")),
+    diverging=(
+        (0.0, "#4db0f5"),
+        (0.25, "#2b6796"),
+        (0.5, "#252b33"),
+        (0.75, "#a35a1f"),
+        (1.0, "#ff9a3d"),
+    ),
     unsupported=((0.0, "#59626c"), (0.5, "#252b33"), (1.0, "#59626c")),
     sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
 )
 
 Look = tuple[str, str, str, str]
-"""How a method looks: its colour on light ground and on dark, Plotly's marker symbol, the dash of its lines."""
+"""How a method looks: its colour on light ground and on dark, Plotly's marker symbol, the dash of
+its lines."""
 _SERIES = (
     ("#0072B2", "#56B4E9", "circle"),
     ("#D55E00", "#F0803C", "square"),
@@ -73,7 +87,11 @@ _SERIES = (
     ("#B07A00", "#E6B400", "triangle-down"),
     ("#7a7a7a", "#b0b0b0", "pentagon"),
 )
-_SPARE = (("#8C6BB1", "#B79BDC", "hexagon"), ("#A6761D", "#D6A64B", "star"), ("#4B6A88", "#8FB0D0", "pentagon"))
+_SPARE = (
+    ("#8C6BB1", "#B79BDC", "hexagon"),
+    ("#A6761D", "#D6A64B", "star"),
+    ("#4B6A88", "#8FB0D0", "pentagon"),
+)
 
 
 def theme(dark: bool) -> Theme:
@@ -81,19 +99,27 @@ def theme(dark: bool) -> Theme:
 
 
 def style_of(method: str, looks: Mapping[str, Look], dark: bool = False) -> Style:
-    """A method keeps its look in every chart of its track, by name in `looks`; symbols, so that colour is never the
-    only difference. One without a look of its own gets a spare, the same each time."""
+    """A method keeps its look in every chart of its track, by name in `looks`; symbols, so that
+    colour is never the only difference. One without a look of its own gets a spare, the same each
+    time."""
     if method == "dense":
         return Style(theme(dark).ink, "circle-open")
-    light, bright, symbol, dash = looks.get(method) or (*_SPARE[sum(method.encode()) % len(_SPARE)], "solid")
+    light, bright, symbol, dash = looks.get(method) or (
+        *_SPARE[sum(method.encode()) % len(_SPARE)],
+        "solid",
+    )
     return Style(bright if dark else light, symbol, dash)
 
 
 def pair_style(
-    name: str, separator: str, looks: Mapping[str, Look], seconds: Mapping[str, tuple[str, str]], dark: bool = False
+    name: str,
+    separator: str,
+    looks: Mapping[str, Look],
+    seconds: Mapping[str, tuple[str, str]],
+    dark: bool = False,
 ) -> Style:
-    """Two things that make one arm, "taylor+pw": the colour is the first's; the second, by `seconds`, ends its symbol
-    ("-open") or has one of its own ("cross"), and dashes its lines."""
+    """Two things that make one arm, "taylor+pw": the colour is the first's; the second, by
+    `seconds`, ends its symbol ("-open") or has one of its own ("cross"), and dashes its lines."""
     first, _, second = name.partition(separator)
     plain = style_of(first, looks, dark)
     if first == "dense":
@@ -108,7 +134,8 @@ def quiet(style: Style, dark: bool = False) -> Style:
 
 
 def series_styles(dark: bool = False) -> tuple[Style, ...]:
-    """Colour and symbol of things without a method, such as groups, in order; told apart by colour-blind eyes."""
+    """Colour and symbol of things without a method, such as groups, in order; told apart by
+    colour-blind eyes."""
     return tuple(Style(bright if dark else light, symbol) for light, bright, symbol in _SERIES)
 
 

@@ -1,4 +1,5 @@
-"""Numbers and verdicts in words. Everything a sentence claims is decided here from value and interval."""
+"""Numbers and verdicts in words. Everything a sentence claims is decided here from value and
+interval."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def no_interval(few: str = "prompts") -> str:
 
 
 def number(value: float | None, perplexity: bool = False) -> str:
-    """Three significant digits; perplexity two decimals; thousands as k, millions as M; "not measured" for NaN."""
+    """Three significant digits; perplexity two decimals; thousands as k, millions as M; "not
+    measured" for NaN."""
     if value is None or not math.isfinite(value):
         return "not measured" if value is None or math.isnan(value) else "infinite"
     size = abs(value)
@@ -66,7 +68,9 @@ def span(low: float, high: float, perplexity: bool = False, few: str = "prompts"
     return f"{number(low, perplexity)} to {number(high, perplexity)}"
 
 
-def with_interval(value: float, low: float, high: float, perplexity: bool = False, few: str = "prompts") -> str:
+def with_interval(
+    value: float, low: float, high: float, perplexity: bool = False, few: str = "prompts"
+) -> str:
     """E.g. "0.411 (0.294 to 0.581)"."""
     return f"{number(value, perplexity)} ({span(low, high, perplexity, few)})"
 
@@ -92,7 +96,8 @@ def count(number_of: int, one: str, many: str = "") -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a large first letter, the rest as it is; a Greek letter is a symbol and stays as it is."""
+    """The text with a large first letter, the rest as it is; a Greek letter is a symbol and stays
+    as it is."""
     return text if "α" <= text[:1] <= "ω" else text[:1].upper() + text[1:]
 
 
@@ -105,7 +110,8 @@ def listing(names: Iterable[object], limit: int = 6) -> str:
 
 
 def direction(row: Mapping[str, Any]) -> str:
-    """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is no interval)."""
+    """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is
+    no interval)."""
     low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
     if not (_finite(low) and _finite(high)):
         return "unknown"
@@ -120,13 +126,18 @@ def half_width(row: Mapping[str, Any]) -> float:
 
 
 def is_noise(row: Mapping[str, Any]) -> bool:
-    """Whether a change is so small beside its interval that its own digits say nothing: a tenth of the half-width at
-    most. An interval of no width is not noise."""
-    return direction(row) == "unclear" and abs(row["delta"]) <= half_width(row) / 10 and half_width(row) > 0
+    """Whether a change is so small beside its interval that its own digits say nothing: a tenth of
+    the half-width at most. An interval of no width is not noise."""
+    return (
+        direction(row) == "unclear"
+        and abs(row["delta"]) <= half_width(row) / 10
+        and half_width(row) > 0
+    )
 
 
 def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts") -> str:
-    """The change with its interval, and plainly when that includes zero; "no change" where it is mere noise."""
+    """The change with its interval, and plainly when that includes zero; "no change" where it is
+    mere noise."""
     delta = row.get("delta", math.nan)
     if not _finite(delta):
         return "change not measured"
@@ -135,7 +146,10 @@ def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts
         return f"{signed(delta, perplexity)}, {no_interval(few)}"
     if is_noise(row):
         return f"no change, ±{number(half_width(row), perplexity)}"
-    text = f"{signed(delta, perplexity)}, 95 % interval {span(row['delta_low'], row['delta_high'], perplexity)}"
+    text = (
+        f"{signed(delta, perplexity)}, 95 % interval"
+        f" {span(row['delta_low'], row['delta_high'], perplexity)}"
+    )
     return f"{text}, which includes zero" if kind == "unclear" else text
 
 
@@ -150,7 +164,13 @@ def null_side(row: Mapping[str, Any]) -> str:
     low, high = row.get("null_low", math.nan), row.get("null_high", math.nan)
     if not (_finite(low) and _finite(high) and _finite(row["value"])):
         return ""
-    return "below" if row["value"] < low - SAME else "above" if row["value"] > high + SAME else "inside"
+    return (
+        "below"
+        if row["value"] < low - SAME
+        else "above"
+        if row["value"] > high + SAME
+        else "inside"
+    )
 
 
 def _finite(value: Any) -> bool:

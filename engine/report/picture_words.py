@@ -1,4 +1,5 @@
-"""A picture on the command line (`ask`): the words that tracks of image classifiers share, and what is said back."""
+"""A picture on the command line (`ask`): the words that tracks of image classifiers share, and what
+is said back."""
 
 from __future__ import annotations
 
@@ -14,13 +15,20 @@ from engine.report.one_input import class_lines
 from engine.store.runs import Run
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "--image": {"metavar": "FILE_OR_ID", "help": "a PNG or JPEG, or the id of a picture that the audit kept"},
-    "--look": {"choices": WAYS, "help": f"how to see where each model looks, a map in --json (default: {WAYS[0]})"},
+    "--image": {
+        "metavar": "FILE_OR_ID",
+        "help": "a PNG or JPEG, or the id of a picture that the audit kept",
+    },
+    "--look": {
+        "choices": WAYS,
+        "help": f"how to see where each model looks, a map in --json (default: {WAYS[0]})",
+    },
 }
 
 
 def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
-    """What the words ask of the run. RequestError for a file that is too large or cannot be read."""
+    """What the words ask of the run. RequestError for a file that is too large or cannot be
+    read."""
     path = Path(args.image or "").expanduser()
     if not args.image or not path.is_file():
         return {"image": args.image, "way": args.look}
@@ -28,9 +36,15 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise RequestError(Fault("--image", f"{path} cannot be read ({error.strerror}).", "Name a file.")) from error
+        raise RequestError(
+            Fault("--image", f"{path} cannot be read ({error.strerror}).", "Name a file.")
+        ) from error
     if len(content) > LARGEST_FILE:
-        raise RequestError(Fault("--image", f"{path} is larger than {LARGEST_FILE / 1e6:g} MB.", "Make it smaller."))
+        raise RequestError(
+            Fault(
+                "--image", f"{path} is larger than {LARGEST_FILE / 1e6:g} MB.", "Make it smaller."
+            )
+        )
     return {"file": base64.b64encode(content).decode(), "way": args.look}
 
 

@@ -1,7 +1,7 @@
 """One HTML file that opens offline: a page with the verdict, then an appendix with everything else.
 
-Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content security policy
-allows only the scripts written here (by hash) and no connection at all.
+Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content
+security policy allows only the scripts written here (by hash) and no connection at all.
 """
 
 from __future__ import annotations
@@ -37,17 +37,22 @@ _LONGEST_TABLE = 400
 
 
 def report_html(run: Run, show_offensive: bool = False, variant: str | None = None) -> str:
-    """The report about one variant (see contents.default_choice) as one HTML document: one page, then an appendix with
-    every axis of the run, the whole model, settings, limits and provenance."""
+    """The report about one variant (see contents.default_choice) as one HTML document: one page,
+    then an appendix with every axis of the run, the whole model, settings, limits and provenance.
+    """
     choice = default_choice(run, variant=variant)
     figures: dict[str, Any] = {}
     body, parts = [], _parts(run, choice, variant, show_offensive, figures)
     pair = [(chart_of(run, choice), chart_of(run, _dark(choice)))]
     body.append(page_one(run, choice, chart_html(*pair[0], "page_one", figures)))
-    listed = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items())
+    listed = "".join(
+        f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items()
+    )
     body.append(f'<nav id="contents"><h2>Appendix</h2><ol>{listed}</ol></nav>')
     for key, (title, part) in parts.items():
-        body.append(f'<section class="{_class_of(key)}" id="{key}"><h2>{escape(title)}</h2>{part}</section>')
+        body.append(
+            f'<section class="{_class_of(key)}" id="{key}"><h2>{escape(title)}</h2>{part}</section>'
+        )
     return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
 
 
@@ -60,10 +65,17 @@ def _parts(
     run: Run, choice: Choice, variant: str | None, show_offensive: bool, figures: dict[str, Any]
 ) -> dict[str, tuple[str, str]]:
     """The appendix by anchor: a title, and its HTML. Their charts go into `figures`."""
-    parts = {"notes": ("What must be known about this audit", _notes(run))} if track_of(run).notes(run) else {}
+    parts = (
+        {"notes": ("What must be known about this audit", _notes(run))}
+        if track_of(run).notes(run)
+        else {}
+    )
     for place, axis in enumerate(run.meta["request"]["axes"]):
         title = phrasing.sentence(words.axis_name(axis))
-        parts[f"axis-{place}"] = title, _axis(run, _aimed(run, choice, axis, variant), axis, show_offensive, figures)
+        parts[f"axis-{place}"] = (
+            title,
+            _axis(run, _aimed(run, choice, axis, variant), axis, show_offensive, figures),
+        )
     pairs = zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True)
     parts["model"] = "The whole model", "".join(panels_html(pairs, "all", figures))
     parts["limits"] = "What this cannot say", _limits(run)
@@ -76,17 +88,24 @@ def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict
     pairs = zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True)
     extras = [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
     about = f"<p>{escape(_about(run, mine))}</p>"
-    return "".join([about, _headline(headline(run, mine)), *panels_html(pairs, axis, figures), *extras])
+    return "".join(
+        [about, _headline(headline(run, mine)), *panels_html(pairs, axis, figures), *extras]
+    )
 
 
-def write_report(run: Run, path: Path, show_offensive: bool = False, variant: str | None = None) -> Path:
+def write_report(
+    run: Run, path: Path, show_offensive: bool = False, variant: str | None = None
+) -> Path:
     path.write_text(report_html(run, show_offensive, variant), encoding="utf-8")
     return path
 
 
 def _aimed(run: Run, choice: Choice, axis: str, variant: str | None) -> Choice:
-    """A named variant is measured on every axis; otherwise each axis shows the variant made for it."""
-    return replace(choice, measured_axis=axis) if variant is not None else for_axis(run, choice, axis)
+    """A named variant is measured on every axis; otherwise each axis shows the variant made for
+    it."""
+    return (
+        replace(choice, measured_axis=axis) if variant is not None else for_axis(run, choice, axis)
+    )
 
 
 def _dark(choice: Choice) -> Choice:
@@ -94,24 +113,34 @@ def _dark(choice: Choice) -> Choice:
 
 
 def document(title: str, body: str, figures: dict[str, Any]) -> str:
-    """One HTML document that opens offline. body: HTML, escaped; figures: by id, as `panels_html` leaves them."""
-    data = json.dumps(harmless({"figures": figures, "config": CONFIG}), allow_nan=False).replace("<", "\\u003c")
+    """One HTML document that opens offline. body: HTML, escaped; figures: by id, as `panels_html`
+    leaves them."""
+    data = json.dumps(harmless({"figures": figures, "config": CONFIG}), allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     scripts = [get_plotlyjs(), (_HERE / "report.js").read_text(encoding="utf-8")]
     hashes = " ".join(f"'sha256-{_sha(script)}'" for script in scripts)
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-    return "\n".join([
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(visible(title))}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>",
-        "</head><body>",
-        '<button id="theme" type="button">light or dark</button>',
-        f"<main>{visible(body)}</main>",
-        f'<script type="application/json" id="data">{data}</script>',
-        *(f"<script>{script}</script>" for script in scripts),
-        "</body></html>\n",
-    ])  # fmt: skip
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " font-src data:"
+    )
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            (
+                f"<title>{escape(visible(title))}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>"
+            ),
+            "</head><body>",
+            '<button id="theme" type="button">light or dark</button>',
+            f"<main>{visible(body)}</main>",
+            f'<script type="application/json" id="data">{data}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>\n",
+        ]
+    )
 
 
 def _sha(script: str) -> str:
@@ -121,12 +150,16 @@ def _sha(script: str) -> str:
 def _about(run: Run, choice: Choice) -> str:
     """Which variant the charts of an axis are about."""
     variant = lookup.variant_of(run, choice)
-    about = f"{phrasing.sentence(lookup.variant_label(run, variant))}: {lookup.amount(run, variant)}."
+    about = (
+        f"{phrasing.sentence(lookup.variant_label(run, variant))}: {lookup.amount(run, variant)}."
+    )
     return f"{about} Charts along {track_of(run).level.noun} show every method."
 
 
 def _notes(run: Run) -> str:
-    notes = [words.title_said(note, run.meta["request"]["axes"]) for note in track_of(run).notes(run)]
+    notes = [
+        words.title_said(note, run.meta["request"]["axes"]) for note in track_of(run).notes(run)
+    ]
     return f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
 
 
@@ -146,7 +179,9 @@ def _card(number: Number) -> str:
     return f'<div class="card">{name}<div class="value">{escape(number.text)}</div>{small}</div>'
 
 
-def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str, Any]) -> list[str]:
+def panels_html(
+    pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str, Any]
+) -> list[str]:
     """HTML of each panel; its light and dark figure go into `figures` under the id of its place."""
     out = []
     for light, dark in pairs:
@@ -158,7 +193,8 @@ def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict
 
 
 def chart_html(light: Panel, dark: Panel, prefix: str, figures: dict[str, Any]) -> str:
-    """The place of a chart, whose light and dark figure go into `figures`; "" where there is none."""
+    """The place of a chart, whose light and dark figure go into `figures`; "" where there is
+    none."""
     key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
     if (bright := light.whole()) is None or (dim := dark.whole()) is None:
         return ""
@@ -202,16 +238,23 @@ def _extra(extra: Extra) -> str:
         return ""
     return (
         f"<section><h3>{escape(extra.question)}</h3>"
-        f'<div class="scroll">{table_html(extra.table)}</div><p class="caveat">{escape(extra.note)}</p></section>'
+        f'<div class="scroll">{table_html(extra.table)}</div><p'
+        f' class="caveat">{escape(extra.note)}</p></section>'
     )
 
 
 def _settings(run: Run) -> str:
-    rows = [(key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())]
+    rows = [
+        (key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())
+    ]
     rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
     table = table_html(pd.DataFrame(rows, columns=["setting", "value"]))
     command = audit_command(run)
-    again = f"<p>The command that asks for this audit:</p><pre>{escape(command)}</pre>" if command else ""
+    again = (
+        f"<p>The command that asks for this audit:</p><pre>{escape(command)}</pre>"
+        if command
+        else ""
+    )
     return f"{again}<div class=scroll>{table}</div>"
 
 
@@ -221,7 +264,9 @@ def _words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_words(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(" ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value)
+        return ", ".join(
+            " ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value
+        )
     return str(value)
 
 
@@ -234,9 +279,13 @@ def _provenance(run: Run) -> str:
     meta = run.meta
     rows = [("run", run.id), ("created", meta["created"])]
     for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
-        rows += [(f"{part}: {key.replace('_', ' ')}", _words(value)) for key, value in meta.get(part, {}).items()]
+        rows += [
+            (f"{part}: {key.replace('_', ' ')}", _words(value))
+            for key, value in meta.get(part, {}).items()
+        ]
     rows += [
-        (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}") for name, item in meta["tables"].items()
+        (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}")
+        for name, item in meta["tables"].items()
     ]
     table = table_html(pd.DataFrame(rows, columns=["what", "value"]))
     return f"<div class=scroll>{table}</div>"

@@ -1,6 +1,8 @@
-"""An audit told in five steps, one sentence of at most `LONGEST` words, one picture, one footnote each.
+"""An audit told in five steps, one sentence of at most `LONGEST` words, one picture, one footnote
+each.
 
-The story is told of one choice; it computes nothing and picks nothing: its numbers are those of the run's tables.
+The story is told of one choice; it computes nothing and picks nothing: its numbers are those of the
+run's tables.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the story. `picture` may have no chart: then the sentence stands alone. Texts are unescaped."""
+    """One step of the story. `picture` may have no chart: then the sentence stands alone. Texts are
+    unescaped."""
 
     name: str
     sentence: str
@@ -66,18 +69,28 @@ def _problem(run: Run, choice: Choice) -> Step:
     measure, table = lookup.reading(run, choice).group, _groups(run, "dense", choice)
     axis = _named(words.axis_name(choice.measured))
     if len(table) < 2:
-        sentence = f"Too few {track_of(run).items} to say how the uncut model treats subgroups of {axis}."
+        sentence = (
+            f"Too few {track_of(run).items} to say how the uncut model treats subgroups of {axis}."
+        )
     else:
-        worst, best = (table.sort_values("value", ascending=measure.sign < 0).iloc[place] for place in (-1, 0))
+        worst, best = (
+            table.sort_values("value", ascending=measure.sign < 0).iloc[place] for place in (-1, 0)
+        )
         low, high = in_words.apart(worst["value"], best["value"])
-        name, other = (f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best))
+        name, other = (
+            f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best)
+        )
         sentence = f"Before any cut, {measure.name} is {low} for {name} and {high} for {other}."
-    return Step("problem", sentence, track_of(run).overview.beside[0](run, uncut), _measured(run, uncut))
+    return Step(
+        "problem", sentence, track_of(run).overview.beside[0](run, uncut), _measured(run, uncut)
+    )
 
 
 def _groups(run: Run, variant: str, choice: Choice) -> Any:
     """Subgroups of a variant that can be judged."""
-    table = lookup.groups_of(run, variant, lookup.reading(run, choice).group.metric, choice.measured)
+    table = lookup.groups_of(
+        run, variant, lookup.reading(run, choice).group.metric, choice.measured
+    )
     return table[(table["verdict"] == "") & table["value"].notna()]
 
 
@@ -92,13 +105,19 @@ def _cut(run: Run, choice: Choice) -> Step:
 
 
 def _who_pays(run: Run, choice: Choice) -> Step:
-    """For which subgroups it clearly gets worse, for which better, as far as their intervals carry it."""
+    """For which subgroups it clearly gets worse, for which better, as far as their intervals carry
+    it."""
     variant = lookup.variant_of(run, choice)["variant"]
     if variant == "dense":
         return replace(_problem(run, choice), name="who_pays")
     plain = _paid(lookup.reading(run, choice).group, _groups(run, variant, choice))
-    sentence = _short(verdict(run, choice).sentence, _short(plain, "Groups move both ways; the picture names them."))
-    return Step("who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice))
+    sentence = _short(
+        verdict(run, choice).sentence,
+        _short(plain, "Groups move both ways; the picture names them."),
+    )
+    return Step(
+        "who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice)
+    )
 
 
 def _paid(measure: Measure, table: Any) -> str:
@@ -117,7 +136,10 @@ def _paid(measure: Measure, table: Any) -> str:
     if better:
         return f"No group clearly pays: {measure.name} {verbs[measure.better]} for {better}{rest}."
     if unclear:
-        return f"No group clearly pays: {measure.name} changes clearly for none of {phrasing.count(unclear, 'group')}."
+        return (
+            f"No group clearly pays: {measure.name} changes clearly for none of"
+            f" {phrasing.count(unclear, 'group')}."
+        )
     return "We cannot say who pays: no group has enough data for a verdict."
 
 
@@ -127,12 +149,18 @@ def _how_sure(run: Run, choice: Choice) -> Step:
     row = lookup.harm(run, variant["variant"], choice)
     dense = lookup.harm(run, "dense", choice)
     sentence = track_of(run).telling.unusable(run, variant)
-    sentence = sentence or _sure(run, measure, variant, row, dense is not None and phrasing.inside_null(dense))
+    sentence = sentence or _sure(
+        run, measure, variant, row, dense is not None and phrasing.inside_null(dense)
+    )
     return Step("how_sure", sentence, before_after(run, choice), _measured(run, choice))
 
 
 def _sure(
-    run: Run, measure: Measure, variant: Mapping[str, Any], row: Mapping[str, Any] | None, chance_before: bool
+    run: Run,
+    measure: Measure,
+    variant: Mapping[str, Any],
+    row: Mapping[str, Any] | None,
+    chance_before: bool,
 ) -> str:
     name = measure.name
     if row is None or not math.isfinite(row["value"]):
@@ -145,21 +173,32 @@ def _sure(
         return f"The {name} may lie anywhere from {low} to {high}."
     kind = phrasing.direction(row)
     if kind == "unknown":
-        return f"We cannot say: too few {track_of(run).items} for an interval of the change of the {name}."
+        return (
+            f"We cannot say: too few {track_of(run).items} for an interval of the change of the"
+            f" {name}."
+        )
     ends = sorted((row["delta_low"], row["delta_high"]), key=abs)
     least, most = in_words.apart(*(abs(end) for end in ends))
     if kind == "unclear":
         fall, rise = in_words.apart(abs(row["delta_low"]), abs(row["delta_high"]))
         return f"We cannot tell: the {name} may have fallen by {fall} or risen by {rise}."
-    chance = " What is left could be chance." if kind == "fell" and phrasing.inside_null(row) else ""
+    chance = (
+        " What is left could be chance." if kind == "fell" and phrasing.inside_null(row) else ""
+    )
     return f"The {name} {kind}; the data allow any change from {least} to {most}.{chance}"
 
 
 def _recommendation(run: Run, choice: Choice) -> Step:
-    """What the evidence carries, or why it carries nothing; what must be read with it stands below."""
-    said = advice(run, choice).said or "No recommendation: nothing was cut here, or nothing that can be compared."
+    """What the evidence carries, or why it carries nothing; what must be read with it stands
+    below."""
+    said = (
+        advice(run, choice).said
+        or "No recommendation: nothing was cut here, or nothing that can be compared."
+    )
     head = _first_sentence(said)
-    sentence = _short(head, "Nothing can be said in short: the summary has the recommendation in full.")
+    sentence = _short(
+        head, "Nothing can be said in short: the summary has the recommendation in full."
+    )
     rest = said.removeprefix(head).strip() if sentence == head else said
     footnote = " ".join(filter(None, (rest, _measured(run, choice))))
     return Step("recommendation", sentence, track_of(run).overview.right(run, choice), footnote)

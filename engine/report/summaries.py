@@ -11,7 +11,8 @@ from engine.store.runs import Run
 
 
 class Summary(ABC):
-    """How the runs of one track are told in lines. Final subclasses live one per file and are found."""
+    """How the runs of one track are told in lines. Final subclasses live one per file and are
+    found."""
 
     parts: tuple[str, ...]
     """Parts of run.json that the JSON form repeats."""
@@ -27,7 +28,9 @@ class Summary(ABC):
 
 def ends(low: float, high: float, form: str) -> str:
     """An interval, e.g. "[0.1, 0.2]"."""
-    return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
+    return (
+        "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
+    )
 
 
 def number(value: float, form: str) -> str:

@@ -10,7 +10,18 @@ from engine.core.text import one_line
 from engine.report.summaries import Summary
 from engine.store.runs import Run
 
-SHOWN = ("value", "low", "high", "n", "null_mean", "null_high", "null_p", "delta", "delta_low", "delta_high")
+SHOWN = (
+    "value",
+    "low",
+    "high",
+    "n",
+    "null_mean",
+    "null_high",
+    "null_p",
+    "delta",
+    "delta_low",
+    "delta_high",
+)
 
 
 def _of(run: Run) -> Summary:
@@ -18,7 +29,8 @@ def _of(run: Run) -> Summary:
 
 
 def summary_of(run: Run) -> dict[str, Any]:
-    """JSON-able: request, model, warnings, what the track adds, and the test results of every reported variant."""
+    """JSON-able: request, model, warnings, what the track adds, and the test results of every
+    reported variant."""
     meta, variants, results, own = run.meta, run.table("variants"), run.table("results"), _of(run)
     chosen = variants.loc[variants["chosen"], ["variant", *own.columns]]
     reported = results[results["split"] == "test"].merge(chosen, on="variant")
@@ -28,7 +40,9 @@ def summary_of(run: Run) -> dict[str, Any]:
         "run": run.id,
         "title": meta["title"],
         **{part: meta[part] for part in own.parts},
-        "added": [{name: one.meta[name] for name in ("id", "created", "asked")} for one in run.added],
+        "added": [
+            {name: one.meta[name] for name in ("id", "created", "asked")} for one in run.added
+        ],
         "damaged": run.damaged_additions,
         "results": [_plain(row) for row in reported[keep].to_dict("records")],
     }
@@ -36,11 +50,21 @@ def summary_of(run: Run) -> dict[str, Any]:
 
 def summary_text(run: Run) -> str:
     """Title and warnings, what was added when, then the track's lines."""
-    warnings = (f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()])
-    added = (f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}" for one in run.added)
-    return "\n".join([f"run {run.id}: {one_line(run.meta['title'])}", *warnings, *added, *_of(run).lines(run)])
+    warnings = (
+        f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()]
+    )
+    added = (
+        f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}"
+        for one in run.added
+    )
+    return "\n".join(
+        [f"run {run.id}: {one_line(run.meta['title'])}", *warnings, *added, *_of(run).lines(run)]
+    )
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """JSON has no NaN."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in row.items()
+    }

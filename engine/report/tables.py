@@ -19,12 +19,14 @@ TEXTS = {"texts": ("text", "text_b"), "lens": ("tokens",), "benchmark_items": ("
 def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[Path]:
     """Each table three ways plus run.json. Texts are left out unless asked for.
 
-    In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe. Bytes (pictures,
-    weights) are in the parquet file; CSV and JSON say how many there are.
+    In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe.
+    Bytes (pictures, weights) are in the parquet file; CSV and JSON say how many there are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "run.json"]
-    written[0].write_text(json_text(run.meta, indent=2, sort_keys=True, allow_nan=True) + "\n", encoding="utf-8")
+    written[0].write_text(
+        json_text(run.meta, indent=2, sort_keys=True, allow_nan=True) + "\n", encoding="utf-8"
+    )
     for name in run.names:
         table = shown(run.table(name), name, show_offensive)
         paths = [folder / f"{name}.{kind}" for kind in ("csv", "parquet", "json")]
@@ -38,7 +40,9 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
 
 def shown(table: pd.DataFrame, name: str, show_offensive: bool) -> pd.DataFrame:
     """The table as exported: texts only when asked for."""
-    columns = () if show_offensive else [column for column in TEXTS.get(name, ()) if column in table]
+    columns = (
+        () if show_offensive else [column for column in TEXTS.get(name, ()) if column in table]
+    )
     return table.assign(**dict.fromkeys(columns, HIDDEN))
 
 
@@ -49,7 +53,8 @@ def without_bytes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
-    """Names and text cells as a spreadsheet may be given them (see `cell`); numbers stay numbers."""
+    """Names and text cells as a spreadsheet may be given them (see `cell`); numbers stay
+    numbers."""
     return _each(table, cell)
 
 
@@ -60,7 +65,9 @@ def for_screens(table: pd.DataFrame) -> pd.DataFrame:
 
 def _each(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
     texts = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
-    return table.assign(**{column: table[column].map(change) for column in texts}).rename(columns=change)
+    return table.assign(**{column: table[column].map(change) for column in texts}).rename(
+        columns=change
+    )
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:

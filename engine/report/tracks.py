@@ -13,7 +13,8 @@ from engine.store.runs import Run
 
 @cache
 def tracks() -> Mapping[str, Track]:
-    """Every track by name. Found at the first call, not at import: a track's file imports the panels it is made of."""
+    """Every track by name. Found at the first call, not at import: a track's file imports the
+    panels it is made of."""
     return {name: entry.part("screen")() for name, entry in entries.tracks().items()}
 
 
@@ -23,13 +24,14 @@ def track_name(meta: Mapping[str, object]) -> str:
 
 
 def track_of(run: Run) -> Track:
-    """The track of a run, in the run's own words. RequestError for one that this version does not know."""
+    """The track of a run, in the run's own words. RequestError for one that this version does not
+    know."""
     return tracks()[track_name(run.meta)].of_run(run)
 
 
 def question(page: str, run: Run | None) -> str:
-    """A page's title: what the run's track calls it, else what it is called everywhere, or by another track that it
-    shows."""
+    """A page's title: what the run's track calls it, else what it is called everywhere, or by
+    another track that it shows."""
     own = {**words.of_track(track_of(run).name, "PAGES"), **track_of(run).questions} if run else {}
     everywhere = [words.gathered("PAGES"), *(track.questions for track in tracks().values())]
     return next(titles[page] for titles in (own, *everywhere) if page in titles)

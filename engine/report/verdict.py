@@ -1,8 +1,9 @@
-"""What an audit found at one choice, in plain words: what was audited, the verdict, three numbers, cost, advice.
+"""What an audit found at one choice, in plain words: what was audited, the verdict, three numbers,
+cost, advice.
 
-Everything is read off the run's tables. Sentences hold no intervals and no symbols; the charts beside them do. What
-they claim is decided by intervals all the same: a change is one only where its interval leaves out zero, and a harm
-that chance alone would give is called that.
+Everything is read off the run's tables. Sentences hold no intervals and no symbols; the charts
+beside them do. What they claim is decided by intervals all the same: a change is one only where its
+interval leaves out zero, and a harm that chance alone would give is called that.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ PREDICTED = "Predicted, not measured: "
 
 @dataclass(frozen=True)
 class Fact:
-    """One number. `was` is the uncut model's ("" for that itself), `kind`: better, worse, no clear change, or ""."""
+    """One number. `was` is the uncut model's ("" for that itself), `kind`: better, worse, no clear
+    change, or ""."""
 
     name: str
     value: str
@@ -49,7 +51,8 @@ class Verdict:
     sentence: str
     """What the cut does and to whom, in one sentence."""
     meaning: str
-    """Whether that is a lot: the harm beside that of the uncut model and what chance alone would give."""
+    """Whether that is a lot: the harm beside that of the uncut model and what chance alone would
+    give."""
     more: str
     """What else belongs to the verdict, as the kind of audit has it; often ""."""
     numbers: tuple[Fact, ...]
@@ -109,17 +112,23 @@ def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     dense = lookup.harm(run, "dense", choice)
     if dense is not None and phrasing.inside_null(dense):
         return (
-            f"{does} {_alone(run, choice, who)}; {harm} could not be told from chance before, so no change is claimed."
+            f"{does} {_alone(run, choice, who)}; {harm} could not be told from chance before, so no"
+            " change is claimed."
         )
     return _changed(run, choice, (does, harm), row, who)
 
 
-def _changed(run: Run, choice: Choice, named: tuple[str, str], row: Mapping[str, Any], who: Moved) -> str:
+def _changed(
+    run: Run, choice: Choice, named: tuple[str, str], row: Mapping[str, Any], who: Moved
+) -> str:
     """A harm that was more than chance before the cut; named: what was done, and the harm."""
     (does, harm), kind = named, phrasing.direction(row)
     good = lookup.reading(run, choice).harm.better
     if kind == "unknown":
-        return f"{does} {_alone(run, choice, who)}; whether {harm} changed cannot be said: there is no interval."
+        return (
+            f"{does} {_alone(run, choice, who)}; whether {harm} changed cannot be said: there is no"
+            " interval."
+        )
     if kind == "unclear":
         return f"{does} {_alone(run, choice, who)}; {harm} does not clearly change."
     before = row["value"] - row["delta"]
@@ -171,19 +180,28 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
     """The model as it is: who is worst and who best off."""
     group = lookup.reading(run, choice).group
     table = lookup.groups_of(run, "dense", group.metric, choice.measured)
-    table = table[(table["verdict"] == "") & table["value"].notna()].sort_values("value", ascending=group.sign > 0)
+    table = table[(table["verdict"] == "") & table["value"].notna()].sort_values(
+        "value", ascending=group.sign > 0
+    )
     if len(table) < 2:
         return f"Nothing is cut here, and {harm} cannot be judged: too few {track_of(run).items}."
     best, worst = table.iloc[0], table.iloc[-1]
     numbers = in_words.apart(worst["value"], best["value"])
-    ends = (f"{number} for {words.quoted(row['group'])}" for number, row in zip(numbers, (worst, best), strict=True))
+    ends = (
+        f"{number} for {words.quoted(row['group'])}"
+        for number, row in zip(numbers, (worst, best), strict=True)
+    )
     return "Nothing is cut here: {} is {} and {}.".format(group.name, *ends)
 
 
 def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """The harm as it is now, beside what it was and what chance alone would give."""
     measure, row = lookup.reading(run, choice).harm, lookup.harm(run, variant["variant"], choice)
-    if row is None or not math.isfinite(row["value"]) or track_of(run).telling.unusable(run, variant):
+    if (
+        row is None
+        or not math.isfinite(row["value"])
+        or track_of(run).telling.unusable(run, variant)
+    ):
         return ""
     dense = None if variant["variant"] == "dense" else lookup.harm(run, "dense", choice)
     now, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
@@ -196,7 +214,9 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     start = f"{article} {measure.name} of {now}" + ("" if dense is None else f", {was} {when},")
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):
-        return f"{start} stands without a comparison: what chance alone would give was not measured."
+        return (
+            f"{start} stands without a comparison: what chance alone would give was not measured."
+        )
     limit, chance = in_words.short(high), track_of(run).telling.chance
     if phrasing.inside_null(row):
         return f"{start} is no more than {chance} would give (up to {limit})."
@@ -214,8 +234,12 @@ def _numbers(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Fact]
     return found
 
 
-def _fact(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any], variant: Mapping[str, Any]) -> Fact:
-    dense = None if variant["variant"] == "dense" else lookup.measured(run, "dense", measure, choice)
+def _fact(
+    run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any], variant: Mapping[str, Any]
+) -> Fact:
+    dense = (
+        None if variant["variant"] == "dense" else lookup.measured(run, "dense", measure, choice)
+    )
     value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
     group = end_named(run, choice, measure, row)
     word = measure.word

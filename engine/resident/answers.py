@@ -1,4 +1,5 @@
-"""One question answered inside the engine: what the asker is told while it runs, and what ends it, whatever happens."""
+"""One question answered inside the engine: what the asker is told while it runs, and what ends it,
+whatever happens."""
 
 from __future__ import annotations
 
@@ -24,9 +25,14 @@ KINDS = {kind.__name__: kind for kind in (errors.StoreError, errors.MaskError)}
 
 
 def answered(
-    question: Question, device: str, known: Callable[[], Mapping[str, Ask]], warm: Warm, store: Store
+    question: Question,
+    device: str,
+    known: Callable[[], Mapping[str, Ask]],
+    warm: Warm,
+    store: Store,
 ) -> dict[str, Any]:
-    """The last message to the asker. Raises nothing: an error in one answer never ends the engine."""
+    """The last message to the asker. Raises nothing: an error in one answer never ends the
+    engine."""
     try:
         question.check()
         asks = known()
@@ -54,8 +60,14 @@ def told(error: BaseException) -> dict[str, Any]:
     traceback.print_exception(error)
     sys.stderr.flush()
     if memory_ran_out(error):
-        return {"kind": "error", "error": "There is not enough memory for this. Ask for less, or for a smaller model."}
-    return {"kind": "error", "error": f"An error in the program: {type(error).__name__}. See the engine's log."}
+        return {
+            "kind": "error",
+            "error": "There is not enough memory for this. Ask for less, or for a smaller model.",
+        }
+    return {
+        "kind": "error",
+        "error": f"An error in the program: {type(error).__name__}. See the engine's log.",
+    }
 
 
 def raised(message: Mapping[str, Any]) -> PruneAuditError:

@@ -1,6 +1,6 @@
-"""What can be asked of the engine on the spot. One kind of question is one file in a track's folder `asks`, or
-in `own` where it is of no track, found by being there; what it needs loaded it takes from `Warm`, so that the second
-question finds it in memory."""
+"""What can be asked of the engine on the spot. One kind of question is one file in a track's folder
+`asks`, or in `own` where it is of no track, found by being there; what it needs loaded it takes
+from `Warm`, so that the second question finds it in memory."""
 
 from __future__ import annotations
 
@@ -22,20 +22,25 @@ OWN = "engine.resident.own"
 
 
 class Ask(ABC):
-    """One kind of question. `given` and the answer are JSON-able; rows told by `hooks.point` reach the asker at once,
-    one by one, and `hooks.check` raises Cancelled once nobody waits for the answer any more."""
+    """One kind of question. `given` and the answer are JSON-able; rows told by `hooks.point` reach
+    the asker at once, one by one, and `hooks.check` raises Cancelled once nobody waits for the
+    answer any more."""
 
     name: str
 
     @abstractmethod
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         """The answer. RequestError with every fault of what was given."""
 
 
 def asks() -> dict[str, Ask]:
     """Every question there is, by name."""
     folders = [OWN, *(f"{entry.package}.asks" for entry in tracks().values())]
-    found = [importlib.import_module(folder) for folder in folders if importlib.util.find_spec(folder)]
+    found = [
+        importlib.import_module(folder) for folder in folders if importlib.util.find_spec(folder)
+    ]
     return {one.name: one for package in found for one in members(package, Ask)}
 
 

@@ -1,7 +1,8 @@
-"""Jobs of a store started one by one: one runs per device, the others wait in line, the oldest first.
+"""Jobs of a store started one by one: one runs per device, the others wait in line, the oldest
+first.
 
-The line is what the store says, so the next engine finds it again; processes of jobs go on when their engine ends, and
-the next one counts them as running.
+The line is what the store says, so the next engine finds it again; processes of jobs go on when
+their engine ends, and the next one counts them as running.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ EVERY = 1.0
 
 
 class Batch:
-    """The line of one store's jobs. `device_of` says what a request's word for a device means here."""
+    """The line of one store's jobs. `device_of` says what a request's word for a device means
+    here."""
 
     def __init__(self, store: Store, device_of: Callable[[str], str] = device_named) -> None:
         self.store, self.device_of = store, device_of
@@ -33,11 +35,13 @@ class Batch:
         self.look = threading.Event()
         """Set to have the next look at once."""
         self._lock: TextIO | None = None
-        self._begun: dict[str, tuple[subprocess.Popen, str]] = {}  # job -> its process, and when it was submitted
+        self._begun: dict[
+            str, tuple[subprocess.Popen, str]
+        ] = {}  # job -> its process, and when it was submitted
 
     def serve(self) -> bool:
-        """Take over the store's line; from now on submitted jobs wait here. False where that is impossible: another
-        engine has it, or the store cannot be written."""
+        """Take over the store's line; from now on submitted jobs wait here. False where that is
+        impossible: another engine has it, or the store cannot be written."""
         with contextlib.suppress(OSError):
             self.store.jobs_folder.mkdir(parents=True, exist_ok=True)
         return self._has_line()
@@ -60,7 +64,9 @@ class Batch:
         found = sorted(jobs.list_jobs(self.store), key=lambda state: (state.started, state.job_id))
         queued = [state for state in found if state.status == "queued"]
         alive = {job_id for job_id, (process, _) in self._begun.items() if process.poll() is None}
-        up = alive | {state.job_id for state in queued if jobs.is_up(self.store.jobs_folder / state.job_id)}
+        up = alive | {
+            state.job_id for state in queued if jobs.is_up(self.store.jobs_folder / state.job_id)
+        }
         running = [state for state in found if state.status == "running" or state.job_id in up]
         self.busy = bool(running or queued)
         taken_devices = {self._device(state) for state in running}
@@ -77,14 +83,16 @@ class Batch:
             self._lock.close()
 
     def _has_line(self) -> bool:
-        """Whether the line is ours, now that it may have become free; a store that is gone is not made again."""
+        """Whether the line is ours, now that it may have become free; a store that is gone is not
+        made again."""
         if self._lock is None:
             with contextlib.suppress(OSError):
                 self._lock = taken(jobs.line_lock(self.store))
         return self._lock is not None
 
     def _died(self, state: jobs.JobState) -> bool:
-        """Whether the process of this job ended without a word; it is not started over and over again."""
+        """Whether the process of this job ended without a word; it is not started over and over
+        again."""
         if self._begun.get(state.job_id, (None, ""))[1] != state.started:
             return False
         jobs.fail(self.store, state.job_id, "Its process ended at once. See log.txt in its folder.")

@@ -1,4 +1,5 @@
-"""Asking the engine of a store, which is started where there is none. No torch here: pages use it."""
+"""Asking the engine of a store, which is started where there is none. No torch here: pages use
+it."""
 
 from __future__ import annotations
 
@@ -44,10 +45,12 @@ def ask(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     can_wait: bool = False,
 ) -> dict[str, Any]:
-    """The answer of the store's engine, the user's own store by default; `can_wait`: after questions that cannot.
+    """The answer of the store's engine, the user's own store by default; `can_wait`: after
+    questions that cannot.
 
-    Errors are those that answering in this process would raise. An engine that dies is started again and asked once
-    more. With PRUNEAUDIT_ENGINE=off, or where the system has no local sockets, this process answers.
+    Errors are those that answering in this process would raise. An engine that dies is started
+    again and asked once more. With PRUNEAUDIT_ENGINE=off, or where the system has no local sockets,
+    this process answers.
     """
     store = store or Store(default_root())
     if _is_off():
@@ -62,12 +65,14 @@ def ask(
             continue
         finally:
             wire.close()
-    raise PruneAuditError(f"The engine ended twice over this question. Its last words:\n{last_words(place.log)}")
+    raise PruneAuditError(
+        f"The engine ended twice over this question. Its last words:\n{last_words(place.log)}"
+    )
 
 
 def start_takes(store: Store | None = None) -> float:
-    """Seconds until the store's engine, by default that of the user's own, can begin: COLD where it has to be started.
-    Asks nothing of it and starts nothing."""
+    """Seconds until the store's engine, by default that of the user's own, can begin: COLD where it
+    has to be started. Asks nothing of it and starts nothing."""
     if _is_off():
         return 0.0
     try:
@@ -87,7 +92,8 @@ def start(store: Store) -> dict[str, Any]:
 
 
 def status(store: Store) -> dict[str, Any]:
-    """What the store's engine is and does; only {"running": False, …} where there is none. Starts nothing."""
+    """What the store's engine is and does; only {"running": False, …} where there is none. Starts
+    nothing."""
     wire = place_of(store).dialled()
     found = _said(wire, {"kind": "status"}, "status") if wire else None
     if found is None:
@@ -96,7 +102,8 @@ def status(store: Store) -> dict[str, Any]:
 
 
 def stop(store: Store) -> bool:
-    """End the store's engine and wait until it is gone; whether there was one. Its jobs that run go on."""
+    """End the store's engine and wait until it is gone; whether there was one. Its jobs that run go
+    on."""
     wire = place_of(store).dialled()
     if wire is None or _said(wire, {"kind": "stop"}, "stopping", keep=True) is None:
         return False
@@ -105,7 +112,9 @@ def stop(store: Store) -> bool:
 
 
 def _is_off() -> bool:
-    return os.environ.get("PRUNEAUDIT_ENGINE", "").lower() == "off" or not hasattr(socket, "AF_UNIX")
+    return os.environ.get("PRUNEAUDIT_ENGINE", "").lower() == "off" or not hasattr(
+        socket, "AF_UNIX"
+    )
 
 
 def _as_sent(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +122,9 @@ def _as_sent(value: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(json_able(dict(value))))
 
 
-def _said(wire: Wire, message: Mapping[str, Any], kind: str, keep: bool = False) -> dict[str, Any] | None:
+def _said(
+    wire: Wire, message: Mapping[str, Any], kind: str, keep: bool = False
+) -> dict[str, Any] | None:
     """What the engine says of that kind; None where it is gone before."""
     try:
         wire.send(message)
@@ -152,12 +163,15 @@ def _connected(store: Store, place: Place, hooks: Hooks) -> Wire:
         if process.poll():
             raise PruneAuditError(f"The engine could not start:\n{last_words(place.log)}")
         if time.monotonic() > until:
-            raise PruneAuditError(f"The engine does not answer. See {place.log}, or set PRUNEAUDIT_ENGINE=off.")
+            raise PruneAuditError(
+                f"The engine does not answer. See {place.log}, or set PRUNEAUDIT_ENGINE=off."
+            )
         time.sleep(EVERY)
 
 
 def _is_current(wire: Wire) -> bool:
-    """Whether the engine runs the code that is here; one of other code is sent away, once its answer is done."""
+    """Whether the engine runs the code that is here; one of other code is sent away, once its
+    answer is done."""
     try:
         hello = wire.receive(HELLO)
         if hello and hello.get("code") == code_digest():
@@ -207,6 +221,8 @@ def _answer(wire: Wire, question: Mapping[str, Any], hooks: Hooks) -> dict[str, 
                 hooks.point(message["row"])
             elif kind == "queued":
                 before = message["place"]
-                hooks.report(Event("queued", 0, 0, f"{before} question{'s' * (before != 1)} before this one"))
+                hooks.report(
+                    Event("queued", 0, 0, f"{before} question{'s' * (before != 1)} before this one")
+                )
     except Closed as error:
         raise _Gone from error

@@ -1,4 +1,5 @@
-"""Which code computes: an engine that was started from other files than are here now must not answer."""
+"""Which code computes: an engine that was started from other files than are here now must not
+answer."""
 
 from __future__ import annotations
 

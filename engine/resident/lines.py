@@ -1,4 +1,5 @@
-"""Questions wait in line, one line per device: interactive ones before the others, and one at a time is answered."""
+"""Questions wait in line, one line per device: interactive ones before the others, and one at a
+time is answered."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ PATIENCE = 2.0
 
 @dataclass(eq=False)
 class Question:
-    """What was asked by one asker, who hears by `send`. `interactive`: before those that can wait."""
+    """What was asked by one asker, who hears by `send`. `interactive`: before those that can
+    wait."""
 
     name: str
     given: Mapping[str, Any]
@@ -44,7 +46,8 @@ class Question:
 
 
 class Lines:
-    """Every device's line, each with a thread of its own that answers with `answered` and tells what it returns."""
+    """Every device's line, each with a thread of its own that answers with `answered` and tells
+    what it returns."""
 
     def __init__(self, answered: Callable[[Question, str], Mapping[str, Any]]) -> None:
         self._answered = answered
@@ -64,11 +67,14 @@ class Lines:
                 self._waiting[device] = []
                 threading.Thread(target=self._work, args=(device,), daemon=True).start()
             self._waiting[device].append(question)
-            self._waiting[device].sort(key=lambda one: not one.interactive)  # stable: first come, first served
+            self._waiting[device].sort(
+                key=lambda one: not one.interactive
+            )  # stable: first come, first served
             self._changed()
 
     def leave(self, question: Question) -> None:
-        """Nobody waits for this one any more: it loses its place, or its answer stops at the next check."""
+        """Nobody waits for this one any more: it loses its place, or its answer stops at the next
+        check."""
         question.gone.set()
         with self._moved:
             for line in self._waiting.values():
@@ -85,18 +91,26 @@ class Lines:
     def listed(self) -> dict[str, list[dict[str, str]]]:
         """What is answered and what waits, JSON-able."""
         with self._moved:
-            running = [{"question": one.name, "device": device} for device, one in self._running.items()]
-            waiting = [{"question": one.name, "device": name} for name, line in self._waiting.items() for one in line]
+            running = [
+                {"question": one.name, "device": device} for device, one in self._running.items()
+            ]
+            waiting = [
+                {"question": one.name, "device": name}
+                for name, line in self._waiting.items()
+                for one in line
+            ]
             return {"answering": running, "waiting": waiting}
 
     def close(self, again: bool, grace: float) -> None:
-        """End: who waits is sent away, to the next engine where `again`; what is answered has `grace` seconds to end
-        and is then stopped."""
+        """End: who waits is sent away, to the next engine where `again`; what is answered has
+        `grace` seconds to end and is then stopped."""
         with self._moved:
             self._closed = True
             for line in self._waiting.values():
                 for question in line:
-                    question.tell({"kind": "again"} if again else {"kind": "error", "error": STOPPED})
+                    question.tell(
+                        {"kind": "again"} if again else {"kind": "error", "error": STOPPED}
+                    )
                 line.clear()
             self._moved.wait_for(lambda: not self._running, grace)
             for question in self._running.values():

@@ -1,6 +1,8 @@
-"""The engine's process: `python -m engine.resident.server STORE`. Started by whoever asks first, never by hand.
+"""The engine's process: `python -m engine.resident.server STORE`. Started by whoever asks first,
+never by hand.
 
-It ends by itself: after an idle time, when its store or its socket is gone, and when the code on disk is another.
+It ends by itself: after an idle time, when its store or its socket is gone, and when the code on
+disk is another.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ LOOK = 2.0
 
 
 class Server:
-    """One engine. `known`: the questions it answers; `prepare`: imports what is heavy, before the first answer."""
+    """One engine. `known`: the questions it answers; `prepare`: imports what is heavy, before the
+    first answer."""
 
     def __init__(
         self,
@@ -60,10 +63,18 @@ class Server:
         warm: Warm | None = None,
         idle: float = IDLE,
     ) -> None:
-        self.store, self.place, self.prepare, self.device_of, self.idle = store, place, prepare, device_of, idle
+        self.store, self.place, self.prepare, self.device_of, self.idle = (
+            store,
+            place,
+            prepare,
+            device_of,
+            idle,
+        )
         self.code = code_digest()
         self.warm = warm or Warm()
-        self.lines = Lines(lambda question, device: answered(question, device, known, self.warm, store))
+        self.lines = Lines(
+            lambda question, device: answered(question, device, known, self.warm, store)
+        )
         self.batch = Batch(store, device_of)
         self.ready = threading.Event()
         self.failed = False
@@ -84,7 +95,10 @@ class Server:
                     threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
                 except TimeoutError:
                     continue
-                except (OSError, RuntimeError):  # too many files or threads: those that are there go on
+                except (
+                    OSError,
+                    RuntimeError,
+                ):  # too many files or threads: those that are there go on
                     traceback.print_exc()
                     time.sleep(EVERY)
         self._ended.set()
@@ -147,8 +161,8 @@ class Server:
         return unused or code_digest() != self.code
 
     def _store_there(self) -> tuple[int, int] | None:
-        """Which folder the store is; None where there is none. One of the same name may be another: whoever writes a
-        marker makes the folder anew where it was moved away."""
+        """Which folder the store is; None where there is none. One of the same name may be another:
+        whoever writes a marker makes the folder anew where it was moved away."""
         try:
             found = self.store.root.stat()
         except OSError:
@@ -177,7 +191,9 @@ class Server:
             wire.close()
             self._connections.discard(wire)
 
-    def _heard(self, message: Mapping[str, Any], wire: Wire, question: Question | None) -> Question | None:
+    def _heard(
+        self, message: Mapping[str, Any], wire: Wire, question: Question | None
+    ) -> Question | None:
         """Do what a message says; the connection's question."""
         kind = message.get("kind")
         if kind == "ask" and question is None:
@@ -190,16 +206,24 @@ class Server:
             wire.send({"kind": "stopping"})
             self.stop(again=bool(message.get("again")))
         elif message:
-            raise RequestError(Fault("message", f"{kind!r} is not understood here.", "Ask one question at a time."))
+            raise RequestError(
+                Fault("message", f"{kind!r} is not understood here.", "Ask one question at a time.")
+            )
         return question
 
     def _asked(self, message: Mapping[str, Any], wire: Wire) -> Question:
         name, given = message.get("name"), message.get("given")
         if not isinstance(name, str) or not isinstance(given, dict):
-            raise RequestError(Fault("question", "has no name, or nothing is given.", "Give a name and an object."))
-        question = Question(name, given, self._send_by(wire), interactive=not message.get("can_wait"))
+            raise RequestError(
+                Fault("question", "has no name, or nothing is given.", "Give a name and an object.")
+            )
+        question = Question(
+            name, given, self._send_by(wire), interactive=not message.get("can_wait")
+        )
         if not self.ready.is_set():
-            question.tell({"kind": "event", "phase": "starting the engine", "what": "", "done": 0, "total": 0})
+            question.tell(
+                {"kind": "event", "phase": "starting the engine", "what": "", "done": 0, "total": 0}
+            )
             self.ready.wait()
         try:
             device = self.device_of(str(given.get("device") or "auto"))
@@ -219,7 +243,8 @@ class Server:
 
 @contextlib.contextmanager
 def _listening(path: Path) -> Iterator[tuple[socket.socket, int]]:
-    """A socket at `path` that only this user can open, and the number of its file; a stale one is replaced.
+    """A socket at `path` that only this user can open, and the number of its file; a stale one is
+    replaced.
 
     Once it is there, it listens.
     """
@@ -256,7 +281,9 @@ def main(words: list[str] | None = None) -> int:
     """Serve the store that is named until it is time to end."""
     parser = argparse.ArgumentParser(prog="python -m engine.resident.server")
     parser.add_argument("store")
-    parser.add_argument("--idle", type=float, default=float(os.environ.get("PRUNEAUDIT_ENGINE_IDLE") or IDLE))
+    parser.add_argument(
+        "--idle", type=float, default=float(os.environ.get("PRUNEAUDIT_ENGINE_IDLE") or IDLE)
+    )
     args = parser.parse_args(words)
     try:
         return run(Store(args.store), prepare=load, idle=args.idle)
@@ -266,14 +293,18 @@ def main(words: list[str] | None = None) -> int:
 
 
 def run(store: Store, **parts: Any) -> int:
-    """Serve a store in this process, which ends with it; `parts` are those of `Server`. 0 where another serves it."""
+    """Serve a store in this process, which ends with it; `parts` are those of `Server`. 0 where
+    another serves it."""
     place = place_of(store)
     until = time.monotonic() + SUCCESSION
     while (lock := taken(place.lock)) is None:
         if place.dialled():
             return 0
         if time.monotonic() > until:
-            print(f"{place.lock} is held by an engine that does not answer. End that process.", file=sys.stderr)
+            print(
+                f"{place.lock} is held by an engine that does not answer. End that process.",
+                file=sys.stderr,
+            )
             return 1
         time.sleep(EVERY)
     with lock:

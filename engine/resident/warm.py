@@ -1,4 +1,5 @@
-"""What the engine keeps loaded: models, judges and prompts by key, the least recently used dropped first."""
+"""What the engine keeps loaded: models, judges and prompts by key, the least recently used dropped
+first."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ T = TypeVar("T")
 
 
 def allowed() -> int:
-    """Bytes that may stay loaded: $PRUNEAUDIT_MEMORY ("2G", "500M", bytes), else a quarter of what is free now."""
+    """Bytes that may stay loaded: $PRUNEAUDIT_MEMORY ("2G", "500M", bytes), else a quarter of what
+    is free now."""
     return memory.stated() or max(memory.LEAST, memory.free() // 4)
 
 
@@ -32,7 +34,8 @@ def memory_ran_out(error: BaseException) -> bool:
 
 
 def _give_back() -> None:
-    """Free what nothing refers to any more, down to the system: the C library and torch keep what they were given."""
+    """Free what nothing refers to any more, down to the system: the C library and torch keep what
+    they were given."""
     gc.collect()  # models are circles of modules
     torch = sys.modules.get("torch")
     if torch and torch.cuda.is_initialized():
@@ -51,7 +54,8 @@ class Kept:
 
 
 class Warm:
-    """Loaded things within a budget of bytes. One larger than the budget is handed out and not kept.
+    """Loaded things within a budget of bytes. One larger than the budget is handed out and not
+    kept.
 
     What a running answer uses stays until its end and counts once; then the budget holds again.
     """
@@ -60,7 +64,9 @@ class Warm:
         self.budget = allowed() if budget is None else budget
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._lock = threading.RLock()
-        self._loading = threading.RLock()  # one load at a time; what is loaded is handed out meanwhile
+        self._loading = (
+            threading.RLock()
+        )  # one load at a time; what is loaded is handed out meanwhile
         self._mine = threading.local()
 
     def get(self, key: str, make: Callable[[], T], size: Callable[[T], int]) -> T:

@@ -1,4 +1,5 @@
-"""Messages over a local socket: JSON objects, each after its length in four bytes. Nothing is ever unpickled."""
+"""Messages over a local socket: JSON objects, each after its length in four bytes. Nothing is ever
+unpickled."""
 
 from __future__ import annotations
 
@@ -28,15 +29,22 @@ class Closed(Exception):
 
 
 def packed(message: Mapping[str, Any], most: int) -> bytes:
-    """A message as bytes. RequestError for one of more than `most` bytes, TypeError for what is no JSON."""
-    body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    """A message as bytes. RequestError for one of more than `most` bytes, TypeError for what is no
+    JSON."""
+    body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "backslashreplace"
+    )
     if len(body) > most:
         raise RequestError(_too_large(len(body), most))
     return _HEAD.pack(len(body)) + body
 
 
 def _too_large(size: int, most: int) -> Fault:
-    return Fault("question", f"is of {size / 2**20:.1f} MB, or its answer.", f"At most {most >> 20} MB can be sent.")
+    return Fault(
+        "question",
+        f"is of {size / 2**20:.1f} MB, or its answer.",
+        f"At most {most >> 20} MB can be sent.",
+    )
 
 
 class Wire:
@@ -50,11 +58,14 @@ class Wire:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", STUCK, 0))
 
     def is_of_this_user(self) -> bool:
-        """Whether the other side runs as the same user; where the system does not say, the folder guards the socket."""
+        """Whether the other side runs as the same user; where the system does not say, the folder
+        guards the socket."""
         if not hasattr(socket, "SO_PEERCRED"):
             return True
         size = struct.calcsize("3i")
-        _, user, _ = struct.unpack("3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        _, user, _ = struct.unpack(
+            "3i", self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        )
         return user == os.getuid()
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -70,7 +81,8 @@ class Wire:
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
         """The next message; None after so many seconds without a whole one.
 
-        Closed where the other side is gone, RequestError for what is no message; after that nothing can be read.
+        Closed where the other side is gone, RequestError for what is no message; after that nothing
+        can be read.
         """
         while len(self._read) < _HEAD.size or len(self._read) < _HEAD.size + self._size():
             try:
@@ -90,7 +102,9 @@ class Wire:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            raise RequestError(Fault("message", "is no JSON object.", "Ask through `python -m engine` or the app."))
+            raise RequestError(
+                Fault("message", "is no JSON object.", "Ask through `python -m engine` or the app.")
+            )
         return message
 
     def _size(self) -> int:

@@ -1,1 +1,2 @@
-"""Statistics that know no model: resampling, several trials, reliability, gaps, fronts. Arrays in, numbers out."""
+"""Statistics that know no model: resampling, several trials, reliability, gaps, fronts. Arrays in,
+numbers out."""

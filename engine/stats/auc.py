@@ -1,4 +1,5 @@
-"""ROC-AUC, plain, one-vs-one and one-vs-rest, under many sets of image weights at once; ties count one half."""
+"""ROC-AUC, plain, one-vs-one and one-vs-rest, under many sets of image weights at once; ties count
+one half."""
 
 from __future__ import annotations
 
@@ -16,51 +17,75 @@ PART = 64
 def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Chance that a positive image scores higher than a negative one, ties counting one half.
 
-    scores [images], positive [images] bool; weights: None (all 1, a scalar comes back), [images] (the same) or [images,
-    sets], one area per set: [sets] float64. NaN where a set has no weight on one of the two classes. Same as sklearn's
-    roc_auc_score with sample_weight, for any number of sets with one sort.
+    scores [images], positive [images] bool; weights: None (all 1, a scalar comes back), [images]
+    (the same) or [images, sets], one area per set: [sets] float64. NaN where a set has no weight on
+    one of the two classes. Same as sklearn's roc_auc_score with sample_weight, for any number of
+    sets with one sort.
     """
     positive = np.asarray(positive, dtype=bool)
     return _in_shape(
-        weights, len(scores), lambda w: _area(scores[positive], scores[~positive], w[positive], w[~positive])
+        weights,
+        len(scores),
+        lambda w: _area(scores[positive], scores[~positive], w[positive], w[~positive]),
     )
 
 
-def one_vs_one(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Mean over pairs of classes of the mean of both directions' AUC (Hand & Till 2001), shapes as in `auc`.
+def one_vs_one(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Mean over pairs of classes of the mean of both directions' AUC (Hand & Till 2001), shapes as
+    in `auc`.
 
-    probabilities [images, classes], labels [images] int. The pairs are those with weight on both classes; NaN where
-    there is none. With all classes there it is sklearn's roc_auc_score(multi_class="ovo", average="macro"); with two
-    classes whose probabilities sum to one it is `auc`.
+    probabilities [images, classes], labels [images] int. The pairs are those with weight on both
+    classes; NaN where there is none. With all classes there it is sklearn's
+    roc_auc_score(multi_class="ovo", average="macro"); with two classes whose probabilities sum to
+    one it is `auc`.
     """
     return _in_shape(weights, len(labels), lambda w: _mean_of_pairs(probabilities, labels, w))
 
 
-def one_vs_rest(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def one_vs_rest(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Mean over classes of each one's AUC against all others, shapes as in `auc`.
 
-    probabilities [images, classes], labels [images] int. The classes are those with weight; NaN below two of them. With
-    all classes there it is sklearn's roc_auc_score(multi_class="ovr", average="macro").
+    probabilities [images, classes], labels [images] int. The classes are those with weight; NaN
+    below two of them. With all classes there it is sklearn's roc_auc_score(multi_class="ovr",
+    average="macro").
     """
     return _in_shape(weights, len(labels), lambda w: _mean_of_classes(probabilities, labels, w))
 
 
-def _mean_of_classes(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _mean_of_classes(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """`one_vs_rest` for weights [images, sets]: [sets] float64."""
-    areas = np.stack([auc(probabilities[:, label], labels == label, weights) for label in np.unique(labels)])
+    areas = np.stack(
+        [auc(probabilities[:, label], labels == label, weights) for label in np.unique(labels)]
+    )
     known = np.isfinite(areas)
     count = known.sum(axis=0)
-    return np.divide(np.where(known, areas, 0.0).sum(axis=0), count, out=np.full(len(count), np.nan), where=count > 0)
+    return np.divide(
+        np.where(known, areas, 0.0).sum(axis=0),
+        count,
+        out=np.full(len(count), np.nan),
+        where=count > 0,
+    )
 
 
-def _in_shape(weights: np.ndarray | None, n: int, area_of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """`area_of` the weights as [images, sets]: [sets] for weights [images, sets], a scalar for None or [images]."""
+def _in_shape(
+    weights: np.ndarray | None, n: int, area_of: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """`area_of` the weights as [images, sets]: [sets] for weights [images, sets], a scalar for None
+    or [images]."""
     if weights is not None and weights.ndim == 2:
         return area_of(weights)
     return area_of(np.ones((n, 1)) if weights is None else np.asarray(weights)[:, None])[0]
 
 
-def _mean_of_pairs(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _mean_of_pairs(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """`one_vs_one` for weights [images, sets]: [sets] float64."""
     rows = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
     weight = {label: weights[places] for label, places in rows.items()}
@@ -74,8 +99,11 @@ def _mean_of_pairs(probabilities: np.ndarray, labels: np.ndarray, weights: np.nd
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
-def _area(high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weights: np.ndarray) -> np.ndarray:
-    """AUC of positive scores `high` [positives] over negative scores `low` [negatives]: [sets] float64.
+def _area(
+    high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weights: np.ndarray
+) -> np.ndarray:
+    """AUC of positive scores `high` [positives] over negative scores `low` [negatives]: [sets]
+    float64.
 
     Weights are [positives, sets] and [negatives, sets].
     """
@@ -84,7 +112,8 @@ def _area(high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weigh
         return np.full(sets, np.nan)
     above, below = np.argsort(high, kind="stable"), np.argsort(low, kind="stable")
     high, low = high[above], low[below]
-    # How many negatives lie strictly below each positive, and how many at most as high: the difference is ties.
+    # How many negatives lie strictly below each positive, and how many at most as high: the
+    # difference is ties.
     places = np.searchsorted(low, high, "left"), np.searchsorted(low, high, "right")
     won = np.empty(sets)
     width = max(1, BLOCK // max(len(high), len(low)))
@@ -95,11 +124,14 @@ def _area(high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weigh
     return np.divide(won, pairs, out=np.full(sets, np.nan), where=pairs > 0)
 
 
-def _won(positive: np.ndarray, negative: np.ndarray, less: np.ndarray, at_most: np.ndarray) -> np.ndarray:
+def _won(
+    positive: np.ndarray, negative: np.ndarray, less: np.ndarray, at_most: np.ndarray
+) -> np.ndarray:
     """Weight of the pairs a positive wins, [sets] float64, from weights sorted by score.
 
-    positive [positives, sets], negative [negatives, sets]; less and at_most [positives] int: how many negatives score
-    strictly lower, and how many at most as high. Small whole weights are exact in 32 bits.
+    positive [positives, sets], negative [negatives, sets]; less and at_most [positives] int: how
+    many negatives score strictly lower, and how many at most as high. Small whole weights are exact
+    in 32 bits.
     """
     kind = np.float64 if positive.dtype == np.float64 else np.float32
     passed = np.zeros((len(negative) + 1, negative.shape[1]), dtype=kind)

@@ -1,16 +1,18 @@
-"""Covariance of means whose observations share clusters, in one way or in two that cross (descriptors and templates).
+"""Covariance of means whose observations share clusters, in one way or in two that cross
+(descriptors and templates).
 
-Strata s have means m_s = Σ w y / Σ w; observation i moves m_s by u_i = w_i (y_i − m_s) / Σ w, its influence. What one
-cluster does to all means at once is the sum of its influences, and V_A = Σ_a (Σ_{i∈a} u_i)(Σ_{i∈a} u_i)ᵀ holds whatever
-the dependence inside clusters is. With two ways A and B, V = V_A + V_B − V_AB, AB the clusters that share both
-(Cameron, Gelbach & Miller 2011, eq. 2.11): noise of single observations is counted once, not thrice as where both ways
-are resampled.
+Strata s have means m_s = Σ w y / Σ w; observation i moves m_s by u_i = w_i (y_i − m_s) / Σ w, its
+influence. What one cluster does to all means at once is the sum of its influences, and V_A = Σ_a
+(Σ_{i∈a} u_i)(Σ_{i∈a} u_i)ᵀ holds whatever the dependence inside clusters is. With two ways A and B,
+V = V_A + V_B − V_AB, AB the clusters that share both (Cameron, Gelbach & Miller 2011, eq. 2.11):
+noise of single observations is counted once, not thrice as where both ways are resampled.
 
-Small samples: a stratum's sums are divided by √(1 − Σ_a p_a²), p_a the share of cluster a in the stratum. That is
-G/(G − 1) where G clusters are equal, and makes every part unbiased for independent noise, whatever the sizes.
-V_B − V_AB of a contrast may come out negative and then counts as 0. A has 1/Σ p² − 1 degrees of freedom per stratum, B
-as many over all; those of their sum are Satterthwaite's (1946). In simulation (2 to 8 strata of 15 to 100 observations
-in 3 to 10 clusters, 6 to 26 clusters across) tests at .05 reject .024 to .058 of true nulls.
+Small samples: a stratum's sums are divided by √(1 − Σ_a p_a²), p_a the share of cluster a in the
+stratum. That is G/(G − 1) where G clusters are equal, and makes every part unbiased for independent
+noise, whatever the sizes. V_B − V_AB of a contrast may come out negative and then counts as 0. A
+has 1/Σ p² − 1 degrees of freedom per stratum, B as many over all; those of their sum are
+Satterthwaite's (1946). In simulation (2 to 8 strata of 15 to 100 observations in 3 to 10 clusters,
+6 to 26 clusters across) tests at .05 reject .024 to .058 of true nulls.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ import numpy as np
 class Covariance:
     """Covariance of the stratum means of several quantities (parts), per column.
 
-    nested and shared [columns, strata, parts, parts]: from clusters inside strata, and from clusters that share both
-    ways; crossed [columns, parts · strata, parts · strata], part by part, or None where there is one way only.
-    nested_freedom [strata] and crossed_freedom: degrees of freedom of the two ways.
+    nested and shared [columns, strata, parts, parts]: from clusters inside strata, and from
+    clusters that share both ways; crossed [columns, parts · strata, parts · strata], part by part,
+    or None where there is one way only. nested_freedom [strata] and crossed_freedom: degrees of
+    freedom of the two ways.
     """
 
     nested: np.ndarray
@@ -36,7 +39,8 @@ class Covariance:
     crossed_freedom: float
 
     def root(self) -> np.ndarray:
-        """R with R Rᵀ = V_A + V_B − V_AB without its negative directions, [columns, parts · strata, parts · strata]."""
+        """R with R Rᵀ = V_A + V_B − V_AB without its negative directions, [columns, parts · strata,
+        parts · strata]."""
         whole = _spread_out(self.nested)
         if self.crossed is not None:
             whole = whole + self.crossed - _spread_out(self.shared)
@@ -44,7 +48,8 @@ class Covariance:
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
 
     def of(self, contrast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of Σ contrast · means and its degrees of freedom (inf where it does not vary), [columns] each.
+        """Variance of Σ contrast · means and its degrees of freedom (inf where it does not vary),
+        [columns] each.
 
         contrast [columns, parts, strata].
         """
@@ -62,15 +67,25 @@ class Covariance:
 class Clustered:
     """Who shares a cluster with whom, set up once for many columns of values."""
 
-    def __init__(self, stratum: np.ndarray, weight: np.ndarray, nested: np.ndarray, crossed: np.ndarray | None) -> None:
-        """stratum [rows]: codes from 0; weight [rows]; nested [rows]: codes of clusters, none of which reaches beyond
-        its stratum; crossed [rows]: codes of clusters that do, or None."""
+    def __init__(
+        self,
+        stratum: np.ndarray,
+        weight: np.ndarray,
+        nested: np.ndarray,
+        crossed: np.ndarray | None,
+    ) -> None:
+        """stratum [rows]: codes from 0; weight [rows]; nested [rows]: codes of clusters, none of
+        which reaches beyond its stratum; crossed [rows]: codes of clusters that do, or None."""
         total = np.bincount(stratum, weight)
         self.stratum, self.strata = stratum, len(total)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.share = weight / total[stratum]
         self._nested, self._crossed = _codes(nested), None if crossed is None else _codes(crossed)
-        both = self._nested if self._crossed is None else self._nested * (self._crossed.max() + 1) + self._crossed
+        both = (
+            self._nested
+            if self._crossed is None
+            else self._nested * (self._crossed.max() + 1) + self._crossed
+        )
         self._shared = _codes(both)
 
     def means(self, values: np.ndarray) -> np.ndarray:
@@ -78,7 +93,8 @@ class Clustered:
         return _sums(self.stratum, self.share[:, None] * values, self.strata).T
 
     def covariance(self, *parts: np.ndarray) -> Covariance:
-        """Covariance of the means of the parts, [rows, columns] each; a single column stands for all."""
+        """Covariance of the means of the parts, [rows, columns] each; a single column stands for
+        all."""
         moved = [self.share[:, None] * (part - self.means(part).T[self.stratum]) for part in parts]
         columns = max(part.shape[1] for part in moved)
         moves = np.stack([np.broadcast_to(part, (len(part), columns)) for part in moved], axis=1)
@@ -86,26 +102,37 @@ class Clustered:
         if self._crossed is None:
             return Covariance(nested, nested, None, sizes - 1, np.inf)
         crossed, size = self._across(self._crossed, moves)
-        return Covariance(nested, self._inside(self._shared, moves)[0], crossed, sizes - 1, size - 1)
+        return Covariance(
+            nested, self._inside(self._shared, moves)[0], crossed, sizes - 1, size - 1
+        )
 
     def _inside(self, codes: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Σ over clusters inside strata, [columns, strata, parts, parts], and their effective number per stratum.
+        """Σ over clusters inside strata, [columns, strata, parts, parts], and their effective
+        number per stratum.
 
         codes [rows], moves [rows, parts, columns].
         """
         sums, home = _sums(codes, moves, codes.max() + 1), np.zeros(codes.max() + 1, dtype=int)
         home[codes] = self.stratum
         even = np.bincount(home, np.bincount(codes, self.share) ** 2, minlength=self.strata)
-        found = [np.einsum("gkc,glc->ckl", sums[home == at], sums[home == at]) for at in range(self.strata)]
+        found = [
+            np.einsum("gkc,glc->ckl", sums[home == at], sums[home == at])
+            for at in range(self.strata)
+        ]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack(found, axis=1) / (1 - even)[:, None, None], 1 / even
 
     def _across(self, codes: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, float]:
-        """Σ over clusters across strata, [columns, parts · strata, parts · strata], and their effective number."""
+        """Σ over clusters across strata, [columns, parts · strata, parts · strata], and their
+        effective number."""
         count = int(codes.max()) + 1
         cells = codes * self.strata + self.stratum
-        even = (np.bincount(cells, self.share, minlength=count * self.strata).reshape(count, -1) ** 2).sum(axis=0)
-        sums = _sums(cells, moves, count * self.strata).reshape(count, self.strata, *moves.shape[1:])
+        even = (
+            np.bincount(cells, self.share, minlength=count * self.strata).reshape(count, -1) ** 2
+        ).sum(axis=0)
+        sums = _sums(cells, moves, count * self.strata).reshape(
+            count, self.strata, *moves.shape[1:]
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             sums = np.where(even[:, None, None] < 1, sums / np.sqrt(1 - even)[:, None, None], 0.0)
         flat = sums.transpose(3, 0, 2, 1).reshape(moves.shape[2], count, -1)
@@ -114,12 +141,14 @@ class Clustered:
 
 
 def _inside(blocks: np.ndarray, contrast: np.ndarray) -> np.ndarray:
-    """Variance of a contrast [columns, parts, strata] from each stratum's block, [columns, strata]."""
+    """Variance of a contrast [columns, parts, strata] from each stratum's block, [columns,
+    strata]."""
     return np.einsum("cks,cskl,cls->cs", contrast, blocks, contrast)
 
 
 def _spread_out(blocks: np.ndarray) -> np.ndarray:
-    """Blocks [columns, strata, parts, parts] along the diagonal of [columns, parts · strata, parts · strata]."""
+    """Blocks [columns, strata, parts, parts] along the diagonal of [columns, parts · strata, parts
+    · strata]."""
     columns, strata, parts, _ = blocks.shape
     whole = np.zeros((columns, parts, strata, parts, strata))
     at = np.arange(strata)

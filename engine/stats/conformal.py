@@ -1,4 +1,5 @@
-"""Ends of a prediction interval by ranks of what was missed before (split conformal, Vovk et al. 2005)."""
+"""Ends of a prediction interval by ranks of what was missed before (split conformal, Vovk et al.
+2005)."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ ENOUGH = 39
 
 
 def ends(ratios: np.ndarray) -> tuple[float, float]:
-    """Lower and upper end, in units of the scale that misses [n] were divided by: each is exceeded by one more miss
-    with probability (1 - LEVEL) / 2 at most. 0 lies between them, so that what is predicted is inside."""
+    """Lower and upper end, in units of the scale that misses [n] were divided by: each is exceeded
+    by one more miss with probability (1 - LEVEL) / 2 at most. 0 lies between them, so that what is
+    predicted is inside.
+    """
     return -_upper(-ratios), _upper(ratios)
 
 

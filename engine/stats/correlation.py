@@ -1,4 +1,5 @@
-"""How head scores of different axes (or methods, or seeds) agree: correlation, shared top heads, chance."""
+"""How head scores of different axes (or methods, or seeds) agree: correlation, shared top heads,
+chance."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MIN_UNITS = 3
 
 @dataclass(frozen=True)
 class Overlap:
-    """Units that two sets share, how many chance alone would give, and P(that many or more by chance)."""
+    """Units that two sets share, how many chance alone would give, and P(that many or more by
+    chance)."""
 
     shared: int
     expected: float
@@ -26,9 +28,11 @@ class Overlap:
 
 
 def correlation(scores: pd.DataFrame, kind: str = "pearson") -> pd.DataFrame:
-    """Correlation matrix [columns, columns] of a wide table (rows = units), over the units that both columns have.
+    """Correlation matrix [columns, columns] of a wide table (rows = units), over the units that
+    both columns have.
 
-    NaN where fewer than MIN_UNITS units are shared or a column is constant. Raises RequestError for another kind.
+    NaN where fewer than MIN_UNITS units are shared or a column is constant. Raises RequestError for
+    another kind.
     """
     if kind not in KINDS:
         raise RequestError(unknown("correlation", kind, KINDS))
@@ -36,7 +40,8 @@ def correlation(scores: pd.DataFrame, kind: str = "pearson") -> pd.DataFrame:
 
 
 def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:
-    """Per column the int(share * units) units with the highest score, best first; ties go to the lower unit.
+    """Per column the int(share * units) units with the highest score, best first; ties go to the
+    lower unit.
 
     scores: one row per unit, the unit as index; one column per axis, method or seed.
     """
@@ -44,7 +49,10 @@ def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:
     ordered = scores.sort_index()
     return {
         str(name): [
-            int(unit) for unit in ordered[name].dropna().sort_values(ascending=False, kind="stable").index[:size]
+            int(unit)
+            for unit in (
+                ordered[name].dropna().sort_values(ascending=False, kind="stable").index[:size]
+            )
         ]
         for name in ordered.columns
     }
@@ -68,5 +76,6 @@ def overlap(first: Sequence[int], second: Sequence[int], n_units: int) -> Overla
 
 
 def expected_in_axes(size: int, n_units: int, n_axes: int) -> np.ndarray:
-    """Expected number of units that lie in exactly 0, 1, …, n_axes independent sets of `size`: [n_axes + 1] float64."""
+    """Expected number of units that lie in exactly 0, 1, …, n_axes independent sets of `size`:
+    [n_axes + 1] float64."""
     return n_units * binom.pmf(np.arange(n_axes + 1), n_axes, size / n_units)

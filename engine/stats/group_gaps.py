@@ -1,4 +1,5 @@
-"""A smaller gap, split: did the worst-off subgroup gain, or did the best-off one lose (levelling down)?"""
+"""A smaller gap, split: did the worst-off subgroup gain, or did the best-off one lose (levelling
+down)?"""
 
 from __future__ import annotations
 

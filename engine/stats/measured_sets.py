@@ -1,10 +1,12 @@
-"""What a number will be on a set of units, learnt from sets that were measured: single units and pairs, shrunk.
+"""What a number will be on a set of units, learnt from sets that were measured: single units and
+pairs, shrunk.
 
-Ridge regression of the change on which units are in the set and on which pairs of them, the latter weighted by PAIR,
-written by what two sets share: with s units in common the kernel is s + PAIR s(s - 1)/2, so that its size is that of
-the measured sets and not of all pairs. The shrinkage that leaves out each set best is taken. An interval is read off
-what was missed in leaving out each set, by ranks, in units of the standard deviation that the regression expects there:
-it is wider where a set shares little with those that were measured.
+Ridge regression of the change on which units are in the set and on which pairs of them, the latter
+weighted by PAIR, written by what two sets share: with s units in common the kernel is s + PAIR s(s
+- 1)/2, so that its size is that of the measured sets and not of all pairs. The shrinkage that
+leaves out each set best is taken. An interval is read off what was missed in leaving out each set,
+by ranks, in units of the standard deviation that the regression expects there: it is wider where a
+set shares little with those that were measured.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ MOST = 1500
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """member: measured sets, [sets, units] 0 or 1; places: which of those given they are. Of each of the numbers
-    [numbers]: weights and residuals (of each set left out) [numbers, sets], shrinkage, low and high (ends of the ratios
-    of residuals). values, vectors: of the kernel."""
+    """member: measured sets, [sets, units] 0 or 1; places: which of those given they are. Of each
+    of the numbers [numbers]: weights and residuals (of each set left out) [numbers, sets],
+    shrinkage, low and high (ends of the ratios of residuals). values, vectors: of the kernel."""
 
     member: np.ndarray
     places: np.ndarray
@@ -47,20 +49,22 @@ class Learnt:
         return int(self.member.sum(axis=1).max())
 
     def guess(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Changes with the ends of their 95 % prediction intervals, [queries, numbers] each, of sets `units` [queries,
-        all units] 0 or 1; the change of the empty set is 0, exactly."""
+        """Changes with the ends of their 95 % prediction intervals, [queries, numbers] each, of
+        sets `units` [queries, all units] 0 or 1; the change of the empty set is 0, exactly."""
         shared = _kernel(units, self.member)
         value = shared @ self.weights.T
         along = (shared @ self.vectors) ** 2
         own = np.diag(_kernel(units, units))[:, None]
-        spread = np.stack([own[:, 0] - along @ (1 / (self.values + one)) + one for one in self.shrinkage], axis=1)
+        spread = np.stack(
+            [own[:, 0] - along @ (1 / (self.values + one)) + one for one in self.shrinkage], axis=1
+        )
         size = np.sqrt(np.maximum(spread, 1e-12)) * (own > 0)
         return value, value + self.low * size, value + self.high * size
 
 
 def learnt(member: np.ndarray, changes: np.ndarray) -> Learnt | None:
-    """From sets [sets, units] 0 or 1 and their changes [sets, numbers]; None where too few were measured for an
-    interval."""
+    """From sets [sets, units] 0 or 1 and their changes [sets, numbers]; None where too few were
+    measured for an interval."""
     if len(member) < ENOUGH:
         return None
     places = np.unique(np.linspace(0, len(member) - 1, min(len(member), MOST)).astype(int))
@@ -77,7 +81,9 @@ def _best(
 ) -> tuple[np.ndarray, float, float, float, np.ndarray]:
     """Weights, shrinkage, ends of the ratios and residuals of one number.
 
-    values, vectors: of the kernel of the sets; turned: its changes in the basis of the vectors, [sets]."""
+    values, vectors: of the kernel of the sets; turned: its changes in the basis of the vectors,
+    [sets].
+    """
     best: tuple[float, float, np.ndarray, np.ndarray, np.ndarray] | None = None
     for shrinkage in SHRINKAGE:
         inverse = 1 / (values + shrinkage)

@@ -1,15 +1,18 @@
-"""Several trials measured on the same images: intervals that count both, and differences between two arms.
+"""Several trials measured on the same images: intervals that count both, and differences between
+two arms.
 
-A trial is one pruning and retraining with its own seed. A measured value varies with the images of the test set, with
-the trial, and in part with both together. This is the multi-reader multi-case design, trials for readers (Obuchowski &
-Rockette 1995): with S² the variance between trials and cov the mean covariance of two trials over redrawn images,
-var(mean of T trials) = S²/T + cov, with Hillis' (2014) degrees of freedom (S²/T + cov)² / ((S²/T)² / (T - 1)). Adding
-S²/T to the variance of the mean over images would count the common part twice. S² of three trials is rough, so the
+A trial is one pruning and retraining with its own seed. A measured value varies with the images of
+the test set, with the trial, and in part with both together. This is the multi-reader multi-case
+design, trials for readers (Obuchowski & Rockette 1995): with S² the variance between trials and cov
+the mean covariance of two trials over redrawn images, var(mean of T trials) = S²/T + cov, with
+Hillis' (2014) degrees of freedom (S²/T + cov)² / ((S²/T)² / (T - 1)). Adding S²/T to the variance
+of the mean over images would count the common part twice. S² of three trials is rough, so the
 variance is never taken below that of the images alone. All intervals are 95 %, p-values two-sided.
 
-What they cover in simulation (three or five trials, groups of 60 to 600 images): 94 to 97 % where trials vary little
-or as much as images do, up to 99 % for differences of two arms whose trials vary only image by image, and 90 to 93 %
-for three trials that vary far more than images do. With one trial there is no S²: the interval is about images only.
+What they cover in simulation (three or five trials, groups of 60 to 600 images): 94 to 97 % where
+trials vary little or as much as images do, up to 99 % for differences of two arms whose trials vary
+only image by image, and 90 to 93 % for three trials that vary far more than images do. With one
+trial there is no S²: the interval is about images only.
 """
 
 from __future__ import annotations
@@ -27,16 +30,19 @@ MISSED = 0.05
 """Share of intervals that may miss."""
 Z = float(norm.isf(MISSED / 2))
 FIXED = -1
-"""Number of the only trial of a model that is one fixed model: it is compared with every trial of another."""
+"""Number of the only trial of a model that is one fixed model: it is compared with every trial of
+another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """values [trials, cells] and the same on redrawn images, draws [trials, n_boot, cells]; numbers name the trials.
+    """values [trials, cells] and the same on redrawn images, draws [trials, n_boot, cells]; numbers
+    name the trials.
 
-    Draws of all trials, and of all models of one context, are of the same redrawn images. shares [cells] bool says
-    which cells lie between 0 and 1, units [cells] how many observations stand behind those. most [cells] is the largest
-    value a cell can have (a gap of shares: 1): no interval goes beyond it, and none of a difference beyond ± it.
+    Draws of all trials, and of all models of one context, are of the same redrawn images. shares
+    [cells] bool says which cells lie between 0 and 1, units [cells] how many observations stand
+    behind those. most [cells] is the largest value a cell can have (a gap of shares: 1): no
+    interval goes beyond it, and none of a difference beyond ± it.
     """
 
     numbers: tuple[int, ...]
@@ -58,7 +64,8 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Value, 95 % interval and two-sided p against zero (NaN for a level) per cell, each [cells] float64."""
+    """Value, 95 % interval and two-sided p against zero (NaN for a level) per cell, each [cells]
+    float64."""
 
     value: np.ndarray
     low: np.ndarray
@@ -82,9 +89,9 @@ class _Spread:
 def level(trials: Trials) -> Estimate:
     """Mean over trials with its interval.
 
-    Intervals of shares are symmetric on the logit scale and stay inside. A share of exactly 0 or 1 does not vary over
-    redrawn images; its interval is Wilson's for its units. The other cells are never negative, so their low end is
-    cut at 0, and their high end at the most they can be.
+    Intervals of shares are symmetric on the logit scale and stay inside. A share of exactly 0 or 1
+    does not vary over redrawn images; its interval is Wilson's for its units. The other cells are
+    never negative, so their low end is cut at 0, and their high end at the most they can be.
     """
     value, spread = trials.values.mean(axis=0), _spread([trials])
     low, high = np.maximum(value - spread.half, 0.0), np.minimum(value + spread.half, trials.most)
@@ -103,9 +110,10 @@ def level(trials: Trials) -> Estimate:
 def difference(one: Trials, other: Trials) -> Estimate:
     """Mean of `one` minus mean of `other` per cell, on the same redrawn images.
 
-    Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else the trials of
-    the two are taken as independent. A difference of exactly 0 that never varies has zero width and p = 1; another
-    that never varies (a perfect model and one that guesses) takes its width from the two levels (Newcombe 1998).
+    Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else
+    the trials of the two are taken as independent. A difference of exactly 0 that never varies has
+    zero width and p = 1; another that never varies (a perfect model and one that guesses) takes its
+    width from the two levels (Newcombe 1998).
     """
     if other.numbers == (FIXED,) or one.numbers == other.numbers:
         paired = one.minus(other)
@@ -114,10 +122,14 @@ def difference(one: Trials, other: Trials) -> Estimate:
         value, spread = one.values.mean(axis=0) - other.values.mean(axis=0), _spread([one, other])
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * t.sf(np.abs(value) / spread.error, spread.freedom)
-    found = Estimate(value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p))
+    found = Estimate(
+        value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p)
+    )
     stuck = one.shares & (spread.error == 0) & (value != 0)
     found = _from_levels(found, stuck, level(one), level(other)) if stuck.any() else found
-    return replace(found, low=np.maximum(found.low, -one.most), high=np.minimum(found.high, one.most))
+    return replace(
+        found, low=np.maximum(found.low, -one.most), high=np.minimum(found.high, one.most)
+    )
 
 
 def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estimate) -> Estimate:
@@ -135,7 +147,8 @@ def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estim
 
 
 def _spread(arms: Sequence[Trials]) -> _Spread:
-    """Standard error of one mean over trials, or of the difference of two with independent trials."""
+    """Standard error of one mean over trials, or of the difference of two with independent
+    trials."""
     known = np.isfinite(np.concatenate([arm.draws for arm in arms])).all(axis=0)
     means = [arm.draws.mean(axis=0) for arm in arms]
     images = _variance(means[0] if len(arms) == 1 else means[0] - means[1], known)
@@ -144,7 +157,8 @@ def _spread(arms: Sequence[Trials]) -> _Spread:
         count = len(arm.numbers)
         if count < 2:
             continue
-        # What the images do to each trial in its own way is in S² already, so it leaves the part of the images.
+        # What the images do to each trial in its own way is in S² already, so it leaves the part of
+        # the images.
         single = np.mean([_variance(draws, known) for draws in arm.draws], axis=0)
         common -= np.maximum(single - _variance(mean, known), 0.0) / (count - 1)
         trial = arm.values.var(axis=0, ddof=1) / count
@@ -157,8 +171,8 @@ def _spread(arms: Sequence[Trials]) -> _Spread:
 
 
 def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Variance [cells] of draws [n_boot, cells] over those `known` [n_boot, cells]; NaN where fewer than MIN_FINITE
-    are."""
+    """Variance [cells] of draws [n_boot, cells] over those `known` [n_boot, cells]; NaN where fewer
+    than MIN_FINITE are."""
     if known.all():
         return draws.var(axis=0, ddof=1)
     count = known.sum(axis=0)
@@ -169,6 +183,7 @@ def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def numbered(trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> dict[int, np.ndarray]:
-    """Trials by number, ascending; a sequence counts from 0. The trials' arrays, of any shape, stay as they are."""
+    """Trials by number, ascending; a sequence counts from 0. The trials' arrays, of any shape, stay
+    as they are."""
     pairs = trials.items() if isinstance(trials, Mapping) else enumerate(trials)
     return dict(sorted(pairs))

@@ -8,9 +8,11 @@ import numpy as np
 
 
 def front(x: Sequence[float], y: Sequence[float]) -> np.ndarray:
-    """True where no other point is at most as large in both and smaller in one, [points] bool. Both are minimised.
+    """True where no other point is at most as large in both and smaller in one, [points] bool. Both
+    are minimised.
 
-    Points with equal coordinates stay together. A point with NaN is never on the front and beats no other.
+    Points with equal coordinates stay together. A point with NaN is never on the front and beats no
+    other.
     """
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     known = np.isfinite(a) & np.isfinite(b)
@@ -21,9 +23,11 @@ def front(x: Sequence[float], y: Sequence[float]) -> np.ndarray:
 
 
 def hypervolume(x: Sequence[float], y: Sequence[float], reference: tuple[float, float]) -> float:
-    """Area between the points and the reference, both minimised: what at least one point is better than in both.
+    """Area between the points and the reference, both minimised: what at least one point is better
+    than in both.
 
-    Points that are not better than the reference in both add nothing, nor do NaN; 0.0 where none is.
+    Points that are not better than the reference in both add nothing, nor do NaN; 0.0 where none
+    is.
     """
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     better = (a < reference[0]) & (b < reference[1])

@@ -1,7 +1,9 @@
-"""How heavy the tail of importance weights is: Pareto k̂ (Vehtari, Simpson, Gelman, Yao and Gabry 2024).
+"""How heavy the tail of importance weights is: Pareto k̂ (Vehtari, Simpson, Gelman, Yao and Gabry
+2024).
 
-Below .5 the weights have a variance, below .7 their mean is still useful; above, a few texts stand for all others.
-Zhang and Stephens' (2009) estimate of the generalised Pareto shape, with the weak prior of that paper.
+Below .5 the weights have a variance, below .7 their mean is still useful; above, a few texts stand
+for all others. Zhang and Stephens' (2009) estimate of the generalised Pareto shape, with the weak
+prior of that paper.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ def worst_tail(logw: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
 
     logw: log weights in nats, [texts, units]; subgroup: code of each text's subgroup, [texts] int.
     """
-    found = [[tail_shape(column[subgroup == code]) for column in logw.T] for code in np.unique(subgroup)]
+    found = [
+        [tail_shape(column[subgroup == code]) for column in logw.T] for code in np.unique(subgroup)
+    ]
     return np.fmax.reduce(np.array(found, dtype=float), axis=0)
 
 

@@ -1,4 +1,5 @@
-"""Do scores repeat? Intraclass correlation (McGraw & Wong 1996), Spearman-Brown, overlap of selected sets."""
+"""Do scores repeat? Intraclass correlation (McGraw & Wong 1996), Spearman-Brown, overlap of
+selected sets."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class SetOverlap:
-    """Mean share of a set found again in another, the same by chance, and how far above chance (1 = identical).
+    """Mean share of a set found again in another, the same by chance, and how far above chance (1 =
+    identical).
 
     `low` to `high`: where independent random sets of these sizes lie 95 times in 100.
     """
@@ -49,9 +51,11 @@ def icc_c1(ratings: ArrayLike) -> float:
 
 
 def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, float]:
-    """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where few units carry it.
+    """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where
+    few units carry it.
 
-    NaN where undefined. Sums of squares of each draw come from how often it holds each unit, so that no draw is built.
+    NaN where undefined. Sums of squares of each draw come from how often it holds each unit, so
+    that no draw is built.
     """
     table = np.asarray(ratings, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
@@ -59,11 +63,15 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
     if units < 3 or seeds < 2:
         return math.nan, math.nan
     table = table - table.mean()
-    counts = rng("icc bootstrap").multinomial(units, np.full(units, 1 / units), size=draws).astype(float)
+    counts = (
+        rng("icc bootstrap").multinomial(units, np.full(units, 1 / units), size=draws).astype(float)
+    )
     means = table.mean(axis=1)
     grand, columns = counts @ means / units, counts @ table / units
     within = counts @ ((table - means[:, None]) ** 2).sum(axis=1)
-    error = (within - units * ((columns - grand[:, None]) ** 2).sum(axis=1)) / ((units - 1) * (seeds - 1))
+    error = (within - units * ((columns - grand[:, None]) ** 2).sum(axis=1)) / (
+        (units - 1) * (seeds - 1)
+    )
     between = seeds * (counts @ means**2 - units * grand**2) / (units - 1)
     below = between + (seeds - 1) * error
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -86,13 +94,15 @@ def icc_of_ranks(ratings: ArrayLike) -> float:
 
 
 def icc_ck(ratings: ArrayLike) -> float:
-    """ICC(C,k) of ratings [units, seeds]: consistency of the mean over the k seeds, (MSR - MSE) / MSR."""
+    """ICC(C,k) of ratings [units, seeds]: consistency of the mean over the k seeds, (MSR - MSE) /
+    MSR."""
     between, error, _ = _mean_squares(ratings)
     return (between - error) / between if between > 0 else math.nan
 
 
 def _mean_squares(ratings: ArrayLike) -> tuple[float, float, int]:
-    """(mean square of rows, mean square of error, number of seeds) of [units, seeds]; NaN when there is too little."""
+    """(mean square of rows, mean square of error, number of seeds) of [units, seeds]; NaN when
+    there is too little."""
     table = np.asarray(ratings, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
     units, seeds = table.shape
@@ -105,12 +115,14 @@ def _mean_squares(ratings: ArrayLike) -> tuple[float, float, int]:
 
 
 def spearman_brown(icc: float, k: float) -> float:
-    """Reliability of the mean of k times as many repeats: k icc / (1 + (k - 1) icc); 0 where icc is not above 0."""
+    """Reliability of the mean of k times as many repeats: k icc / (1 + (k - 1) icc); 0 where icc is
+    not above 0."""
     return k * icc / (1 + (k - 1) * icc) if icc > 0 else 0.0
 
 
 def repeats_needed(icc: float, target: float = 0.8) -> int | None:
-    """Seeds to average until the reliability reaches `target`; None when no number does (icc <= 0 or NaN)."""
+    """Seeds to average until the reliability reaches `target`; None when no number does (icc <= 0
+    or NaN)."""
     if not 0 < target < 1:
         raise ValueError(f"a target reliability lies between 0 and 1, not {target}")
     if not icc > 0:
@@ -121,7 +133,8 @@ def repeats_needed(icc: float, target: float = 0.8) -> int | None:
 
 
 def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
-    """Mean pairwise overlap of selections of n_units units, as a share of the smaller set; NaN below two sets."""
+    """Mean pairwise overlap of selections of n_units units, as a share of the smaller set; NaN
+    below two sets."""
     kept = [set(one) for one in sets if len(set(one))]
     pairs = list(combinations(kept, 2))
     if not pairs:
@@ -129,14 +142,20 @@ def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
     share = float(np.mean([len(a & b) / min(len(a), len(b)) for a, b in pairs]))
     expected = float(np.mean([max(len(a), len(b)) / n_units for a, b in pairs]))
     above = (share - expected) / (1 - expected) if expected < 1 else math.nan
-    return SetOverlap(share, expected, above, len(sets), *_chance_band(tuple(len(one) for one in kept), n_units))
+    return SetOverlap(
+        share, expected, above, len(sets), *_chance_band(tuple(len(one) for one in kept), n_units)
+    )
 
 
-def cross_overlap(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
-    """Mean overlap of every set of `first` with every one of `second`, as a share of the smaller set.
+def cross_overlap(
+    first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], n_units: int
+) -> SetOverlap:
+    """Mean overlap of every set of `first` with every one of `second`, as a share of the smaller
+    set.
 
-    Chance: the same after the units of `second` are renamed at random, all of its sets alike, so that how far each
-    side agrees with itself is kept. NaN where a side has no set that holds anything.
+    Chance: the same after the units of `second` are renamed at random, all of its sets alike, so
+    that how far each side agrees with itself is kept. NaN where a side has no set that holds
+    anything.
     """
     one, other = (_members(part, n_units) for part in (first, second))
     if not len(one) or not len(other):
@@ -145,7 +164,9 @@ def cross_overlap(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]
     share = float((one @ other.T / smaller).mean())
     expected = float(np.mean(np.maximum(one.sum(axis=1)[:, None], other.sum(axis=1)) / n_units))
     generator = rng("overlap between tasks by chance", n_units)
-    draws = [(one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)]
+    draws = [
+        (one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)
+    ]
     low, high = np.quantile(draws, [0.025, 0.975], method="higher")
     above = (share - expected) / (1 - expected) if expected < 1 else math.nan
     return SetOverlap(share, expected, above, len(one) + len(other), float(low), float(high))
@@ -178,9 +199,11 @@ SMALL = 0.1
 
 @dataclass(frozen=True)
 class Repeats:
-    """How far scores repeat between seeds. `needed`: seeds for ICC(C,k) = .8, None when no number gets there.
+    """How far scores repeat between seeds. `needed`: seeds for ICC(C,k) = .8, None when no number
+    gets there.
 
-    low, high and mean_low, mean_high: 95 % of ICC(C,1) and ICC(C,k), bootstrap over units. icc_ranks: of the order.
+    low, high and mean_low, mean_high: 95 % of ICC(C,1) and ICC(C,k), bootstrap over units.
+    icc_ranks: of the order.
     """
 
     icc: float
@@ -197,7 +220,8 @@ class Repeats:
 
 
 def repeats_of(by_seed: ArrayLike, share: float = 0.2) -> Repeats:
-    """Everything about one score table by seed, [units, seeds]; selected sets = the int(share * units) highest."""
+    """Everything about one score table by seed, [units, seeds]; selected sets = the int(share *
+    units) highest."""
     table = np.asarray(by_seed, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
     units, seeds = table.shape
@@ -235,12 +259,12 @@ def pooled_noise(by_seed: ArrayLike) -> float:
 
 
 def small_effects(by_seed: ArrayLike, limit: float) -> np.ndarray | None:
-    """Which units have a mean effect below `limit`, [units] bool; None where noise decides that more than the effects
-    do.
+    """Which units have a mean effect below `limit`, [units] bool; None where noise decides that
+    more than the effects do.
 
-    by_seed [units, seeds], in the unit of `limit`. Units chosen by means that are mostly noise look as if their seeds
-    disagreed (ICC down to -1/(k-1)): the limit must be at least three standard errors away for that bias to stay below
-    .03.
+    by_seed [units, seeds], in the unit of `limit`. Units chosen by means that are mostly noise look
+    as if their seeds disagreed (ICC down to -1/(k-1)): the limit must be at least three standard
+    errors away for that bias to stay below .03.
     """
     table = np.asarray(by_seed, dtype=float)
     noise = pooled_noise(table)

@@ -1,9 +1,11 @@
-"""Intervals and paired tests: pigeonhole bootstrap over descriptors and templates (Owen 2007), block bootstrap of text.
+"""Intervals and paired tests: pigeonhole bootstrap over descriptors and templates (Owen 2007),
+block bootstrap of text.
 
-All intervals are 95 %. A bias is a sum of absolute values, so resampling shifts it upwards; its replicates are
-re-centred at the measured value, and the interval is for the level measured with this many prompts (compare it with
-the null band of the same size, not with zero). p-values of differences are two-sided: the share of re-centred
-replicates at least as far from zero as the measured difference, counted with (1 + x) / (1 + n_boot).
+All intervals are 95 %. A bias is a sum of absolute values, so resampling shifts it upwards; its
+replicates are re-centred at the measured value, and the interval is for the level measured with
+this many prompts (compare it with the null band of the same size, not with zero). p-values of
+differences are two-sided: the share of re-centred replicates at least as far from zero as the
+measured difference, counted with (1 + x) / (1 + n_boot).
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ MIN_FINITE = 0.8
 
 @dataclass(frozen=True)
 class Interval:
-    """A value with a 95 % interval; low and high are NaN where n does not allow one. n counts prompts or windows."""
+    """A value with a 95 % interval; low and high are NaN where n does not allow one. n counts
+    prompts or windows."""
 
     value: float
     low: float
@@ -29,7 +32,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """Variant minus dense on the same prompts and replicates: 95 % interval, two-sided p, n prompts or windows."""
+    """Variant minus dense on the same prompts and replicates: 95 % interval, two-sided p, n prompts
+    or windows."""
 
     value: float
     low: float
@@ -44,12 +48,16 @@ def _counts(generator: np.random.Generator, n_boot: int, size: int) -> np.ndarra
 
 
 HELD = 1 << 22
-"""Numbers of a table of draws that are held as float64; larger tables are held as bytes, and made so in parts."""
+"""Numbers of a table of draws that are held as float64; larger tables are held as bytes, and made
+so in parts."""
 
 
-def counts(generator: np.random.Generator, n_boot: int, size: int, narrow: bool | None = None) -> np.ndarray:
-    """As `_counts`, [n_boot, size]: float64, or uint8 where there are more than HELD (or as `narrow` says). Of so many
-    things, one in so many each, none is drawn 256 times: the chance of that is below 1e-500."""
+def counts(
+    generator: np.random.Generator, n_boot: int, size: int, narrow: bool | None = None
+) -> np.ndarray:
+    """As `_counts`, [n_boot, size]: float64, or uint8 where there are more than HELD (or as
+    `narrow` says). Of so many things, one in so many each, none is drawn 256 times: the chance of
+    that is below 1e-500."""
     if not (n_boot * size > HELD if narrow is None else narrow):
         return _counts(generator, n_boot, size)
     out, step = np.empty((n_boot, size), dtype=np.uint8), max(1, HELD // size)
@@ -60,7 +68,8 @@ def counts(generator: np.random.Generator, n_boot: int, size: int, narrow: bool 
 
 
 def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """weights [n_boot, things] @ values [things, …] in float64, in parts where the weights are held as integers."""
+    """weights [n_boot, things] @ values [things, …] in float64, in parts where the weights are held
+    as integers."""
     if weights.dtype == np.float64:
         return weights @ values
     step = max(1, HELD // max(1, weights.shape[1]))
@@ -71,7 +80,8 @@ def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 def interval_of(
     value: float, replicates: np.ndarray, n: int, floor: float = -np.inf, ceiling: float = np.inf
 ) -> Interval:
-    """Interval from replicates [n_boot] re-centred at the value; NaN ends when too few replicates are defined.
+    """Interval from replicates [n_boot] re-centred at the value; NaN ends when too few replicates
+    are defined.
 
     It stays inside what the quantity can be: never below `floor`, never above `ceiling`.
     """
@@ -82,7 +92,8 @@ def interval_of(
 
 
 def difference_of(value: float, replicates: np.ndarray, n: int, most: float = np.inf) -> Difference:
-    """Paired difference from its replicates [n_boot]; two-sided p as the module says; no end is beyond ±`most`."""
+    """Paired difference from its replicates [n_boot]; two-sided p as the module says; no end is
+    beyond ±`most`."""
     low, high = np.clip(_ends(value, replicates), -most, most)
     if not np.isfinite(low):
         return Difference(float(value), np.nan, np.nan, np.nan, n)
@@ -92,7 +103,8 @@ def difference_of(value: float, replicates: np.ndarray, n: int, most: float = np
 
 
 def _ends(value: float, replicates: np.ndarray) -> tuple[float, float]:
-    """2.5 and 97.5 % points of replicates [n_boot] re-centred at the value; NaN where too few are defined."""
+    """2.5 and 97.5 % points of replicates [n_boot] re-centred at the value; NaN where too few are
+    defined."""
     finite = replicates[np.isfinite(replicates)]
     if not np.isfinite(value) or len(finite) < max(2, MIN_FINITE * len(replicates)):
         return np.nan, np.nan

@@ -1,4 +1,5 @@
-"""Values with a standard error and a t reference: interval, p-value, and the effect that a test could have found."""
+"""Values with a standard error and a t reference: interval, p-value, and the effect that a test
+could have found."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Student:
-    """value, error (standard error, in the unit of the value) and freedom (degrees of freedom), arrays of one shape.
+    """value, error (standard error, in the unit of the value) and freedom (degrees of freedom),
+    arrays of one shape.
 
-    The 95 % interval leaves out zero exactly where p < .05; p has no floor. An error of NaN gives neither.
+    The 95 % interval leaves out zero exactly where p < .05; p has no floor. An error of NaN gives
+    neither.
     """
 
     value: np.ndarray
@@ -48,8 +51,13 @@ class Student:
 def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.ndarray:
     """Effect that a two-sided t test at `level` finds with POWER, in the unit of the error.
 
-    error · δ, δ the non-centrality at which t exceeds its critical value that often. error and freedom are arrays of
-    one shape; more than a million degrees of freedom count as a million.
+    error · δ, δ the non-centrality at which t exceeds its critical value that often. error and
+    freedom are arrays of one shape; more than a million degrees of freedom count as a million.
     """
-    known, place = np.unique(np.round(np.minimum(freedom, 1e6), 3), return_inverse=True)  # few differ, and each is slow
-    return nctdtrinc(known, 1 - POWER, t.isf(level / 2, known))[place].reshape(np.shape(freedom)) * error
+    known, place = np.unique(
+        np.round(np.minimum(freedom, 1e6), 3), return_inverse=True
+    )  # few differ, and each is slow
+    return (
+        nctdtrinc(known, 1 - POWER, t.isf(level / 2, known))[place].reshape(np.shape(freedom))
+        * error
+    )

@@ -1,1 +1,2 @@
-"""Finished runs, finished measurements and half-finished trainings on disk, each written whole or not at all."""
+"""Finished runs, finished measurements and half-finished trainings on disk, each written whole or
+not at all."""

@@ -1,8 +1,10 @@
-"""What was added to a finished run: one folder per addition in the user's store, written whole or not at all.
+"""What was added to a finished run: one folder per addition in the user's store, written whole or
+not at all.
 
-A run itself is never written again. STORE/additions/RUN/ADDITION holds addition.json and tables named as the run's own.
-An addition's id is a digest of the run, of what was asked and of the code that computed it, so that who adds the same
-thing twice writes it once, and different things never meet.
+A run itself is never written again. STORE/additions/RUN/ADDITION holds addition.json and tables
+named as the run's own. An addition's id is a digest of the run, of what was asked and of the code
+that computed it, so that who adds the same thing twice writes it once, and different things never
+meet.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ class Addition:
 
     path: Path
     meta: Mapping[str, Any]
-    """addition.json: id, run, created, asked, provenance, keys (columns that tell a table's rows apart, by table),
-    numbered (columns that count the rows of a table, by column), tables with rows and hash, and what the track adds."""
+    """addition.json: id, run, created, asked, provenance, keys (columns that tell a table's rows
+    apart, by table), numbered (columns that count the rows of a table, by column), tables with rows
+    and hash, and what the track adds."""
 
     @property
     def id(self) -> str:
@@ -43,24 +46,36 @@ class Addition:
         return name in self.meta["tables"]
 
     def table(self, name: str) -> pd.DataFrame:
-        return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"addition {self.id}")
+        return read_table(
+            self.path, name, self.meta["tables"][name]["sha256"], f"addition {self.id}"
+        )
 
 
 def id_of(run_id: str, asked: Mapping[str, Any], versions: Mapping[str, int]) -> str:
-    """The id of what is added to a run: digest of the run, what was asked (JSON-able) and the code's versions."""
+    """The id of what is added to a run: digest of the run, what was asked (JSON-able) and the
+    code's versions."""
     return digest_of([run_id, dict(asked), dict(versions)])[:16]
 
 
 def paths_of(root: Path, run_id: str) -> tuple[Path, ...]:
     """Folders of everything that was added to a run in the store at `root`, damaged ones too."""
     folder = root / "additions" / run_id
-    return tuple(sorted(path for path in folder.glob("[!.]*") if path.is_dir())) if folder.is_dir() else ()
+    return (
+        tuple(sorted(path for path in folder.glob("[!.]*") if path.is_dir()))
+        if folder.is_dir()
+        else ()
+    )
 
 
 def write_addition(
-    root: Path, run_id: str, addition_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame | Pieces]
+    root: Path,
+    run_id: str,
+    addition_id: str,
+    meta: Mapping[str, Any],
+    tables: Mapping[str, pd.DataFrame | Pieces],
 ) -> Path:
-    """Write an addition unless a sound one of this id is there; its tables go as parquet, without their index.
+    """Write an addition unless a sound one of this id is there; its tables go as parquet, without
+    their index.
 
     `meta` says what `Addition.meta` names but for id, run and tables, which are filled in here.
     """
@@ -70,7 +85,9 @@ def write_addition(
     try:
         with folder_whole(target) as folder:
             listed = write_tables(folder, tables)
-            write_document(folder / FILE, {**meta, "id": addition_id, "run": run_id, "tables": listed}, SCHEMA)
+            write_document(
+                folder / FILE, {**meta, "id": addition_id, "run": run_id, "tables": listed}, SCHEMA
+            )
     except StoreError:
         if not is_sound(target):  # else another process was faster
             raise
@@ -87,7 +104,8 @@ def is_sound(path: Path) -> bool:
 
 
 def read_addition(path: Path) -> Addition:
-    """The addition in a folder. StoreError where it is damaged: its json, or bytes that are not those written."""
+    """The addition in a folder. StoreError where it is damaged: its json, or bytes that are not
+    those written."""
     return Addition(path, _read(path, _stamps(path)))
 
 
@@ -108,20 +126,31 @@ def _read(path: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any
             raise StoreError(f"addition {path.name} is not where it was written.")
         hashes = {name: listed["sha256"] for name, listed in meta["tables"].items()}
         meta["created"], meta["asked"], meta["keys"], meta["numbered"]
-        wrong = [name for name, written in hashes.items() if sha256_of(path / f"{safe_id(name)}.parquet") != written]
+        wrong = [
+            name
+            for name, written in hashes.items()
+            if sha256_of(path / f"{safe_id(name)}.parquet") != written
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"addition {path.name} is damaged: its {FILE} or a table cannot be read.") from error
+        raise StoreError(
+            f"addition {path.name} is damaged: its {FILE} or a table cannot be read."
+        ) from error
     if wrong:
-        raise StoreError(f"addition {path.name} is damaged: {', '.join(wrong)} has other bytes than were written.")
+        raise StoreError(
+            f"addition {path.name} is damaged: {', '.join(wrong)} has other bytes than were"
+            " written."
+        )
     return meta
 
 
-def joined(name: str, own: pd.DataFrame | None, rows: Mapping[str, int], additions: Sequence[Addition]) -> pd.DataFrame:
-    """A table of a run with the rows of all additions. own: the run's, None where it has none; rows: how many rows the
-    run's tables have, by name.
+def joined(
+    name: str, own: pd.DataFrame | None, rows: Mapping[str, int], additions: Sequence[Addition]
+) -> pd.DataFrame:
+    """A table of a run with the rows of all additions. own: the run's, None where it has none;
+    rows: how many rows the run's tables have, by name.
 
-    Numbers that count the rows of a table go on where those before it end. Of rows that say the same thing (by the
-    declared keys) the run's own counts, else the last that was added.
+    Numbers that count the rows of a table go on where those before it end. Of rows that say the
+    same thing (by the declared keys) the run's own counts, else the last that was added.
     """
     counted, parts = dict(rows), []
     keys: list[str] = []

@@ -1,4 +1,5 @@
-"""Arrays and a few plain values as one table, so that weights and masks can be kept like any other measurement."""
+"""Arrays and a few plain values as one table, so that weights and masks can be kept like any other
+measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ PLAIN = "__plain__"
 
 
 def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row of its own."""
+    """One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
+    of its own."""
     rows = [_row(name, np.asarray(array, order="C")) for name, array in arrays.items()]
     if plain is not None:
         text = json.dumps(plain, sort_keys=True, allow_nan=False).encode()
@@ -28,7 +30,8 @@ def _row(name: str, array: np.ndarray) -> tuple[str, str, str, bytes]:
 
 
 def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The inverse of `pack`: (arrays by name with their own shape and dtype, plain values). Arrays are copies."""
+    """The inverse of `pack`: (arrays by name with their own shape and dtype, plain values). Arrays
+    are copies."""
     arrays, plain = {}, {}
     for row in table.itertuples(index=False):
         if row.name == PLAIN:
@@ -41,7 +44,11 @@ def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Arrays whose name starts with `prefix`, under the rest of their name."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
@@ -51,4 +58,7 @@ def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """
     table = pd.DataFrame(list(curve))
     words = {name for name, value in (curve[0] if curve else {}).items() if isinstance(value, str)}
-    return {f"curve/{name}": table[name].to_numpy(dtype=str if name in words else np.float64) for name in table}
+    return {
+        f"curve/{name}": table[name].to_numpy(dtype=str if name in words else np.float64)
+        for name in table
+    }

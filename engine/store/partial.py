@@ -1,4 +1,5 @@
-"""The state of an unfinished fit on disk, so that a killed run goes on in the middle of a training."""
+"""The state of an unfinished fit on disk, so that a killed run goes on in the middle of a
+training."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from engine.store.sealed import DamagedError, read_bytes, write_bytes
 
 
 class PartialFit:
-    """One file below `folder`; tensors and plain values only (`weights_only`). Damaged, it is none."""
+    """One file below `folder`; tensors and plain values only (`weights_only`). Damaged, it is
+    none."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.path = folder / f"{safe_id(key, 'key')}.pt"

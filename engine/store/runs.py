@@ -45,15 +45,18 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished audit. Tables are read when asked for; their columns are described in docs/TABLES.md."""
+    """A finished audit. Tables are read when asked for; their columns are described in
+    docs/TABLES.md."""
 
     path: Path
     additions: tuple[Path, ...] = ()
-    """Folders of what was added to it since it was finished; damaged ones are left out of its tables."""
+    """Folders of what was added to it since it was finished; damaged ones are left out of its
+    tables."""
     called: str = ""
     """What its reader calls it, where that is not its own title."""
     ahead: str = ""
-    """Digest of rows that its tables hold besides their own: what is predicted of a variant nobody measured."""
+    """Digest of rows that its tables hold besides their own: what is predicted of a variant nobody
+    measured."""
 
     @cached_property
     def meta(self) -> dict[str, Any]:
@@ -62,7 +65,9 @@ class Run:
         if fault := _fault(found):
             raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
         if found["id"] != self.id:
-            raise DamagedError(f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}.")
+            raise DamagedError(
+                f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}."
+            )
         return {**found, "title": self.called} if self.called else found
 
     @cached_property
@@ -108,16 +113,23 @@ class Run:
     @property
     def names(self) -> list[str]:
         """Names of all tables, sorted."""
-        return sorted({*self.meta["tables"], *(name for one in self.added for name in one.meta["tables"])})
+        return sorted(
+            {*self.meta["tables"], *(name for one in self.added for name in one.meta["tables"])}
+        )
 
     def content(self, name: str) -> tuple[str, ...]:
-        """Hashes of the files that a table is read from: equal ones mean equal rows. None for a table it has not."""
-        listed = [self.meta["tables"], *(one.meta["tables"] for one in self.added)] if self.has(name) else []
+        """Hashes of the files that a table is read from: equal ones mean equal rows. None for a
+        table it has not."""
+        listed = (
+            [self.meta["tables"], *(one.meta["tables"] for one in self.added)]
+            if self.has(name)
+            else []
+        )
         return tuple(tables[name]["sha256"] for tables in listed if name in tables)
 
     def table(self, name: str) -> pd.DataFrame:
-        """One table, e.g. "results", with the rows of what was added; docs/TABLES.md lists the columns. Unknown names
-        raise and list the known ones."""
+        """One table, e.g. "results", with the rows of what was added; docs/TABLES.md lists the
+        columns. Unknown names raise and list the known ones."""
         if not self.has(name):
             known = ", ".join(self.names)
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
@@ -129,11 +141,14 @@ class Run:
         return int(self.meta["tables"].get(name, {"rows": 0})["rows"])
 
     def part(self, name: str, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """The rows of a table in whose columns one of the values stands that `where` lists, and the columns that are
+        """The rows of a table in whose columns one of the values stands that `where` lists, and the
+        columns that are
         named: as a part of `table`, which is not held whole where nothing was added to it."""
         if name not in self.meta["tables"] or any(one.has(name) for one in self.added):
             return matching(self.table(name), where, columns)
-        return read_part(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}", where, columns)
+        return read_part(
+            self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}", where, columns
+        )
 
     def _own(self, name: str) -> pd.DataFrame | None:
         """A table as the audit wrote it; None where it wrote none."""
@@ -193,7 +208,9 @@ class Store:
         damaged: dict[str, str] = {}
         for run_id in self.ids():
             try:
-                found.append(Run(self.runs_folder / run_id, called=title_of(self.root, run_id)).summary)
+                found.append(
+                    Run(self.runs_folder / run_id, called=title_of(self.root, run_id)).summary
+                )
             except StoreError as error:
                 damaged[run_id] = str(error)
         return found, damaged
@@ -203,11 +220,14 @@ class Store:
 
         Of the embedded ones the oldest come first, so that the app opens on the same one.
         """
-        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
+        return sorted(
+            self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only
+        )
 
     @contextlib.contextmanager
     def alone(self, run_id: str, check: Callable[[], None]) -> Iterator[None]:
-        """Within it no other process computes this run; waits for one that does, calling `check` meanwhile."""
+        """Within it no other process computes this run; waits for one that does, calling `check`
+        meanwhile."""
         folder = self.root / "locks"
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -222,7 +242,9 @@ class Store:
         """The run itself. An id that is not there raises RequestError and lists the known ones."""
         if not self.has(run_id):
             known = ", ".join(self.ids()) or "none yet"
-            raise RequestError(Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}."))
+            raise RequestError(
+                Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}.")
+            )
         return Run(self.runs_folder / run_id, self.additions(run_id), title_of(self.root, run_id))
 
     def additions(self, run_id: str) -> tuple[Path, ...]:
@@ -236,9 +258,11 @@ class Store:
         tables: Mapping[str, pd.DataFrame | Pieces],
         shards: Mapping[str, str] | None = None,
     ) -> Run:
-        """Write a finished run, whole or not at all: each table by its name as parquet, without its index.
+        """Write a finished run, whole or not at all: each table by its name as parquet, without its
+        index.
 
-        `meta` gets the list of tables with their hashes; `shards` are those it was computed from, their hashes by key.
+        `meta` gets the list of tables with their hashes; `shards` are those it was computed from,
+        their hashes by key.
         """
         target = self.runs_folder / safe_id(run_id)
         with folder_whole(target) as folder:
@@ -247,9 +271,11 @@ class Store:
         return Run(target)
 
     def prove_writable(self, create: bool = True) -> None:
-        """Fail now rather than after an hour: full, read-only and forbidden stores raise StoreError.
+        """Fail now rather than after an hour: full, read-only and forbidden stores raise
+        StoreError.
 
-        create=False leaves nothing behind: where the store is not there yet, its nearest folder is tried.
+        create=False leaves nothing behind: where the store is not there yet, its nearest folder is
+        tried.
         """
         with explained(self.root):
             if create:
@@ -258,7 +284,8 @@ class Store:
 
 
 def write_meta(folder: Path, meta: Mapping[str, Any], shards: Mapping[str, str]) -> None:
-    """run.json, sealed, into the folder of a run that is being written, and which shards it rests on."""
+    """run.json, sealed, into the folder of a run that is being written, and which shards it rests
+    on."""
     write_document(folder / RUN, {**meta, **({"rests_on": len(shards)} if shards else {})}, SCHEMA)
     if shards:
         write_document(folder / RESTS_ON, {"run": meta["id"], "shards": dict(shards)}, 1)
@@ -267,10 +294,17 @@ def write_meta(folder: Path, meta: Mapping[str, Any], shards: Mapping[str, str])
 def _fault(meta: Mapping[str, Any]) -> str:
     """What a run.json must hold for a list of runs and is not there; "" where all is."""
     kinds: dict[str, tuple[str, type | tuple[type, ...]]] = {
-        "title": ("words", str), "created": ("a time", str), "model": ("fields", dict), "request": ("fields", dict),
+        "title": ("words", str),
+        "created": ("a time", str),
+        "model": ("fields", dict),
+        "request": ("fields", dict),
         "tables": ("fields", dict),
-    }  # fmt: skip
-    wrong = [f"{name} ({kind})" for name, (kind, type_) in kinds.items() if not isinstance(meta.get(name), type_)]
+    }
+    wrong = [
+        f"{name} ({kind})"
+        for name, (kind, type_) in kinds.items()
+        if not isinstance(meta.get(name), type_)
+    ]
     if wrong:
         return f"lacks {', '.join(wrong)}"
     if not isinstance(meta["model"].get("name"), str):
@@ -280,7 +314,10 @@ def _fault(meta: Mapping[str, Any]) -> str:
         if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
             return f"lists no {name}"
     listed = meta["tables"].values()
-    sound = all(isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one for one in listed)
+    sound = all(
+        isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one
+        for one in listed
+    )
     return "" if sound else "lists tables without hashes"
 
 
@@ -288,7 +325,11 @@ def damaged_tables(run: Run) -> list[str]:
     """Names of tables whose bytes are not those that were written."""
     listed = run.meta["tables"]
     paths = {name: run.path / f"{name}.parquet" for name in listed}
-    return [name for name, path in paths.items() if not path.is_file() or sha256_of(path) != listed[name]["sha256"]]
+    return [
+        name
+        for name, path in paths.items()
+        if not path.is_file() or sha256_of(path) != listed[name]["sha256"]
+    ]
 
 
 def default_root() -> Path:
@@ -305,7 +346,8 @@ def default_stores() -> list[Store]:
 
 
 def as_called(found: Iterable[RunSummary], stores: list[Store]) -> list[RunSummary]:
-    """Lines of a list of runs with what any of the stores calls them: names of embedded runs lie in the user's."""
+    """Lines of a list of runs with what any of the stores calls them: names of embedded runs lie in
+    the user's."""
     roots = [store.root for store in stores]
     return [replace(summary, title=called(roots, summary.id) or summary.title) for summary in found]
 
@@ -315,16 +357,25 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
     for store in stores:
         if store.has(run_id):
             beside = tuple(path for one in stores for path in one.additions(run_id))
-            return Run(store.runs_folder / run_id, beside, called((one.root for one in stores), run_id))
+            return Run(
+                store.runs_folder / run_id, beside, called((one.root for one in stores), run_id)
+            )
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
 
 
 def open_run(id_or_path: str | Path) -> Run:
-    """A finished run: by its folder, or by its id from the user's own store or the embedded ones."""
+    """A finished run: by its folder, or by its id from the user's own store or the embedded
+    ones."""
     path = Path(id_or_path).expanduser()
     if (path / RUN).is_file():
         beside = (Store(path.absolute().parent.parent), *default_stores())
-        found = dict.fromkeys(added for store in beside for added in store.additions(path.absolute().name))
-        return Run(path.absolute(), tuple(found), called((store.root for store in beside), path.absolute().name))
+        found = dict.fromkeys(
+            added for store in beside for added in store.additions(path.absolute().name)
+        )
+        return Run(
+            path.absolute(),
+            tuple(found),
+            called((store.root for store in beside), path.absolute().name),
+        )
     return find_run(str(id_or_path), default_stores())

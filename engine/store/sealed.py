@@ -1,7 +1,8 @@
-"""Files that tell by themselves whether they are as they were written: bytes and JSON with their SHA-256 inside.
+"""Files that tell by themselves whether they are as they were written: bytes and JSON with their
+SHA-256 inside.
 
-Not against forgery: whoever can write the store can write hashes too. Against a disk, a copy or a program that changed
-a bit, which without this would be given out as a number.
+Not against forgery: whoever can write the store can write hashes too. Against a disk, a copy or a
+program that changed a bit, which without this would be given out as a number.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ class DamagedError(StoreError):
 
 
 def write_bytes(path: Path, key: str, body: bytes) -> str:
-    """`body` and the SHA-256 of it and of `key`, so that a sound file in another's place is found out too. The hash,
-    in hex."""
+    """`body` and the SHA-256 of it and of `key`, so that a sound file in another's place is found
+    out too. The hash, in hex."""
     digest = _digest(key, body)
     write_whole(path, lambda temporary: temporary.write_bytes(body + digest + MAGIC))
     return digest.hex()
 
 
 def read_bytes(path: Path, key: str) -> tuple[bytes, str]:
-    """What `write_bytes` was given, and its hash. DamagedError for anything else, OSError where nothing can be read."""
+    """What `write_bytes` was given, and its hash. DamagedError for anything else, OSError where
+    nothing can be read."""
     if is_special(path):
         raise DamagedError(f"{path} is damaged: it is neither a file nor a folder.")
     data = path.read_bytes()
@@ -62,8 +64,8 @@ def write_document(path: Path, value: Mapping[str, Any], schema: int) -> None:
 def read_document(path: Path, what: str, schema: int) -> dict[str, Any]:
     """The object that was written, without its seal.
 
-    NewerError for a later schema; DamagedError for what is no such document, or not the one that was written. Fields
-    that nobody knows are kept: later versions of one schema may add some.
+    NewerError for a later schema; DamagedError for what is no such document, or not the one that
+    was written. Fields that nobody knows are kept: later versions of one schema may add some.
     """
     try:
         if is_special(path):
@@ -73,11 +75,15 @@ def read_document(path: Path, what: str, schema: int) -> dict[str, Any]:
             raise ValueError("no JSON object")
         version, seal = found.get("schema", 0), found.pop(SEAL, None)
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedError(f"{what} is damaged: its {path.name} cannot be read ({_why(error)}).") from error
+        raise DamagedError(
+            f"{what} is damaged: its {path.name} cannot be read ({_why(error)})."
+        ) from error
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         raise DamagedError(f"{what} is damaged: its {path.name} says no schema that could be.")
     if version > schema:
-        raise NewerError(f"{what} has schema {version}, of a newer version; this one reads up to {schema}.")
+        raise NewerError(
+            f"{what} has schema {version}, of a newer version; this one reads up to {schema}."
+        )
     if seal != seal_of(found):
         raise DamagedError(f"{what} is damaged: its {path.name} is not what was written.")
     return found
@@ -91,4 +97,6 @@ def seal_of(document: Mapping[str, Any]) -> str:
 
 
 def _why(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+    return (
+        (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+    )

@@ -2,8 +2,8 @@
 
 A shard's key is the digest of everything its numbers depend on (weights, mask, prompts, decoding,
 judge, seed, code version of the method), so two requests that need the same part compute it once,
-and a killed run goes on where it stopped. Its file carries its own SHA-256, compared whenever it is read: a damaged
-one counts as not finished, is said to be, and is computed again.
+and a killed run goes on where it stopped. Its file carries its own SHA-256, compared whenever it is
+read: a damaged one counts as not finished, is said to be, and is computed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from engine.store.sealed import DamagedError, read_bytes, write_bytes
 
 @dataclass
 class Used:
-    """Which shards a piece of work read or wrote: their hashes by key; and files that were found damaged."""
+    """Which shards a piece of work read or wrote: their hashes by key; and files that were found
+    damaged."""
 
     hashes: dict[str, str] = field(default_factory=dict)
     damaged: list[Path] = field(default_factory=list)
@@ -45,7 +46,8 @@ def noted() -> Iterator[Used]:
 
 
 class Shards:
-    """Content-addressed tables below one folder. `None` as folder keeps nothing (for tests and one-off use)."""
+    """Content-addressed tables below one folder. `None` as folder keeps nothing (for tests and
+    one-off use)."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -56,7 +58,8 @@ class Shards:
         return self.folder / key[:2] / f"{key}.shard"
 
     def get(self, key: str) -> pd.DataFrame | None:
-        """The finished table with the columns it was put with, or None. A damaged file counts as not finished."""
+        """The finished table with the columns it was put with, or None. A damaged file counts as
+        not finished."""
         if self.folder is None:
             return None
         try:
@@ -84,7 +87,8 @@ class Shards:
             self._sound.add(key)
 
     def hash_of(self, key: str) -> str | None:
-        """The SHA-256 of a finished shard, None where there is none. DamagedError for a damaged one."""
+        """The SHA-256 of a finished shard, None where there is none. DamagedError for a damaged
+        one."""
         try:
             return read_bytes(self.path(key), key)[1]
         except FileNotFoundError:
@@ -93,7 +97,8 @@ class Shards:
             raise DamagedError(f"{self.path(key)} cannot be read ({error.strerror}).") from error
 
     def once(self, parts: dict[str, Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """The table computed from `parts`, from disk when it is there. `parts` must be JSON-able."""
+        """The table computed from `parts`, from disk when it is there. `parts` must be
+        JSON-able."""
         key = digest_of(parts)
         table = self.get(key)
         if table is None:

@@ -24,7 +24,8 @@ Where = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Pieces:
-    """A table too long to be held: its rows, and what makes it piece by piece, each with the same columns."""
+    """A table too long to be held: its rows, and what makes it piece by piece, each with the same
+    columns."""
 
     rows: int
     each: Callable[[], Iterator[pd.DataFrame]]
@@ -38,7 +39,8 @@ class Pieces:
 
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> dict[str, Any]:
-    """Each table by its name as parquet, without its index; the number of rows and the hash of each, by name."""
+    """Each table by its name as parquet, without its index; the number of rows and the hash of
+    each, by name."""
     listed = {}
     for name, table in tables.items():
         path = folder / f"{safe_id(name, 'table name')}.parquet"
@@ -60,7 +62,9 @@ def _write_pieces(path: Path, pieces: Pieces) -> None:
     try:
         for piece in _with_end(pieces.each()):
             if held and (piece is None or sum(map(len, held)) + len(piece) > ROWS):
-                table = pa.Table.from_pandas(pd.concat(held, ignore_index=True), preserve_index=False)
+                table = pa.Table.from_pandas(
+                    pd.concat(held, ignore_index=True), preserve_index=False
+                )
                 writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
                 writer.write_table(table, row_group_size=ROWS)
                 held = []
@@ -77,7 +81,8 @@ def _with_end(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame | None]:
 
 
 def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFrame:
-    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted then.
+    """A table that `write_tables` wrote, its bytes compared with `written`, the hash that was noted
+    then.
 
     `whose` names run or addition in what is said of a damaged one: DamagedError.
     """
@@ -85,10 +90,17 @@ def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFram
 
 
 def read_part(
-    folder: Path, name: str, written: str, whose: str, where: Where, columns: Sequence[str] | None = None
+    folder: Path,
+    name: str,
+    written: str,
+    whose: str,
+    where: Where,
+    columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of a table, in its order, in whose columns one of the values stands that `where` lists; all columns, or
-    those that are named. As `read_table`, but no more than AT_ONCE other rows are held at a time."""
+    """The rows of a table, in its order, in whose columns one of the values stands that `where`
+    lists; all columns, or those that are named. As `read_table`, but no more than AT_ONCE other
+    rows are held at a time.
+    """
     return _read(folder, name, written, whose, lambda file: _part(file, where, columns))
 
 
@@ -99,21 +111,32 @@ def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.D
 
     whole = pq.ParquetFile(file)
     names = None if columns is None else list(dict.fromkeys([*columns, *where]))
-    sets = {column: pa.array(list(values), whole.schema_arrow.field(column).type) for column, values in where.items()}
+    sets = {
+        column: pa.array(list(values), whole.schema_arrow.field(column).type)
+        for column, values in where.items()
+    }
     found: list[pa.RecordBatch] = []
     for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
         for column, values in sets.items():
             batch = batch.filter(pc.is_in(batch[column], value_set=values))
         if len(batch) or not found:
             found.append(batch)
-    schema = whole.schema_arrow if names is None else pa.schema(
-        [whole.schema_arrow.field(name) for name in names], whole.schema_arrow.metadata
-    )  # fmt: skip
-    table = pa.Table.from_batches(found, found[0].schema if found else schema).replace_schema_metadata(schema.metadata)
+    schema = (
+        whole.schema_arrow
+        if names is None
+        else pa.schema(
+            [whole.schema_arrow.field(name) for name in names], whole.schema_arrow.metadata
+        )
+    )
+    table = pa.Table.from_batches(
+        found, found[0].schema if found else schema
+    ).replace_schema_metadata(schema.metadata)
     return table.to_pandas() if columns is None else table.select(list(columns)).to_pandas()
 
 
-def matching(table: pd.DataFrame, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def matching(
+    table: pd.DataFrame, where: Where, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
     """The same of a table that is held whole."""
     for column, values in where.items():
         table = table[table[column].isin(list(values))]

@@ -1,6 +1,8 @@
-"""What a person calls an audit: STORE/titles/RUN.json, beside the run and never in it. An audit is not written again.
+"""What a person calls an audit: STORE/titles/RUN.json, beside the run and never in it. An audit is
+not written again.
 
-It lies in the user's store wherever the run lies, so that the embedded audits can be called something else too.
+It lies in the user's store wherever the run lies, so that the embedded audits can be called
+something else too.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def path_of(root: Path, run_id: str) -> Path:
 
 
 def title_of(root: Path, run_id: str) -> str:
-    """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's own title serves."""
+    """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's
+    own title serves."""
     path = path_of(root, run_id)
     with contextlib.suppress(StoreError):
         if path.is_file():
@@ -37,10 +40,13 @@ def called(roots: Iterable[Path], run_id: str) -> str:
 
 
 def rename(root: Path, run_id: str, title: str) -> str:
-    """Call a run something else from now on; the title as it is kept. An empty one gives the run its own name back."""
+    """Call a run something else from now on; the title as it is kept. An empty one gives the run
+    its own name back."""
     kept = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
     if len(kept) > LONGEST:
-        raise RequestError(Fault("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}."))
+        raise RequestError(
+            Fault("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
+        )
     path = path_of(root, run_id)
     with explained(root):
         if not kept:

@@ -13,7 +13,8 @@ from engine.store.runs import RUN, Run, RunSummary, Store
 
 
 def delete(store: Store, run_id: str) -> RunSummary | None:
-    """Move a run of this store to its trash; what it was, None where it cannot be read. Damaged runs can go too.
+    """Move a run of this store to its trash; what it was, None where it cannot be read. Damaged
+    runs can go too.
 
     RequestError for one that is not there, or not the user's own.
     """
@@ -33,13 +34,20 @@ def delete(store: Store, run_id: str) -> RunSummary | None:
 
 
 def restore(store: Store, run_id: str) -> Run:
-    """Bring a deleted run back. RequestError where it is not in the trash, or was computed again meanwhile."""
+    """Bring a deleted run back. RequestError where it is not in the trash, or was computed again
+    meanwhile."""
     source, target = store.root / "trash" / safe_id(run_id), store.runs_folder / run_id
     if not (source / RUN).is_file():
         known = ", ".join(deleted(store)) or "nothing"
-        raise RequestError(Fault("run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}."))
+        raise RequestError(
+            Fault("run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}.")
+        )
     if target.exists():
-        raise RequestError(Fault("run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."))
+        raise RequestError(
+            Fault(
+                "run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."
+            )
+        )
     with explained(store.root):
         target.parent.mkdir(parents=True, exist_ok=True)
         source.rename(target)

@@ -1,1 +1,2 @@
-"""Units silenced by a mask, cut for real, recorded and replayed; masked, cut and reloaded models agree."""
+"""Units silenced by a mask, cut for real, recorded and replayed; masked, cut and reloaded models
+agree."""

@@ -1,4 +1,5 @@
-"""Cut a model for real as a mask file says: heads of a language model or a text classifier, or filters."""
+"""Cut a model for real as a mask file says: heads of a language model or a text classifier, or
+filters."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.core.errors import Fault, RequestError
-from engine.surgery.filters.record import KIND, check_filter_mask_fits, kind_of_mask, read_filter_mask
+from engine.surgery.filters.record import (
+    KIND,
+    check_filter_mask_fits,
+    kind_of_mask,
+    read_filter_mask,
+)
 from engine.surgery.heads.record import MaskRecord, check_mask_fits, read_mask
 
 if TYPE_CHECKING:
@@ -18,7 +24,8 @@ if TYPE_CHECKING:
 class Applied:
     """A mask file and a model before and after it: `whole.model` and `cut.model` are torch modules.
 
-    kind: "heads" of a language model, "texts" for heads of a text classifier, "filters" of an image classifier.
+    kind: "heads" of a language model, "texts" for heads of a text classifier, "filters" of an image
+    classifier.
     """
 
     kind: Literal["heads", "texts", "filters"]
@@ -34,16 +41,20 @@ def apply_mask(
     revision: str | None = None,
     device: str = "auto",
 ) -> Applied:
-    """The model with and without what the mask file cuts. Weights are those of `model`: nothing is trained.
+    """The model with and without what the mask file cuts. Weights are those of `model`: nothing is
+    trained.
 
-    mask: a mask.json, as exported. model: a name or folder, as for an audit; weights: a state dict, where `model` is an
-    architecture. RequestError with every fault, before anything loads, where the mask is not of this model.
+    mask: a mask.json, as exported. model: a name or folder, as for an audit; weights: a state dict,
+    where `model` is an architecture. RequestError with every fault, before anything loads, where
+    the mask is not of this model.
     """
     kind, model = kind_of_mask(mask), str(model)
     if kind == KIND:
         return _filters(mask, model, weights, device)
     if kind == "weights":
-        what = "is about single weights that are zero: it cuts nothing, and does not hold which ones."
+        what = (
+            "is about single weights that are zero: it cuts nothing, and does not hold which ones."
+        )
         raise RequestError(Fault(str(mask), what, "Export the checkpoint of the training instead."))
     from engine.models.load_text_classifier import is_text_model
 
@@ -62,7 +73,11 @@ def _heads(mask: str | Path, model: str, revision: str | None, device: str) -> A
 
 
 def _texts(mask: str | Path, model: str, revision: str | None, device: str) -> Applied:
-    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
+    from engine.models.load_text_classifier import (
+        inspect_text_model,
+        load_text_classifier,
+        usual_length,
+    )
     from engine.surgery.heads.cut import cut
 
     record, info = read_mask(mask), inspect_text_model(model, revision)
@@ -71,7 +86,9 @@ def _texts(mask: str | Path, model: str, revision: str | None, device: str) -> A
         what = "has no classification head, so there is no classifier to cut."
         raise RequestError(Fault(info.name, what, "Export the checkpoint of the audit instead."))
     names = info.classes or tuple(str(place) for place in range(info.n_labels))
-    whole = load_text_classifier(model, names, device=device, revision=revision, max_length=usual_length(info))
+    whole = load_text_classifier(
+        model, names, device=device, revision=revision, max_length=usual_length(info)
+    )
     return Applied("texts", record, whole, cut(whole, record.mask))
 
 

@@ -1,4 +1,5 @@
-"""The masked model, the cut one, and the cut one after saving and loading must give the same answers."""
+"""The masked model, the cut one, and the cut one after saving and loading must give the same
+answers."""
 
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ NEW_TOKENS = 16
 
 @dataclass(frozen=True)
 class Agreement:
-    """Logits over all real tokens of the prompts, and greedy continuations made with the key/value cache.
+    """Logits over all real tokens of the prompts, and greedy continuations made with the key/value
+    cache.
 
-    greedy_equal: every continuation is the same, token by token. near_ties: continuations that part where the two
-    tokens' logits lie within twice the tolerance; these are no disagreement, and `holds` lets them pass.
-    Of a text classifier: the classes' logits, and the class that every text gets in place of a continuation.
-    exact: the largest difference of a logit where both are computed in float64, None where they cannot.
+    greedy_equal: every continuation is the same, token by token. near_ties: continuations that part
+    where the two tokens' logits lie within twice the tolerance; these are no disagreement, and
+    `holds` lets them pass. Of a text classifier: the classes' logits, and the class that every text
+    gets in place of a continuation.
+    exact: the largest difference of a logit where both are computed in float64, None where they
+    cannot.
     """
 
     max_logit_difference: float
@@ -45,14 +49,20 @@ def agree(
     other: LanguageModel | None = None,
     new_tokens: int = NEW_TOKENS,
 ) -> Agreement:
-    """Masked `lm` against `other`: a cut or reloaded model; by default `lm` is cut here. Prompts go as one batch.
+    """Masked `lm` against `other`: a cut or reloaded model; by default `lm` is cut here. Prompts go
+    as one batch.
 
     Texts are cut to leave room for `new_tokens` in the model's positions.
     """
     new_tokens, other = min(new_tokens, lm.n_positions - 1), other or cut_out(lm, mask)
     batch = tokens_of(lm, prompts, lm.n_positions - new_tokens)
-    one, two = _run(lm, batch, new_tokens, masked(lm, mask)), _run(other, batch, new_tokens, nullcontext())
-    found = _judged(lm, mask, other, batch, (one.logits, two.logits), batch["attention_mask"].bool().cpu())
+    one, two = (
+        _run(lm, batch, new_tokens, masked(lm, mask)),
+        _run(other, batch, new_tokens, nullcontext()),
+    )
+    found = _judged(
+        lm, mask, other, batch, (one.logits, two.logits), batch["attention_mask"].bool().cpu()
+    )
     return _told(found, one, two)
 
 
@@ -63,19 +73,32 @@ def agree_on_texts(
     texts_b: Sequence[str] | None = None,
     other: TextClassifier | None = None,
 ) -> Agreement:
-    """As `agree`, of text classifiers: masked `clf` against `other`, by default `clf` cut here. One batch."""
+    """As `agree`, of text classifiers: masked `clf` against `other`, by default `clf` cut here. One
+    batch."""
     batch, other = clf.encode(texts, texts_b), other or cut_out(clf, mask)
-    one, two = _class(_logits(clf, batch, masked(clf, mask))), _class(_logits(other, batch, nullcontext()))
-    found = _judged(clf, mask, other, batch, (one.logits, two.logits), torch.ones(len(texts), dtype=torch.bool))
+    one, two = (
+        _class(_logits(clf, batch, masked(clf, mask))),
+        _class(_logits(other, batch, nullcontext())),
+    )
+    found = _judged(
+        clf, mask, other, batch, (one.logits, two.logits), torch.ones(len(texts), dtype=torch.bool)
+    )
     return _told(found, one, two)
 
 
 def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[str, torch.Tensor]:
-    """input_ids, attention_mask and position_ids, [prompts, tokens] each, padded left, on the model's device."""
-    found = lm.tokenizer(list(prompts), return_tensors="pt", padding=True, truncation=True, max_length=longest)
+    """input_ids, attention_mask and position_ids, [prompts, tokens] each, padded left, on the
+    model's device."""
+    found = lm.tokenizer(
+        list(prompts), return_tensors="pt", padding=True, truncation=True, max_length=longest
+    )
     attention = found["attention_mask"]
     positions = (attention.cumsum(-1) - 1).clamp(min=0)
-    batch = {"input_ids": found["input_ids"], "attention_mask": attention, "position_ids": positions}
+    batch = {
+        "input_ids": found["input_ids"],
+        "attention_mask": attention,
+        "position_ids": positions,
+    }
     return {name: tensor.to(lm.device) for name, tensor in batch.items()}
 
 
@@ -88,8 +111,11 @@ class _Answer:
     steps: torch.Tensor  # [prompts, new tokens, vocabulary]
 
 
-def _run(lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractContextManager) -> _Answer:
-    """Logits and greedy continuations of a batch as from `tokens_of`, computed within `setting` (masked or not)."""
+def _run(
+    lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractContextManager
+) -> _Answer:
+    """Logits and greedy continuations of a batch as from `tokens_of`, computed within `setting`
+    (masked or not)."""
     batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     with torch.no_grad(), setting:
         logits = _logits(lm, batch, nullcontext())
@@ -98,19 +124,28 @@ def _run(lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractConte
 
 
 def _logits(lm: TransformerModel, batch: dict, setting: AbstractContextManager) -> torch.Tensor:
-    """[prompts, tokens, vocabulary] or [texts, classes], float64 on the CPU, computed within `setting`."""
+    """[prompts, tokens, vocabulary] or [texts, classes], float64 on the CPU, computed within
+    `setting`."""
     batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     more = {"use_cache": False} if lm.adapter.causal else {}
     with torch.no_grad(), setting:
         return lm.model(**batch, **more).logits.double().cpu()
 
 
-def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The likeliest next token, again and again, with the key/value cache; no stop at the end of a text.
+def greedy(
+    lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The likeliest next token, again and again, with the key/value cache; no stop at the end of a
+    text.
 
-    Returns the tokens [prompts, new tokens] and the logits they were chosen from [prompts, new tokens, vocabulary].
+    Returns the tokens [prompts, new tokens] and the logits they were chosen from [prompts, new
+    tokens, vocabulary].
     """
-    inputs, attention, positions = batch["input_ids"], batch["attention_mask"], batch["position_ids"]
+    inputs, attention, positions = (
+        batch["input_ids"],
+        batch["attention_mask"],
+        batch["position_ids"],
+    )
     cache, chosen, steps = None, [], []
     for _ in range(new_tokens):
         out = lm.model(
@@ -130,15 +165,21 @@ def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -
 
 
 def _class(logits: torch.Tensor) -> _Answer:
-    """The answer of a text classifier, logits [texts, classes]: a text's class stands for a continuation."""
+    """The answer of a text classifier, logits [texts, classes]: a text's class stands for a
+    continuation."""
     return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
 
 
 def _judged(
-    lm: TransformerModel, mask: HeadMask, other: TransformerModel, batch: dict, own: Twice, real: torch.Tensor
+    lm: TransformerModel,
+    mask: HeadMask,
+    other: TransformerModel,
+    batch: dict,
+    own: Twice,
+    real: torch.Tensor,
 ) -> Judged:
-    """Masked `lm` against `other`, whose logits of the batch are `own`. real: [prompts, tokens] or [texts] bool, True
-    where logits count."""
+    """Masked `lm` against `other`, whose logits of the batch are `own`. real: [prompts, tokens] or
+    [texts] bool, True where logits count."""
 
     def in_float64() -> Twice:
         one = _logits(big := doubled(lm), batch, masked(big, mask))[real]
@@ -163,7 +204,9 @@ def _judged(
 def _told(found: Judged, one: _Answer, two: _Answer) -> Agreement:
     apart, ties = _compare(one, two, found.tolerance)
     holds = found.holds and apart == ties
-    return Agreement(found.difference, apart == 0, found.tolerance, holds, ties, len(one.logits), found.exact)
+    return Agreement(
+        found.difference, apart == 0, found.tolerance, holds, ties, len(one.logits), found.exact
+    )
 
 
 def _compare(one: _Answer, two: _Answer, tolerance: float) -> tuple[int, int]:

@@ -1,1 +1,2 @@
-"""One folder per track, found by being here. A track imports everything below it and never another track."""
+"""One folder per track, found by being here. A track imports everything below it and never another
+track."""

@@ -1,4 +1,5 @@
-"""Batches of training images in a seeded order: from memory where they fit, else decoded ahead by threads."""
+"""Batches of training images in a seeded order: from memory where they fit, else decoded ahead by
+threads."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Batch:
 
 
 class Feed(Protocol):
-    """What a model is fitted on: `count` examples in `per_epoch` batches, in an order of (seed, epoch)."""
+    """What a model is fitted on: `count` examples in `per_epoch` batches, in an order of (seed,
+    epoch)."""
 
     @property
     def seed(self) -> int: ...
@@ -44,10 +46,11 @@ class Feed(Protocol):
 class Batches:
     """Training images of one set, named by `positions`, [n] row positions of the set's table.
 
-    `read` turns positions [batch] into pixels [batch, H, W, 3] uint8, `prepare` those into the model's inputs, [batch,
-    3, H, W] float32. The order of an epoch depends on (seed, epoch) only, so a resumed run meets the same batches.
-    Mirroring flips every image left to right with probability one half, drawn from the same stream. apart: mirrored
-    images have places of their own, behind those of all images as they are, so that each view has its own target.
+    `read` turns positions [batch] into pixels [batch, H, W, 3] uint8, `prepare` those into the
+    model's inputs, [batch, 3, H, W] float32. The order of an epoch depends on (seed, epoch) only,
+    so a resumed run meets the same batches. Mirroring flips every image left to right with
+    probability one half, drawn from the same stream. apart: mirrored images have places of their
+    own, behind those of all images as they are, so that each view has its own target.
     """
 
     positions: np.ndarray
@@ -64,7 +67,8 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """Batches of one epoch; a last one of a single image is left out, for batch norm cannot train on it."""
+        """Batches of one epoch; a last one of a single image is left out, for batch norm cannot
+        train on it."""
         whole, rest = divmod(len(self.positions), self.size)
         return max(1, whole + (rest > 1))
 
@@ -73,7 +77,9 @@ class Batches:
         draw = rng("batches", self.seed, number)
         order = draw.permutation(len(self.positions))
         flips = draw.random(len(order)) < 0.5 if self.mirror else np.zeros(len(order), dtype=bool)
-        parts = [order[start : start + self.size] for start in range(0, len(order), self.size)][first : self.per_epoch]
+        parts = [order[start : start + self.size] for start in range(0, len(order), self.size)][
+            first : self.per_epoch
+        ]
         yield from ahead(lambda rows: self._batch(rows, flips[rows]), parts)
 
     def forever(self, step: int = 0) -> Iterator[Batch]:
@@ -86,7 +92,8 @@ class Batches:
             number, first = number + 1, 0
 
     def _batch(self, rows: np.ndarray, flip: np.ndarray) -> Batch:
-        """The images of `rows` [batch], places in `positions`; those where `flip` [batch] bool are mirrored."""
+        """The images of `rows` [batch], places in `positions`; those where `flip` [batch] bool are
+        mirrored."""
         pixels = self.read(self.positions[rows])
         if flip.any():
             pixels = np.where(flip[:, None, None, None], pixels[:, :, ::-1], pixels)

@@ -1,4 +1,5 @@
-"""The loop that fits a model to targets: a schedule, early stopping, cancel per batch, resuming from an epoch."""
+"""The loop that fits a model to targets: a schedule, early stopping, cancel per batch, resuming
+from an epoch."""
 
 from __future__ import annotations
 
@@ -34,13 +35,16 @@ def fit(
     keep: Keep | None = None,
     validate: Callable[[], float] | None = None,
 ) -> list[dict[str, float]]:
-    """Train `model` in place; one row per epoch: epoch, loss (mean over its batches, nats), rate, images.
+    """Train `model` in place; one row per epoch: epoch, loss (mean over its batches, nats), rate,
+    images.
 
-    Leaves it in eval mode without parameter gradients. Raises PruneAuditError where the loss is no number, naming the
-    epoch; what was kept before is still there. Resumed from `keep`, it ends with the same weights.
+    Leaves it in eval mode without parameter gradients. Raises PruneAuditError where the loss is no
+    number, naming the epoch; what was kept before is still there. Resumed from `keep`, it ends with
+    the same weights.
 
-    validate: the loss of `model` as it is on validation images (nats). Given, the weights of its lowest come back, it
-    ends early by the recipe's patience, and every row says what it gave as val_loss.
+    validate: the loss of `model` as it is on validation images (nats). Given, the weights of its
+    lowest come back, it ends early by the recipe's patience, and every row says what it gave as
+    val_loss.
     """
     keep = keep or Nowhere()
     optimizer = _optimizer(model, recipe, last_layer)
@@ -68,7 +72,9 @@ def fit(
     if best:
         model.load_state_dict(best)
     if len(rows) < recipe.epochs:
-        step(recipe.epochs * batches.per_epoch, recipe.epochs * batches.per_epoch)  # no more will come
+        step(
+            recipe.epochs * batches.per_epoch, recipe.epochs * batches.per_epoch
+        )  # no more will come
     keep.clear()
     model.eval().requires_grad_(False)
     return rows
@@ -101,7 +107,9 @@ def _epoch(
 ) -> float:
     """One pass over the images; the mean loss of its batches."""
     model.train()
-    torch.manual_seed(key_of("dropout", batches.seed, epoch))  # a resumed run drops what an uninterrupted one drops
+    torch.manual_seed(
+        key_of("dropout", batches.seed, epoch)
+    )  # a resumed run drops what an uninterrupted one drops
     device = next(model.parameters()).device
     total, done = torch.zeros((), device=device), 0
     for batch in batches.epoch(epoch):
@@ -122,7 +130,8 @@ def _finite(value: float, what: str, epoch: int, recipe: Recipe) -> float:
     """The value. PruneAuditError where it is no number."""
     if not math.isfinite(value):
         raise PruneAuditError(
-            f"The {what} became {value} in epoch {epoch + 1}, at learning rate {recipe.rate:g}. Lower the rate."
+            f"The {what} became {value} in epoch {epoch + 1}, at learning rate {recipe.rate:g}."
+            " Lower the rate."
         )
     return value
 
@@ -135,9 +144,12 @@ def mixed(device: torch.device) -> contextlib.AbstractContextManager[Any]:
 
 
 def _optimizer(model: nn.Module, recipe: Recipe, last_layer: str) -> torch.optim.Optimizer:
-    """The recipe's optimizer with two groups of parameters: the last layer, and the BODY at its share of the rate."""
+    """The recipe's optimizer with two groups of parameters: the last layer, and the BODY at its
+    share of the rate."""
     head = [value for name, value in model.named_parameters() if name.startswith(f"{last_layer}.")]
-    body = [value for name, value in model.named_parameters() if not name.startswith(f"{last_layer}.")]
+    body = [
+        value for name, value in model.named_parameters() if not name.startswith(f"{last_layer}.")
+    ]
     groups = [{"params": head, "share": 1.0}, {"params": body, "share": recipe.body_share}]
     return optimizer_of(groups, recipe)
 
@@ -149,7 +161,8 @@ def optimizer_of(parameters: Iterable[Any], recipe: Recipe) -> torch.optim.Optim
 
 
 def _set_rates(optimizer: torch.optim.Optimizer, recipe: Recipe, epoch: int) -> float:
-    """The rate of this epoch: cosine annealing with T_max = epochs, a line to zero, steps of a tenth, or constant."""
+    """The rate of this epoch: cosine annealing with T_max = epochs, a line to zero, steps of a
+    tenth, or constant."""
     rate = recipe.rate
     if recipe.schedule == "cosine":
         rate *= 0.5 * (1 + math.cos(math.pi * epoch / max(1, recipe.epochs)))
@@ -172,9 +185,11 @@ def probabilities(
     batch: int = 256,
     check: Callable[[], None] = lambda: None,
 ) -> Tensor:
-    """softmax of the logits in fp32 per image, [images, classes] float32 on the CPU. The model must be in eval mode.
+    """softmax of the logits in fp32 per image, [images, classes] float32 on the CPU. The model must
+    be in eval mode.
 
-    positions [images]: row positions that `read` turns into pixels, and `prepare` into the model's inputs.
+    positions [images]: row positions that `read` turns into pixels, and `prepare` into the model's
+    inputs.
     """
     found = []
     for start in range(0, len(positions), batch):

@@ -21,12 +21,14 @@ OPTIMIZERS = ("adamw", "sgd")
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is fitted. Published retraining: AdamW with cosine annealing (Meyer and Wong 2023, Table 4).
+    """How a model is fitted. Published retraining: AdamW with cosine annealing (Meyer and Wong
+    2023, Table 4).
 
-    rate is the learning rate of the last layer; all others use rate * body_share, and their weights stay as they are
-    for the first frozen_epochs (batch norm's statistics move on). steps: epochs at which the rate falls to a tenth
-    (schedule "steps"). patience: after so many epochs without a lower loss on validation images it stops, and the
-    weights of the lowest come back (as long as the epochs: it never stops, and only takes the best); 0: off.
+    rate is the learning rate of the last layer; all others use rate * body_share, and their weights
+    stay as they are for the first frozen_epochs (batch norm's statistics move on). steps: epochs at
+    which the rate falls to a tenth (schedule "steps"). patience: after so many epochs without a
+    lower loss on validation images it stops, and the weights of the lowest come back (as long as
+    the epochs: it never stops, and only takes the best); 0: off.
     """
 
     epochs: int = 5
@@ -42,9 +44,14 @@ class Recipe:
     patience: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able. What came LATER is left out where it is not used, so that what was computed before is found."""
+        """JSON-able. What came LATER is left out where it is not used, so that what was computed
+        before is found."""
         plain = {**asdict(self), "steps": list(self.steps)}
-        unused = {item.name for item in fields(self) if item.name in LATER and plain[item.name] == item.default}
+        unused = {
+            item.name
+            for item in fields(self)
+            if item.name in LATER and plain[item.name] == item.default
+        }
         return {name: value for name, value in plain.items() if name not in unused}
 
     @classmethod
@@ -71,23 +78,37 @@ class Recipe:
             wrong.append(("frozen_epochs", "Give a whole number, 0 for none."))
         if type(self.patience) is not int or self.patience < 0:
             wrong.append(("patience", "Give a whole number of epochs, 0 for never."))
-        if not (isinstance(self.steps, list | tuple) and all(type(one) is int and one >= 0 for one in self.steps)):
+        if not (
+            isinstance(self.steps, list | tuple)
+            and all(type(one) is int and one >= 0 for one in self.steps)
+        ):
             wrong.append(("steps", "Give a list of epochs, such as [100, 150]."))
         if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
             wrong.append(("weight_decay", "Give 0 or more."))
         if not isinstance(self.mirror, bool):
             wrong.append(("mirror", "Give true or false."))
-        return [Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix) for name, fix in wrong]
+        return [
+            Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix)
+            for name, fix in wrong
+        ]
 
 
-def recipe_settings(usual: Mapping[str, Any], item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:
-    """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on `item`s."""
+def recipe_settings(
+    usual: Mapping[str, Any], item: str, names: Sequence[str] = ASKED
+) -> tuple[Setting, ...]:
+    """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on
+    `item`s."""
     every = {**asdict(Recipe()), **usual}
     kinds: dict[str, tuple[Kind, str]]
-    kinds = {"epochs": ("integer", "Epochs"), "rate": ("number", "Learning rate"),
-             "batch": ("integer", f"{item} per batch"),
-             "patience": ("integer", "Epochs without a lower validation loss until it stops (0: never)")}  # fmt: skip
-    return tuple(Setting(name, kinds[name][0], every[name], "", label=kinds[name][1]) for name in names)
+    kinds = {
+        "epochs": ("integer", "Epochs"),
+        "rate": ("number", "Learning rate"),
+        "batch": ("integer", f"{item} per batch"),
+        "patience": ("integer", "Epochs without a lower validation loss until it stops (0: never)"),
+    }
+    return tuple(
+        Setting(name, kinds[name][0], every[name], "", label=kinds[name][1]) for name in names
+    )
 
 
 class Keep(Protocol):

@@ -1,4 +1,5 @@
-"""Batches of training texts in a seeded order, and a text classifier as a plain function from a batch to logits."""
+"""Batches of training texts in a seeded order, and a text classifier as a plain function from a
+batch to logits."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from engine.training.batches import Batch
 
 @dataclass(frozen=True)
 class TextBatches:
-    """Training texts of one set; `encode` turns texts (and second texts) into the model's inputs, padded.
+    """Training texts of one set; `encode` turns texts (and second texts) into the model's inputs,
+    padded.
 
     The order of an epoch depends on (seed, epoch) only, so a resumed run meets the same batches.
     """
@@ -50,7 +52,8 @@ class TextBatches:
 
 
 class Logits(nn.Module):
-    """A transformers classifier as a module of one argument: its encoded batch in, its logits out."""
+    """A transformers classifier as a module of one argument: its encoded batch in, its logits
+    out."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()

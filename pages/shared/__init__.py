@@ -1,1 +1,2 @@
-"""Screen code that is no page: the frame, the forms, the choices every page shares, panels as widgets."""
+"""Screen code that is no page: the frame, the forms, the choices every page shares, panels as
+widgets."""

@@ -1,4 +1,5 @@
-"""One input of one's own and what both models answer: the frame of pages that show an anecdote and say so."""
+"""One input of one's own and what both models answer: the frame of pages that show an anecdote and
+say so."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ Form = Callable[[KeptRun, Choice], tuple[dict[str, Any], bool]]
 """Draws what is asked; returns it, and whether it was sent."""
 
 
-def answered(page: str, warning: str, waiting: str, form: Form) -> tuple[Choice, dict[str, Any]] | None:
+def answered(
+    page: str, warning: str, waiting: str, form: Form
+) -> tuple[Choice, dict[str, Any]] | None:
     """The choice and the answer to what the form asks, None while there is none."""
     heading(page)
     run = need_run(page)
@@ -38,5 +41,6 @@ def answered(page: str, warning: str, waiting: str, form: Form) -> tuple[Choice,
 
 
 def question_of(run: KeptRun) -> str:
-    """The name of the question about one input that is asked of this kind of audit: as on the command line."""
+    """The name of the question about one input that is asked of this kind of audit: as on the
+    command line."""
     return parts_of("ask")[track_of_run(run).name].ASKS

@@ -1,4 +1,5 @@
-"""Questions to the engine that a page does not wait for: they go on when the page is left, and any page can look.
+"""Questions to the engine that a page does not wait for: they go on when the page is left, and any
+page can look.
 
 A thread asks and only notes what it is told; it never calls Streamlit.
 """
@@ -54,7 +55,9 @@ class Work:
             self.message = str(error)
         except Exception:
             _log.exception("a question failed")
-            self.message = "The engine could not answer. The details are in the terminal where the app runs."
+            self.message = (
+                "The engine could not answer. The details are in the terminal where the app runs."
+            )
         finally:
             self.over.set()
 

@@ -1,4 +1,5 @@
-"""The bench's left side: which units are off, and every way to switch them: map, list, layers, undo, paste, a mask."""
+"""The bench's left side: which units are off, and every way to switch them: map, list, layers,
+undo, paste, a mask."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MOST_UNDONE = 50
 
 
 def off_of(run: KeptRun, bench: Bench) -> Units:
-    """Units that are off, from the address or this session; those of another model are forgotten."""
+    """Units that are off, from the address or this session; those of another model are
+    forgotten."""
     asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
     if asked is None and state.kept(state.OFF_OF, model) != model:
         for key in (state.OFF, state.PROTECTED):
@@ -41,9 +43,13 @@ def off_of(run: KeptRun, bench: Bench) -> Units:
 
 def switches(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     """The map; a list of what is off, or the layers; the tools."""
-    key = state.key_of("bench", len(off), hash(off))  # changes with the set, so that a unit can be clicked again
+    key = state.key_of(
+        "bench", len(off), hash(off)
+    )  # changes with the set, so that a unit can be clicked again
     held = _held(bench)
-    clicked = panels.draw(made(run, bench.picture, choice, off, *([held] if held else [])), key, selectable=True)
+    clicked = panels.draw(
+        made(run, bench.picture, choice, off, *([held] if held else [])), key, selectable=True
+    )
     if clicked is not None:
         switch(off, set(off) ^ {int(clicked)})
         st.rerun(scope="fragment")
@@ -63,20 +69,35 @@ def switch(before: Units, units: Iterable[int]) -> None:
 
 def _held(bench: Bench) -> Units:
     """Units that the reader protects."""
-    return tuple(state.value_of(state.PROTECTED, state.kept(state.PROTECTED, ()))) if bench.protects else ()
+    return (
+        tuple(state.value_of(state.PROTECTED, state.kept(state.PROTECTED, ())))
+        if bench.protects
+        else ()
+    )
 
 
 def _list(run: KeptRun, bench: Bench, off: Units) -> None:
     many, every = track_of(run).many, range(track_of(run).total(run))
-    st.multiselect(f"{capital(many)} that are off", every, key=state.OFF,
-                   format_func=lambda unit: bench.name(run, unit), on_change=_remember, args=(off,),
-                   placeholder=bench.example)  # fmt: skip
+    st.multiselect(
+        f"{capital(many)} that are off",
+        every,
+        key=state.OFF,
+        format_func=lambda unit: bench.name(run, unit),
+        on_change=_remember,
+        args=(off,),
+        placeholder=bench.example,
+    )
     if not bench.protects:
         return
     state.restore_list(state.PROTECTED, every)
-    held = st.multiselect("Protected by you", every, key=state.PROTECTED,
-                          format_func=lambda unit: bench.name(run, unit), placeholder=bench.example,
-                          help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
+    held = st.multiselect(
+        "Protected by you",
+        every,
+        key=state.PROTECTED,
+        format_func=lambda unit: bench.name(run, unit),
+        placeholder=bench.example,
+        help="What a method cuts, below, leaves these on and takes the next ones.",
+    )
     state.keep(state.PROTECTED, held)
 
 
@@ -105,7 +126,8 @@ def _cut_lowest(row: Row, key: str) -> None:
 
 
 def _now_off() -> Units:
-    """What is off when a callback is called: two quick changes may both come before the page is drawn again."""
+    """What is off when a callback is called: two quick changes may both come before the page is
+    drawn again."""
     return tuple(state.coming(state.OFF, ()))
 
 
@@ -118,11 +140,19 @@ def _tools(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
         if bench.rows is None:
             st.button("Invert", on_click=_invert, args=(total,))
         level = track_of(run).level
-        has_cut = not track_of(run).level_is_of_another_kind(choice.method) and choice.method != "dense"
+        has_cut = (
+            not track_of(run).level_is_of_another_kind(choice.method) and choice.method != "dense"
+        )
         if has_cut and not is_by_hand(choice.method) and choice.level > level.none:
-            label = f"What {lookup.method_label(run, choice.method)} cuts at {level.say(choice.level)}"
-            st.button(plain(label), on_click=_as_method, args=(run, choice, bench, off),
-                      help="The method and level chosen above.")  # fmt: skip
+            label = (
+                f"What {lookup.method_label(run, choice.method)} cuts at {level.say(choice.level)}"
+            )
+            st.button(
+                plain(label),
+                on_click=_as_method,
+                args=(run, choice, bench, off),
+                help="The method and level chosen above.",
+            )
 
 
 def _invert(total: int) -> None:
@@ -133,7 +163,9 @@ def _invert(total: int) -> None:
 def _paste(run: KeptRun, bench: Bench, off: Units) -> None:
     many = track_of(run).many
     with st.expander(f"Paste {many}, or a mask.json"):
-        typed = st.text_input(f"{capital(many)} from 0", placeholder=bench.example, key=state.PASTED)
+        typed = st.text_input(
+            f"{capital(many)} from 0", placeholder=bench.example, key=state.PASTED
+        )
         file = st.file_uploader("Or a mask.json", type=["json"])
         if st.button("Switch these off", disabled=not (typed or file)):
             with boundary():

@@ -1,4 +1,5 @@
-"""Published benchmarks beside the audit's own measure: what they say, and the way to measure one more."""
+"""Published benchmarks beside the audit's own measure: what they say, and the way to measure one
+more."""
 
 from __future__ import annotations
 
@@ -15,16 +16,21 @@ from pages.shared.measuring import measure
 
 
 def folds(run: KeptRun, choice: Choice) -> None:
-    """What each benchmark says of the chosen variant, and a fold to measure another; nothing where there are none."""
+    """What each benchmark says of the chosen variant, and a fold to measure another; nothing where
+    there are none."""
     own = track_of(run).benchmarks
     if own is None:
         return
     for name in own.names(run):
         title = own.known()[name]
-        with st.expander(f"What does {title} say?", key=state.key_of(state.FOLD, name), on_change="rerun") as box:
+        with st.expander(
+            f"What does {title} say?", key=state.key_of(state.FOLD, name), on_change="rerun"
+        ) as box:
             if box.open:
                 panels.draw(made(run, own.panel, choice, name), state.key_of("benchmark", name))
-    with st.expander("Measure a benchmark", key=state.key_of(state.FOLD, "benchmark"), on_change="rerun") as box:
+    with st.expander(
+        "Measure a benchmark", key=state.key_of(state.FOLD, "benchmark"), on_change="rerun"
+    ) as box:
         if box.open:
             _ask(run, choice, own)
 
@@ -32,17 +38,21 @@ def folds(run: KeptRun, choice: Choice) -> None:
 def _ask(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     """Which, and where its file lies; a button that measures every variant on it."""
     st.markdown(
-        "Every reported variant is measured on it, paired with the uncut model. It reads a file that you have, as "
-        "its authors publish it, and becomes one more way to read this page."
+        "Every reported variant is measured on it, paired with the uncut model. It reads a file"
+        " that you have, as its authors publish it, and becomes one more way to read this page."
     )
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
         name = select("Benchmark", list(own.known()), state.BENCHMARK, own.known().__getitem__)
     with right:
         label = f"Path of {own.wants(name)}"
-        path = st.text_input(label, key=state.key_of(state.BENCHMARK_PATH, name), persist_state="session").strip()
+        path = st.text_input(
+            label, key=state.key_of(state.BENCHMARK_PATH, name), persist_state="session"
+        ).strip()
     if not path:
         st.caption("Name the file; nothing is uploaded, the path is read on this machine.")
         return
-    growth = Growth(track=track_of(run).name, run=run.id, axis=choice.axis, benchmarks=(f"{name}={path}",))
+    growth = Growth(
+        track=track_of(run).name, run=run.id, axis=choice.axis, benchmarks=(f"{name}={path}",)
+    )
     measure(growth, f"Measure {own.known()[name]}")

@@ -1,4 +1,5 @@
-"""What is read once and kept. The only file with st.cache_*; keys are run ids and table digests, never frames."""
+"""What is read once and kept. The only file with st.cache_*; keys are run ids and table digests,
+never frames."""
 
 from __future__ import annotations
 
@@ -25,7 +26,15 @@ from engine.report.charts.headline import Headline
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
-from engine.store.runs import Run, RunSummary, Store, as_called, default_root, default_stores, find_run
+from engine.store.runs import (
+    Run,
+    RunSummary,
+    Store,
+    as_called,
+    default_root,
+    default_stores,
+    find_run,
+)
 from engine.store.tables import Where, matching
 from pages.shared.settle import made_one
 
@@ -35,7 +44,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeptRun(Run):
-    """A run whose tables are read from disk once. Callers get shallow copies, which pandas copies on write."""
+    """A run whose tables are read from disk once. Callers get shallow copies, which pandas copies
+    on write."""
 
     _tables: dict[str, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
 
@@ -51,14 +61,16 @@ class KeptRun(Run):
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Run id and digest of its title and all its rows, added and predicted ones too: equal keys, equal panels."""
+        """Run id and digest of its title and all its rows, added and predicted ones too: equal
+        keys, equal panels."""
         added = [[one.id, one.meta["tables"]] for one in self.added]
         return self.id, digest_of([self.meta["tables"], added, self.ahead, self.called])
 
 
 @st.cache_data(ttl=2, show_spinner=False)
 def runs(roots: tuple[str, ...]) -> list[RunSummary]:
-    """Finished runs of all stores, the user's own newest first, then the embedded ones in the order of tracks.
+    """Finished runs of all stores, the user's own newest first, then the embedded ones in the order
+    of tracks.
 
     `roots` only keys the cache.
     """
@@ -67,14 +79,17 @@ def runs(roots: tuple[str, ...]) -> list[RunSummary]:
     for store in default_stores():
         found = store.list()
         if store.read_only:
-            found.sort(key=lambda summary: places.get(track_name(store.open(summary.id).meta), len(places)))
+            found.sort(
+                key=lambda summary: places.get(track_name(store.open(summary.id).meta), len(places))
+            )
         for summary in found:
             seen.setdefault(summary.id, summary)
     return as_called(seen.values(), default_stores())
 
 
 def look_again() -> None:
-    """Read the list of runs anew when it is next asked for: one was renamed, deleted or brought back."""
+    """Read the list of runs anew when it is next asked for: one was renamed, deleted or brought
+    back."""
     runs.clear()
     _damaged.clear()
 
@@ -106,10 +121,13 @@ def damaged_runs() -> dict[str, str]:
 
 
 def open_run(run_id: str) -> KeptRun:
-    """The run with its tables kept in memory; read again when its files change or something was added to it."""
+    """The run with its tables kept in memory; read again when its files change or something was
+    added to it."""
     found = find_run(run_id, default_stores())
     beside = tuple(str(path) for path in found.additions)
-    return _opened(str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside, found.called)
+    return _opened(
+        str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside, found.called
+    )
 
 
 def track_name_of(run_id: str) -> str:
@@ -145,7 +163,8 @@ class Memory:
         self._turn = 0
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is kept under `key`, made now if it is not there (by two threads at once: twice, to no harm)."""
+        """What is kept under `key`, made now if it is not there (by two threads at once: twice, to
+        no harm)."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -153,13 +172,16 @@ class Memory:
         value = make()
         with self._lock:
             self._kept[key], self._bytes[key] = value, _bytes_of(value)
-            while len(self._kept) > self._size or (len(self._kept) > 1 and sum(self._bytes.values()) > self._room):
+            while len(self._kept) > self._size or (
+                len(self._kept) > 1 and sum(self._bytes.values()) > self._room
+            ):
                 self._bytes.pop(self._kept.popitem(last=False)[0])
         made_one()
         return value
 
     def prepare(self, calls: Sequence[Call]) -> None:
-        """Make results ahead, in order, beside the page's thread; a later call stops an earlier one."""
+        """Make results ahead, in order, beside the page's thread; a later call stops an earlier
+        one."""
         with self._lock:
             self._turn += 1
             turn = self._turn
@@ -171,7 +193,9 @@ class Memory:
         for call in calls:
             if turn != self._turn:
                 return
-            with contextlib.suppress(Exception):  # the page that needs it will meet the error and say so
+            with contextlib.suppress(
+                Exception
+            ):  # the page that needs it will meet the error and say so
                 self.get(call.key, call)
 
 
@@ -181,9 +205,12 @@ def _bytes_of(value: Any) -> int:
 
 
 class Ready(go.Figure):
-    """A figure as plain JSON: put into it once, not at every redraw of every session. Only to be drawn."""
+    """A figure as plain JSON: put into it once, not at every redraw of every session. Only to be
+    drawn."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:  # nothing of a figure's own is needed, and all of it takes time
+    def __init__(
+        self, spec: dict[str, Any]
+    ) -> None:  # nothing of a figure's own is needed, and all of it takes time
         self.__dict__["_spec"] = spec
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,9 +226,11 @@ def ready(figure: go.Figure) -> Ready:
 
 @dataclass(frozen=True)
 class Call:
-    """`make(run, *arguments, **options)`, keyed by the run's content, the function and its arguments.
+    """`make(run, *arguments, **options)`, keyed by the run's content, the function and its
+    arguments.
 
-    Arguments must print fully and stably (numbers, texts, frozen dataclasses of them); results must not be changed.
+    Arguments must print fully and stably (numbers, texts, frozen dataclasses of them); results must
+    not be changed.
     """
 
     run: KeptRun
@@ -216,7 +245,9 @@ class Call:
 
     def __call__(self) -> Any:
         made = self.make(self.run, *self.arguments, **dict(self.options))
-        return said(self.run, made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
+        return (
+            said(self.run, made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
+        )
 
 
 @st.cache_resource(show_spinner=False)
@@ -231,14 +262,17 @@ def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any
 
 
 def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
-    """The run as charts shall show it at this choice, and what is predicted where the level is not measured."""
+    """The run as charts shall show it at this choice, and what is predicted where the level is not
+    measured."""
     if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return run, None
     call = Call(run, _ahead, (choice.method, choice.axis, choice.level, choice.reading))
     return memory().get(call.key, call)
 
 
-def _ahead(run: KeptRun, method: str, axis: str, level: float, reading: str) -> tuple[KeptRun, Ahead | None]:
+def _ahead(
+    run: KeptRun, method: str, axis: str, level: float, reading: str
+) -> tuple[KeptRun, Ahead | None]:
     ahead = track_of(run).ahead(run, Choice(method, axis, level, reading=reading))
     return _with(run, ahead, [method, axis, level, reading])
 
@@ -272,7 +306,9 @@ def works() -> dict[str, Any]:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def published(_read: Callable[[list[Path]], Any], paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
+def published(
+    _read: Callable[[list[Path]], Any], paths: tuple[str, ...], stamp: tuple[int, ...]
+) -> Any:
     """Imported head scores; `stamp` holds the files' times of change."""
     return _read([Path(path) for path in paths])
 

@@ -1,4 +1,5 @@
-"""Which images or texts changed class in one trial or seed of a classifier: newly wrong beside newly right."""
+"""Which images or texts changed class in one trial or seed of a classifier: newly wrong beside
+newly right."""
 
 from __future__ import annotations
 
@@ -29,18 +30,26 @@ Row = dict[str, Any]
 Draw = Callable[[Sequence[Row]], None]
 """Draws the examples of one side."""
 Prepare = Callable[[str, Sequence[Row], bool], Draw]
-"""Of the variant, all rows that will be drawn, and whether each names its subgroup; draws what is chosen for all."""
+"""Of the variant, all rows that will be drawn, and whether each names its subgroup; draws what is
+chosen for all."""
 
 
 def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
-    """The trial or seed that the reader chose: `what` is about one model, not a mean. None where nothing is cut."""
+    """The trial or seed that the reader chose: `what` is about one model, not a mean. None where
+    nothing is cut."""
     known = [int(seed) for seed in made(run, classifier_lookup.trials_of, choice)["seed"]]
     if not known:
         return None
     name = track_of(run).repeat
     about = f"{what} below are those of one {name}: a mean over {name}s would be of no model."
     with st.container(width=320):
-        return select(capital(name), known, state.TRIAL, lambda number: f"{capital(name)} {number}", help=about)
+        return select(
+            capital(name),
+            known,
+            state.TRIAL,
+            lambda number: f"{capital(name)} {number}",
+            help=about,
+        )
 
 
 def changed_items(run: KeptRun, choice: Choice, per_page: int, prepare: Prepare) -> None:
@@ -48,7 +57,10 @@ def changed_items(run: KeptRun, choice: Choice, per_page: int, prepare: Prepare)
     items = track_of(run).items
     repeat = one_repeat(run, choice, capital(items))
     if repeat is None:
-        st.info(f"Nothing is cut here, so no {track_of(run).item} changed class. Choose another method or level.")
+        st.info(
+            f"Nothing is cut here, so no {track_of(run).item} changed class. Choose another method"
+            " or level."
+        )
         return
     panels.draw(made(run, classifier_changed.changed_by_group, choice, trial=repeat))
     if classifier_changed.keeps_answers(run):
@@ -65,21 +77,34 @@ def _one_by_one(run: KeptRun, choice: Choice, repeat: int, per_page: int, prepar
     group, sides, pages = _filters(every, per_page)
     shown = {kind: part.iloc[pages] for kind, part in sides.items()}
     rows = {kind: part.to_dict("records") for kind, part in shown.items()}
-    draw = prepare(_variant(run, choice, repeat), [row for part in rows.values() for row in part], group == EVERY)
+    draw = prepare(
+        _variant(run, choice, repeat),
+        [row for part in rows.values() for row in part],
+        group == EVERY,
+    )
     st.caption(f"Single {track.items} prove nothing: read them beside the intervals above.")
     for column, kind in zip(st.columns(len(sides), gap="large"), sides, strict=True):
         with column:
-            st.header(f"{(KINDS | OTHER)[kind]}: {phrasing.count(len(sides[kind]), track.item)}", anchor=False)
+            st.header(
+                f"{(KINDS | OTHER)[kind]}: {phrasing.count(len(sides[kind]), track.item)}",
+                anchor=False,
+            )
             if rows[kind]:
                 st.caption(plain(_order(sides[kind], shown[kind], track.items)))
                 draw(rows[kind])
 
 
 def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.DataFrame], slice]:
-    """The subgroup, the rows of each side that the reader chose, and which of them are on the page."""
+    """The subgroup, the rows of each side that the reader chose, and which of them are on the
+    page."""
     left, middle, right = st.columns([4, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
-        group = select("Subgroup", [EVERY, *sorted(set(every["group"]) - {""})], state.CHANGED_GROUP, group_label)
+        group = select(
+            "Subgroup",
+            [EVERY, *sorted(set(every["group"]) - {""})],
+            state.CHANGED_GROUP,
+            group_label,
+        )
     with middle:
         kinds = {**KINDS, **(OTHER if (every["kind"] == "other").any() else {})}
         kind = segmented("What happened", list(kinds), state.CHANGED_KIND, kinds.__getitem__)
@@ -108,16 +133,22 @@ def _order(rows: pd.DataFrame, shown: pd.DataFrame, items: str) -> str:
     first = "those with a picture first, then " if 0 < kept < len(rows) else ""
     text = f"{len(shown)} shown, {first}where the cut model is surest first."
     here = int(shown["png"].notna().sum())
-    return text if here == len(shown) or items != "images" else f"{text} Pictures were kept of {here} of them."
+    return (
+        text
+        if here == len(shown) or items != "images"
+        else f"{text} Pictures were kept of {here} of them."
+    )
 
 
 def outcome(run: KeptRun, row: Row, named: bool) -> tuple[str, tuple[str, ...], str]:
-    """A row in words: its title, lines (unescaped: classes and subgroups have names of users), and tone. What is true
-    is said where neither answer was."""
+    """A row in words: its title, lines (unescaped: classes and subgroups have names of users), and
+    tone. What is true is said where neither answer was."""
     classes = run.meta["data"]["classes"]
     truth, before, after = (str(classes[int(row[name])]) for name in ("label", "before", "after"))
     ends = [phrasing.percent(round(row[name], 2)) for name in ("sure_before", "sure_after")]
-    sign, tone = {"wrong": ("\u2717 ", "bad"), "right": ("\u2713 ", "good")}.get(row["kind"], ("", ""))
+    sign, tone = {"wrong": ("\u2717 ", "bad"), "right": ("\u2713 ", "good")}.get(
+        row["kind"], ("", "")
+    )
     group = (group_label(row["group"]),) if named and row["group"] else ()
     true = (f"truth: {truth}",) if row["kind"] not in SIDES else ()
     sure = " \u2192 ".join(ends)

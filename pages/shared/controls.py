@@ -1,4 +1,5 @@
-"""The choices every reading page shares: axis, method, sparsity. In the address; they survive page switches."""
+"""The choices every reading page shares: axis, method, sparsity. In the address; they survive page
+switches."""
 
 from __future__ import annotations
 
@@ -48,16 +49,22 @@ def method_label(method: str) -> str:
     return capital(words.method_name(method))
 
 
-def select(label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any) -> Any:
+def select(
+    label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any
+) -> Any:
     """A select box that lives in the address and is remembered on the next page."""
     options = list(options)
     state.restore(key, options, named)
-    return state.keep(key, st.selectbox(label, options, format_func=named, key=key, bind=state.BOUND, **more))
+    return state.keep(
+        key, st.selectbox(label, options, format_func=named, key=key, bind=state.BOUND, **more)
+    )
 
 
-def select_number(label: str, options: Sequence[int], key: str, named: Callable[[int], str], **more: Any) -> int:
-    """A select box whose option stands in the address by its number, so that a link can be written by hand: `?head=7`.
-    Links by the option's name are understood too."""
+def select_number(
+    label: str, options: Sequence[int], key: str, named: Callable[[int], str], **more: Any
+) -> int:
+    """A select box whose option stands in the address by its number, so that a link can be written
+    by hand: `?head=7`. Links by the option's name are understood too."""
     known = {name: option for option in options for name in (str(option), named(option))}
     asked = state.from_address(key)
     if asked in known:
@@ -69,7 +76,9 @@ def select_number(label: str, options: Sequence[int], key: str, named: Callable[
     return found
 
 
-def segmented(label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any) -> Any:
+def segmented(
+    label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any
+) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
     options = list(options)
     state.restore(key, options, named)
@@ -79,7 +88,8 @@ def segmented(label: str, options: Sequence[Any], key: str, named: Callable[[Any
 
 
 def choose(run: Run, ahead: bool = False) -> Choice:
-    """Draw the strip of choices and return what is chosen; `ahead`: levels nobody measured are offered too."""
+    """Draw the strip of choices and return what is chosen; `ahead`: levels nobody measured are
+    offered too."""
     with st.container(key=state.CHOICE_STRIP):
         left, middle, right = st.columns([3, 3, 6], gap="medium", vertical_alignment="top")
         with left:
@@ -91,11 +101,14 @@ def choose(run: Run, ahead: bool = False) -> Choice:
                 st.caption(plain(absent))
         with right:
             level = _slider(run, method, axis, ahead)
-    return Choice(method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark())
+    return Choice(
+        method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark()
+    )
 
 
 def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
-    """The slider: how much is cut. Finished levels are marked below it where others are offered too."""
+    """The slider: how much is cut. Finished levels are marked below it where others are offered
+    too."""
     finished, level = _finished(run, method, axis), track_of(run).level
     options = finished
     if ahead:
@@ -106,7 +119,11 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
             return level.none
         if track_of(run).has_own_levels(method):
             only = finished[0]
-            more = f"{track_of(run).level_title(run, method)}: {level.say(only)}" if only > level.none else "No smaller"
+            more = (
+                f"{track_of(run).level_title(run, method)}: {level.say(only)}"
+                if only > level.none
+                else "No smaller"
+            )
             st.caption(f"{more}. There is one such model, and nothing to choose.")
             return only
         st.caption("No pruned variant of this method is finished for this axis.")
@@ -130,13 +147,17 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
     asked, instead = state.kept(state.NOT_A_STEP, ("", None))
     if value == instead:
-        st.caption(plain(f"The link asks for {visible(asked)}, which is no step here; this is the nearest."))
+        st.caption(
+            plain(
+                f"The link asks for {visible(asked)}, which is no step here; this is the nearest."
+            )
+        )
     return state.keep(key, value)
 
 
 def _finished(run: Run, method: str, axis: str) -> list[float]:
-    """Levels that a method is measured at, that of the dense model first; where its levels are its own, without that,
-    which is not one of them unless it has such a variant."""
+    """Levels that a method is measured at, that of the dense model first; where its levels are its
+    own, without that, which is not one of them unless it has such a variant."""
     found, none = lookup.levels(run, method, axis), track_of(run).level.none
     own = [value for value in found if value > none] if track_of(run).has_own_levels(method) else []
     return own or found
@@ -159,12 +180,18 @@ def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
 
 def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
     """Dots below the slider: full where a level is measured. They line up with its steps."""
-    dots = "".join(f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"></i>' for one in options)
-    st.html(f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of {len(options)}">{dots}</div>')
+    dots = "".join(
+        f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"></i>' for one in options
+    )
+    st.html(
+        f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of'
+        f' {len(options)}">{dots}</div>'
+    )
 
 
 def show_on(page: str, run: Run, variant: Mapping[str, Any]) -> None:
-    """Open a page with this variant chosen. A link's parameters would lose against what the session remembers."""
+    """Open a page with this variant chosen. A link's parameters would lose against what the session
+    remembers."""
     level = track_of(run).level
     chosen = {state.level_key(level.key): round(float(variant[level.column]), 9)}
     chosen |= {} if variant["variant"] == "dense" else {state.METHOD: variant["method"]}
@@ -180,7 +207,9 @@ def choose_reading(run: Run, choice: Choice) -> Choice:
     offered = track.offers(run)
     if len(offered) < 2:
         return choice
-    picked = segmented("Read by", offered, state.READING, lambda name: capital(_reading_label(track.reading(name))))
+    picked = segmented(
+        "Read by", offered, state.READING, lambda name: capital(_reading_label(track.reading(name)))
+    )
     return replace(choice, reading=picked)
 
 
@@ -189,14 +218,18 @@ def _reading_label(reading: Reading) -> str:
 
 
 def neighbours(run: Run, choice: Choice) -> list[Choice]:
-    """The same choice at every other finished level, the nearest first: where the slider may go next."""
-    others = [level for level in lookup.levels(run, choice.method, choice.axis) if level != choice.level]
+    """The same choice at every other finished level, the nearest first: where the slider may go
+    next."""
+    others = [
+        level for level in lookup.levels(run, choice.method, choice.axis) if level != choice.level
+    ]
     others.sort(key=lambda level: abs(level - choice.level))
     return [replace(choice, level=level) for level in others]
 
 
 def offer_missing(run: Run, choice: Choice) -> None:
-    """Say which levels of the request are not finished for this method, and where to ask for more."""
+    """Say which levels of the request are not finished for this method, and where to ask for
+    more."""
     level = track_of(run).level
     if choice.method in track_of(run).uncut or track_of(run).has_own_levels(choice.method):
         return
@@ -209,23 +242,34 @@ def offer_missing(run: Run, choice: Choice) -> None:
 
 
 def chosen(run: Run) -> Choice:
-    """The choice without its strip: what the address asks for, else what was chosen on other pages, else where a
-    reader starts. Finished levels only; the address then says it."""
+    """The choice without its strip: what the address asks for, else what was chosen on other pages,
+    else where a reader starts. Finished levels only; the address then says it."""
     axis = _named(state.AXIS, run.meta["request"]["axes"], axis_label)
     offered, level = lookup.methods(run, axis), track_of(run).level
     method = _named(state.METHOD, offered, method_label) if offered else "dense"
     key, finished = state.level_key(level.key), _finished(run, method, axis)
     cut = [value for value in finished if value > level.none]
     if len(finished) < 2 or not cut:
-        return Choice(method=method, axis=axis, level=finished[0], reading=default_reading(run), dark=is_dark())
+        return Choice(
+            method=method,
+            axis=axis,
+            level=finished[0],
+            reading=default_reading(run),
+            dark=is_dark(),
+        )
     if (wanted := state.kept(key)) is not None:
         state.keep(key, min(finished, key=lambda one: abs(one - wanted)))
     value = _named(key, finished, level.say, level.first(cut))
-    return Choice(method=method, axis=axis, level=value, reading=default_reading(run), dark=is_dark())
+    return Choice(
+        method=method, axis=axis, level=value, reading=default_reading(run), dark=is_dark()
+    )
 
 
-def _named(key: str, options: Sequence[Any], named: Callable[[Any], str], default: Any = None) -> Any:
-    """One of the options by its name in the address, else the one remembered, else the default, else the first."""
+def _named(
+    key: str, options: Sequence[Any], named: Callable[[Any], str], default: Any = None
+) -> Any:
+    """One of the options by its name in the address, else the one remembered, else the default,
+    else the first."""
     found = state.asked(key, options, named)
     if found is None:
         remembered = state.kept(key)

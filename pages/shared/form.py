@@ -1,7 +1,8 @@
-"""The form of a new audit, drawn from the fields a track declares. Plain values out; the engine says whether they hold.
+"""The form of a new audit, drawn from the fields a track declares. Plain values out; the engine
+says whether they hold.
 
-Fields are drawn in the order they are declared, section by section: what is audited on the left, how on the right, the
-rest in sections that unfold. No track is named here.
+Fields are drawn in the order they are declared, section by section: what is audited on the left,
+how on the right, the rest in sections that unfold. No track is named here.
 """
 
 from __future__ import annotations
@@ -24,9 +25,14 @@ SMALL = ("integer", "number", "choice", "text", "flag")
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:
-    """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
+    """Draw the form; return the fields of a request as JSON-able values, and what could not be
+    read."""
     about = {name: track.about for name, track in tracks().items()}
-    return ask_of(segmented("What shall be cut?", list(about), state.form_key("track"), about.__getitem__, bind=None))
+    return ask_of(
+        segmented(
+            "What shall be cut?", list(about), state.form_key("track"), about.__getitem__, bind=None
+        )
+    )
 
 
 def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:
@@ -45,11 +51,15 @@ def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:
 
 
 def _preset(track: str) -> str:
-    """With which values the form begins. What was typed under one preset waits there while the other is looked at."""
+    """With which values the form begins. What was typed under one preset waits there while the
+    other is looked at."""
     key = state.form_key(f"{track}_preset")
     picked = segmented("How thorough?", [FULL, QUICK], key, bind=None)
     if picked == QUICK:
-        st.caption("A first look: fewer methods, levels or repetitions, so wide intervals. Every field can be changed.")
+        st.caption(
+            "A first look: fewer methods, levels or repetitions, so wide intervals. Every field can"
+            " be changed."
+        )
     return picked
 
 
@@ -58,7 +68,9 @@ class _Form:
 
     def __init__(self, track: str, preset: str) -> None:
         declared = [field for field in fields_of(tracks()[track].part("request")) if field.section]
-        self.quick = {field.name for field in declared if preset == QUICK and field.quick is not None}
+        self.quick = {
+            field.name for field in declared if preset == QUICK and field.quick is not None
+        }
         declared = [_quickly(field) if field.name in self.quick else field for field in declared]
         self.track, self.fields = track, sorted(declared, key=lambda field: field.last)
         self.usual = {field.name: field.default for field in declared if not field.required}
@@ -68,8 +80,11 @@ class _Form:
     @property
     def folded(self) -> list[str]:
         """Sections that unfold, in the order of their first field."""
-        return [section for section in dict.fromkeys(field.section for field in self.fields)
-                if section not in (WHAT, HOW)]  # fmt: skip
+        return [
+            section
+            for section in dict.fromkeys(field.section for field in self.fields)
+            if section not in (WHAT, HOW)
+        ]
 
     def draw(self, section: str, per_line: int) -> None:
         """Every field of a section that is asked now, small ones side by side."""
@@ -78,7 +93,9 @@ class _Form:
         for field, after in zip(mine, [*mine[1:], None], strict=True):
             if field.shown and not field.shown(self._values):
                 continue
-            if _is_small(field) and (line or (after and _is_small(after))):  # a small one alone takes the whole line
+            if _is_small(field) and (
+                line or (after and _is_small(after))
+            ):  # a small one alone takes the whole line
                 line = line or list(st.columns(per_line, gap="medium"))
                 with line.pop(0):
                     self._ask(field)
@@ -88,13 +105,19 @@ class _Form:
 
     @property
     def _values(self) -> dict[str, Any]:
-        """What fields that build on others are told. A path that a page may not have read counts as not given: its
-        columns are not offered either."""
-        hidden = {name: self.usual.get(name, "") for name, value in self.asked.items() if roots.outside(value)}
+        """What fields that build on others are told. A path that a page may not have read counts as
+        not given: its columns are not offered either."""
+        hidden = {
+            name: self.usual.get(name, "")
+            for name, value in self.asked.items()
+            if roots.outside(value)
+        }
         return {**self.usual, **self.asked, **hidden}
 
     def _ask(self, field: Field) -> None:
-        key = state.form_key(f"{self.track}_{field.name}{'_quick' if field.name in self.quick else ''}")
+        key = state.form_key(
+            f"{self.track}_{field.name}{'_quick' if field.name in self.quick else ''}"
+        )
         value = widgets.draw(field, key, self._values, self.faults)
         self.asked[field.name] = list(value) if isinstance(value, tuple) else value
         refused.below(field, self.track, self.asked[field.name])

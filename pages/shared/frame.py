@@ -27,7 +27,10 @@ from pages.shared.wall import boundary
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("history.js", "names.js")
 """Files of assets/ that run in the browser: what Streamlit has no way to say."""
-ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
+ABOUT = (
+    "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this"
+    " machine only."
+)
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
 _SEEN: ContextVar[dict[str, cache.KeptRun] | None] = ContextVar("seen", default=None)
@@ -35,10 +38,11 @@ _SEEN: ContextVar[dict[str, cache.KeptRun] | None] = ContextVar("seen", default=
 
 
 def begin_app() -> None:
-    """Once per script run, from the first caller: app.py, or a page opened by a cold link or on its own."""
+    """Once per script run, from the first caller: app.py, or a page opened by a cold link or on its
+    own."""
     if PagesManager.uses_pages_directory:
-        # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py. Announce our pages
-        # and start over: from now on app.py comes first.
+        # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py.
+        # Announce our pages and start over: from now on app.py comes first.
         _configure()  # first: else the page's icon becomes the favicon, which the browser fetches from the internet
         navigation()
         st.rerun()
@@ -68,7 +72,9 @@ def begin_app() -> None:
 
 def _configure() -> None:
     logo = str(ROOT / "assets" / "logo.svg")
-    st.set_page_config(page_title="PruneAudit", page_icon=logo, layout="wide", menu_items={"About": ABOUT})
+    st.set_page_config(
+        page_title="PruneAudit", page_icon=logo, layout="wide", menu_items={"About": ABOUT}
+    )
 
 
 def _colours() -> str:
@@ -76,10 +82,14 @@ def _colours() -> str:
     theme = "dark" if st.context.theme.type == "dark" else "light"
     good, bad = {"light": ("#0a7a52", "#b34700"), "dark": ("#4cd1a0", "#ff9a57")}[theme]
     paper = st.get_option(f"theme.{theme}.backgroundColor")
-    on_primary = {"light": "#ffffff", "dark": paper}[theme]  # Streamlit writes white on every primary button
+    on_primary = {"light": "#ffffff", "dark": paper}[
+        theme
+    ]  # Streamlit writes white on every primary button
     ring, caption = {"light": ("#00629b", "#525c66"), "dark": ("#6cc0f0", "#b3bcc5")}[theme]
     values = f"--pa-ring: {ring}; --pa-caption: {caption}; "
-    values += f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
+    values += (
+        f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
+    )
     return f"<style>:root {{ {values} }}</style>"
 
 
@@ -97,9 +107,12 @@ def run_page() -> None:
 
 
 def navigation() -> st.Page:
-    """The pages found in pages/, by section; those that the chosen audit has nothing for are not listed, but open by
-    their links and say so."""
-    run, found = _readable(), {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
+    """The pages found in pages/, by section; those that the chosen audit has nothing for are not
+    listed, but open by their links and say so."""
+    run, found = (
+        _readable(),
+        {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))},
+    )
     sections: dict[str, list[st.Page]] = {
         title: [_page(found[name], sections_of.shown(name, run), run) for name in names]
         for title, names in sections_of.sorted_in(list(found)).items()
@@ -118,10 +131,16 @@ def _readable() -> cache.KeptRun | None:
 
 
 def _first_by_name() -> st.Page:
-    """The first page's name leads on to it, with its parameters: Streamlit gives it no address of its own but "/"."""
+    """The first page's name leads on to it, with its parameters: Streamlit gives it no address of
+    its own but "/"."""
     name = sections_of.FIRST
     title = sections_of.entry_of(name).title
-    return st.Page(lambda: turn_to(name, st.query_params.to_dict()), title=title, url_path=name, visibility="hidden")
+    return st.Page(
+        lambda: turn_to(name, st.query_params.to_dict()),
+        title=title,
+        url_path=name,
+        visibility="hidden",
+    )
 
 
 def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
@@ -131,7 +150,8 @@ def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Pa
 
 @functools.cache
 def _made_page(path: Path, entry: sections_of.Entry, badge: str, is_shown: bool) -> st.Page:
-    """Looked up on disk once: Streamlit marks a page that runs, so that every redraw takes a copy."""
+    """Looked up on disk once: Streamlit marks a page that runs, so that every redraw takes a
+    copy."""
     is_first = path.stem == sections_of.FIRST
     return st.Page(
         path,
@@ -144,14 +164,18 @@ def _made_page(path: Path, entry: sections_of.Entry, badge: str, is_shown: bool)
 
 
 def _choose_run() -> None:
-    """The run that the address or the reader asked for, else the first; its id goes into the address."""
+    """The run that the address or the reader asked for, else the first; its id goes into the
+    address."""
     summaries = {summary.id: summary for summary in cache.all_runs()}
     if not summaries:
         return
     landing.notice()
     wanted = state.wanted_run()
     if wanted is not None and wanted not in summaries:
-        st.warning("The link names an audit that is not here. Another one is shown.", icon=":material/link_off:")
+        st.warning(
+            "The link names an audit that is not here. Another one is shown.",
+            icon=":material/link_off:",
+        )
     state.remember_run(wanted if wanted in summaries else next(iter(summaries)))
 
 
@@ -169,14 +193,22 @@ def current_run() -> cache.KeptRun | None:
 
 
 def heading(page: str, notes: bool = True) -> None:
-    """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
+    """The page's title: in plain words, the question it answers; beside it what must be known about
+    the run."""
     run = current_run()
     warnings = cache.made(run, notes_in_words) if run and notes else ()
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
+    ):
         st.title(question(page, run), anchor=False, width="stretch")
         if warnings:
             label = phrasing.count(len(warnings), "note")
-            with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
+            with st.popover(
+                label,
+                icon=":material/info:",
+                help="What must be known about this audit",
+                width="content",
+            ):
                 for warning in warnings:
                     st.text(visible(warning))
                 link("measured", "How it was measured")
@@ -190,7 +222,8 @@ def title_of(title: str, axes: Sequence[str] = AXES) -> str:
 def need_run(page: str = "") -> cache.KeptRun:
     """The chosen run; a page without one ends here, saying what to do.
 
-    `page`: the page that asks, where only some kinds of audit have what it shows; with another it ends here too.
+    `page`: the page that asks, where only some kinds of audit have what it shows; with another it
+    ends here too.
     """
     run = current_run()
     if run is None:
@@ -209,7 +242,12 @@ def _elsewhere(run: cache.KeptRun, page: str) -> None:
     mine, owner = track_of(run), next(track for track in tracks().values() if page in track.pages)
     with st.container(border=True):
         st.header(f"This page is about {owner.about}", anchor=False)
-        st.markdown(plain(f"The chosen audit is about {mine.about}. Choose another one above, or go on with it:"))
+        st.markdown(
+            plain(
+                f"The chosen audit is about {mine.about}. Choose another one above, or go on"
+                " with it:"
+            )
+        )
         link(mine.pages[0], f"See its {mine.many}")
         link("summary", "Back to its summary")
     st.stop()
@@ -219,20 +257,25 @@ def link(page: str, label: str, **parameters: str) -> None:
     """A link to another page; silent where a page runs on its own and has no siblings."""
     with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
         icon = f":material/{sections_of.entry_of(page).icon}:"
-        st.page_link(ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None)
+        st.page_link(
+            ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None
+        )
 
 
 def leave() -> None:
-    """First in a fragment whose callbacks use `state.go`: Streamlit turns pages from a whole script run only."""
+    """First in a fragment whose callbacks use `state.go`: Streamlit turns pages from a whole script
+    run only."""
     if state.kept(state.GO_TO):
         st.rerun(scope="app")
 
 
 def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
-    """Open another page, with nothing in the address but `parameters` and the run; nothing happens where a page runs on
-    its own.
+    """Open another page, with nothing in the address but `parameters` and the run; nothing happens
+    where a page runs on its own.
 
     Streamlit refuses to forget an address that widgets are bound to, but not to write another one.
     """
     with contextlib.suppress(StreamlitPageNotFoundError):
-        st.switch_page(ROOT / "pages" / f"{page}.py", query_params={**state.run_named(), **(parameters or {})})
+        st.switch_page(
+            ROOT / "pages" / f"{page}.py", query_params={**state.run_named(), **(parameters or {})}
+        )

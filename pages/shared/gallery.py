@@ -1,4 +1,5 @@
-"""Model first: a line on every page that says what is looked at, and behind its button everything else there is."""
+"""Model first: a line on every page that says what is looked at, and behind its button everything
+else there is."""
 
 from __future__ import annotations
 
@@ -28,7 +29,14 @@ def line(run: cache.KeptRun | None) -> None:
         st.html(f'<p class="pa-subject">{_subject(run)}</p>', width="content")
         label = "Switch" if run else "Choose a model"
         icon, about = ":material/swap_horiz:", "Other audits, other models"
-        st.button(label, key=state.SWITCH, icon=icon, help=about, on_click=state.keep, args=(state.SWITCH, True))
+        st.button(
+            label,
+            key=state.SWITCH,
+            icon=icon,
+            help=about,
+            on_click=state.keep,
+            args=(state.SWITCH, True),
+        )
     if state.take(state.SWITCH):
         choose()
 
@@ -54,12 +62,19 @@ def choose() -> None:
         st.rerun()  # closes the dialog; the run that follows opens the page
     with boundary():
         summaries = cache.all_runs()
-        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+        with st.container(
+            horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+        ):
             kinds = {summary.id: cache.track_name_of(summary.id) for summary in summaries}
             picked = _kind(kinds)
             key = state.key_of("gallery", "new")
             st.button(
-                "New audit", key=key, icon=":material/add:", type="primary", on_click=state.go, args=("new_audit",)
+                "New audit",
+                key=key,
+                icon=":material/add:",
+                type="primary",
+                on_click=state.go,
+                args=("new_audit",),
             )
         _cards([summary for summary in summaries if picked in (None, kinds[summary.id])])
         for name, entry in entries.tracks().items():
@@ -73,15 +88,22 @@ def _kind(kinds: Mapping[str, str]) -> str | None:
     if len(known) < 2:
         return None
     about = {name: phrasing.sentence(tracks()[name].about) for name in known}
-    return st.pills("What is cut", known, format_func=about.__getitem__, key=state.GALLERY_KIND, width="content")
+    return st.pills(
+        "What is cut", known, format_func=about.__getitem__, key=state.GALLERY_KIND, width="content"
+    )
 
 
 def _cards(summaries: Sequence[RunSummary]) -> None:
     """Cards in rows of two, so that neighbours are equally high."""
     first = summaries if state.value_of(state.GALLERY_MORE) else summaries[:AT_FIRST]
     for start in range(0, len(first), 2):
-        for column, summary in zip(st.columns(2, gap="small"), first[start : start + 2], strict=False):
-            with column, st.container(border=True, height="stretch", vertical_alignment="distribute"):
+        for column, summary in zip(
+            st.columns(2, gap="small"), first[start : start + 2], strict=False
+        ):
+            with (
+                column,
+                st.container(border=True, height="stretch", vertical_alignment="distribute"),
+            ):
                 _card(summary)
     if len(summaries) > AT_FIRST:
         st.toggle(f"Show all {len(summaries)}", key=state.GALLERY_MORE)
@@ -103,7 +125,9 @@ def _card(summary: RunSummary) -> None:
     is_shown = summary.id == state.kept(state.RUN)
     label = "Shown now" if is_shown else "Open"
     key = state.key_of("choose", summary.id)
-    st.button(label, key=key, disabled=is_shown, width="stretch", on_click=_open, args=(summary.id,))
+    st.button(
+        label, key=key, disabled=is_shown, width="stretch", on_click=_open, args=(summary.id,)
+    )
 
 
 def _open(run_id: str) -> None:
@@ -114,20 +138,34 @@ def _open(run_id: str) -> None:
 def _quick(track: str, audited: set[str]) -> None:
     """An audit for the naming of a model: one of those that are here without one, or any other."""
     st.header("A model without an audit", anchor=False)
-    here = [model for shelf in tracks()[track].shelves() if shelf.models for model in shelf.table["Name"]]
+    here = [
+        model
+        for shelf in tracks()[track].shelves()
+        if shelf.models
+        for model in shelf.table["Name"]
+    ]
     free = [model for model in here if not {model, Path(model).name} & audited]
     left, right = st.columns([3, 1], gap="small", vertical_alignment="bottom")
     key = state.key_of("quick", track)
     with left:
         st.selectbox(
-            "Model", free, index=None, format_func=visible, accept_new_options=True, key=key,
+            "Model",
+            free,
+            index=None,
+            format_func=visible,
+            accept_new_options=True,
+            key=key,
             placeholder="Choose, or type a folder or hub name",
-        )  # fmt: skip
+        )
     with right:
         st.button(
-            "Quick audit", key=state.key_of("quick_start", track), icon=":material/bolt:", width="stretch",
-            on_click=_start, args=(track, key),
-        )  # fmt: skip
+            "Quick audit",
+            key=state.key_of("quick_start", track),
+            icon=":material/bolt:",
+            width="stretch",
+            on_click=_start,
+            args=(track, key),
+        )
     st.caption(entries.tracks()[track].part("quick").said)
 
 

@@ -1,8 +1,10 @@
-"""Who may talk to the app: browsers of this machine, at addresses this machine calls itself, and no page but ours.
+"""Who may talk to the app: browsers of this machine, at addresses this machine calls itself, and no
+page but ours.
 
-A page of the internet can make a browser ask 127.0.0.1 (a form, a socket, a frame), or call itself 127.0.0.1 by a name
-that it rebinds. Both are told apart by what a browser always says and a page cannot change: Host and Origin. It stands
-before everything Streamlit answers, so that no foreign word reaches code that would look it up.
+A page of the internet can make a browser ask 127.0.0.1 (a form, a socket, a frame), or call itself
+127.0.0.1 by a name that it rebinds. Both are told apart by what a browser always says and a page
+cannot change: Host and Origin. It stands before everything Streamlit answers, so that no foreign
+word reaches code that would look it up.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ HEADERS = (
 
 
 class Gate:
-    """An ASGI app around another. `hosts`: names besides the loopback ones; `token`: what the first address must hold,
-    "" for none: then everybody who can log in to this machine can open the app."""
+    """An ASGI app around another. `hosts`: names besides the loopback ones; `token`: what the first
+    address must hold, "" for none: then everybody who can log in to this machine can open the app.
+    """
 
     def __init__(self, app: App, hosts: Iterable[str] = (), token: str = "") -> None:
         self.app, self.token = app, token
@@ -53,10 +56,15 @@ class Gate:
         headers = _headers(scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if name_of(f"//{host}") not in self.hosts:
-            return f"This app answers to {', '.join(sorted(self.hosts))} only. Others are named by --hosts."
+            return (
+                f"This app answers to {', '.join(sorted(self.hosts))} only. Others are named by"
+                " --hosts."
+            )
         if origin is not None and not _is_of(origin, host):
             return "This app answers its own pages only."
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not _is_link(scope, headers):
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not _is_link(
+            scope, headers
+        ):
             return "This app answers its own pages only."
         return ""
 
@@ -66,17 +74,28 @@ class Gate:
             cookie = SimpleCookie(_headers(scope).get("cookie", "")).get(f"{COOKIE}-{_port(scope)}")
         except CookieError:
             return False
-        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.token.encode())
+        return cookie is not None and hmac.compare_digest(
+            cookie.value.encode(), self.token.encode()
+        )
 
     async def _let_in(self, scope: Scope, send: Send) -> None:
-        """An address with the right token is turned into a cookie and leads to itself without the token."""
+        """An address with the right token is turned into a cookie and leads to itself without the
+        token."""
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         given = dict(query).get(TOKEN, "")
-        if scope["type"] == "websocket" or not hmac.compare_digest(given.encode(), self.token.encode()):
-            await _refuse(scope, send, "This app asks for the address it printed when it was started: with its token.")
+        if scope["type"] == "websocket" or not hmac.compare_digest(
+            given.encode(), self.token.encode()
+        ):
+            await _refuse(
+                scope,
+                send,
+                "This app asks for the address it printed when it was started: with its token.",
+            )
             return
         rest = urlencode([(name, value) for name, value in query if name != TOKEN])
-        to = quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")  # quoted: browsers take \\ for /
+        to = quote(scope["path"].lstrip("/")) + (
+            f"?{rest}" if rest else ""
+        )  # quoted: browsers take \\ for /
         cookie = f"{COOKIE}-{_port(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
         told = [(b"location", f"/{to}".encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": [*told, *HEADERS]})
@@ -102,8 +121,11 @@ def _is_of(origin: str, host: str) -> bool:
 
 
 def _is_link(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Whether somebody followed a link to the app: it is opened, and nothing is sent along but its address."""
-    is_navigation = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    """Whether somebody followed a link to the app: it is opened, and nothing is sent along but its
+    address."""
+    is_navigation = (
+        headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    )
     return scope["type"] == "http" and scope["method"] == "GET" and is_navigation
 
 
@@ -125,7 +147,11 @@ def _with_headers(send: Send) -> Send:
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             ours = {name for name, _ in HEADERS}
-            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in ours]
+            kept = [
+                (name, value)
+                for name, value in message.get("headers", ())
+                if name.lower() not in ours
+            ]
             message = {**message, "headers": [*kept, *HEADERS]}
         await send(message)
 

@@ -20,8 +20,8 @@ def button(request: Mapping[str, Any]) -> None:
     """The button; RequestError's faults stand where the answer would."""
     about = {name: request[name] for name in READ_BY if request.get(name) not in (None, "")}
     help_ = (
-        "Reads the model's files, nothing is measured. One of an unknown family is loaded once, to prove where its "
-        "heads are."
+        "Reads the model's files, nothing is measured. One of an unknown family is loaded once, to"
+        " prove where its heads are."
     )
     if st.button("What is this model?", icon=":material/search:", help=help_):
         state.keep(state.INSPECTED, None)

@@ -1,4 +1,5 @@
-"""Audits in the background: start, watch, cancel, resume. Long work never runs in the page's own process."""
+"""Audits in the background: start, watch, cancel, resume. Long work never runs in the page's own
+process."""
 
 from __future__ import annotations
 
@@ -44,9 +45,12 @@ def store() -> Store:
     return Store(default_root())
 
 
-def start(request: dict[str, Any], faults: Sequence[Fault] = (), ray: str = "", memory: str = "") -> str:
-    """Check the request and hand it to a background process; the job's id. ray: address of the cluster that computes
-    it, "" for this machine; memory: what it may take, like "4G", "" for a share of what is free.
+def start(
+    request: dict[str, Any], faults: Sequence[Fault] = (), ray: str = "", memory: str = ""
+) -> str:
+    """Check the request and hand it to a background process; the job's id. ray: address of the
+    cluster that computes it, "" for this machine; memory: what it may take, like "4G", "" for a
+    share of what is free.
 
     RequestError carries every fault: those the form found (`faults`) and those the engine finds.
     """
@@ -66,9 +70,12 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = (), ray: str = "", 
 
 
 def in_the_forms_words(fault: Fault, track: str) -> Fault:
-    """A fault of the engine as the form asks: percent where it does, and names of fields as their labels."""
+    """A fault of the engine as the form asks: percent where it does, and names of fields as their
+    labels."""
     fields = fields_of(track_named(track).part("request"))
-    named = fault.where.replace("_", " ") if _NAMES.fullmatch(fault.where) else fault.where  # paths stay
+    named = (
+        fault.where.replace("_", " ") if _NAMES.fullmatch(fault.where) else fault.where
+    )  # paths stay
     where = form.labels_of(fields).get(fault.where, named)
     if fault.where in [field.called for field in fields if field.percent]:
         return Fault(where, _percent(fault.what), _percent(fault.fix))
@@ -76,14 +83,20 @@ def in_the_forms_words(fault: Fault, track: str) -> Fault:
 
 
 def _percent(text: str) -> str:
-    """ "1.5 is not allowed. Give numbers from 0 to below 1." -> "150 % is … from 0 to below 100 %." Counts stay: they
-    have no point."""
-    text = _END.sub(lambda found: f"{found[1]} {100 * int(found[2])} %", text.replace("Give numbers", "Give shares"))
-    return _SHARE.sub(lambda found: f"{100 * float(found[0]):g} %", re.sub(r"(?<=\d),(?=\d)", ", ", text))
+    """ "1.5 is not allowed. Give numbers from 0 to below 1." -> "150 % is … from 0 to below 100 %."
+    Counts stay: they have no point."""
+    text = _END.sub(
+        lambda found: f"{found[1]} {100 * int(found[2])} %",
+        text.replace("Give numbers", "Give shares"),
+    )
+    return _SHARE.sub(
+        lambda found: f"{100 * float(found[0]):g} %", re.sub(r"(?<=\d),(?=\d)", ", ", text)
+    )
 
 
 def _ask(what: dict[str, Any]) -> str:
-    """Have the engine check and start it: a check imports torch, which would slow every page. The job's id."""
+    """Have the engine check and start it: a check imports torch, which would slow every page. The
+    job's id."""
     from engine.resident.client import ask
 
     return ask("start", what, store())["job_id"]
@@ -119,7 +132,10 @@ def draw(job: JobState, place: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             with st.container(gap="xxsmall"):
                 st.text(frame.title_of(job.title))
-                st.caption(f"{STATUS.get(job.status, job.status)} · started {job.started[:16].replace('T', ' ')} UTC")
+                st.caption(
+                    f"{STATUS.get(job.status, job.status)} · started"
+                    f" {job.started[:16].replace('T', ' ')} UTC"
+                )
             _action(job, state.key_of(place, job.job_id))
         if job.status in MOVING:
             share = min(1.0, job.done / job.total) if job.total else 0.0
@@ -134,15 +150,19 @@ def draw(job: JobState, place: str) -> None:
 
 
 def _note(job: JobState) -> str:
-    """What is known of the job; not how long it was thought to take, once it says itself how long it takes."""
+    """What is known of the job; not how long it was thought to take, once it says itself how long
+    it takes."""
     said = job.note.splitlines()
     if job.eta is not None and job.phase != "predict":
-        said = [line.partition(". ")[2] if line.startswith(words.PREDICTED) else line for line in said]
+        said = [
+            line.partition(". ")[2] if line.startswith(words.PREDICTED) else line for line in said
+        ]
     return "\n".join(filter(None, said))
 
 
 def _progress(job: JobState) -> str:
-    """What the job is doing, how far it is, and about how much longer it takes; or what it waits for."""
+    """What the job is doing, how far it is, and about how much longer it takes; or what it waits
+    for."""
     if job.status == "queued" and job.message:
         return frame.plain(job.message)
     parts = [capital(job.phase.replace("_", " ")) or "Starting"]
@@ -156,16 +176,29 @@ def _progress(job: JobState) -> str:
 
 
 def _action(job: JobState, key: str) -> None:
-    """What can be done with a job. All of it in callbacks: a redraw that comes right after a click would lose it."""
+    """What can be done with a job. All of it in callbacks: a redraw that comes right after a click
+    would lose it."""
     if job.status in MOVING:
         key = state.key_of("cancel", key)
         st.button("Cancel", key=key, icon=":material/stop:", on_click=_cancel, args=(job.job_id,))
     elif job.status == "done" and job.run_id:
         key = state.key_of("done", key)
-        st.button("Open result", key=key, icon=":material/dashboard:", on_click=open_run, args=(job.run_id,))
+        st.button(
+            "Open result",
+            key=key,
+            icon=":material/dashboard:",
+            on_click=open_run,
+            args=(job.run_id,),
+        )
     else:
-        st.button("Resume", key=state.key_of("resume", key), disabled=_resumes(job) is not None,
-                  icon=":material/replay:", on_click=_resume, args=(job.job_id,))  # fmt: skip
+        st.button(
+            "Resume",
+            key=state.key_of("resume", key),
+            disabled=_resumes(job) is not None,
+            icon=":material/replay:",
+            on_click=_resume,
+            args=(job.job_id,),
+        )
 
 
 def open_run(run_id: str) -> None:
@@ -182,7 +215,8 @@ def _cancel(job_id: str) -> None:
 
 
 def _resume(job_id: str) -> None:
-    """Ask without waiting: an engine that has to start takes a while, and the page says so meanwhile."""
+    """Ask without waiting: an engine that has to start takes a while, and the page says so
+    meanwhile."""
     background.begin("start", {"job_id": job_id})
 
 
@@ -198,11 +232,16 @@ def _resume_said(job: JobState) -> None:
     if work is None or job.status in (*MOVING, "done"):
         return
     if work.running:
-        st.caption("Resuming: waiting for the engine, which may have to start first (some 15 seconds) …")
+        st.caption(
+            "Resuming: waiting for the engine, which may have to start first (some 15 seconds) …"
+        )
         return
     track = track_of_job(job.job_id)
     for fault in work.faults:
-        st.error(frame.plain(str(in_the_forms_words(fault, track) if track else fault)), icon=":material/error:")
+        st.error(
+            frame.plain(str(in_the_forms_words(fault, track) if track else fault)),
+            icon=":material/error:",
+        )
     if work.message:
         st.error(frame.plain(work.message), icon=":material/error:")
 

@@ -1,4 +1,5 @@
-"""The first page of a first visit: one finished audit per kind with what it found, and the way to a model of one's own.
+"""The first page of a first visit: one finished audit per kind with what it found, and the way to a
+model of one's own.
 
 It is met by who opens the app without naming an audit; a link to one never leads here.
 """
@@ -22,8 +23,8 @@ from pages.shared.safe import escaped
 
 TITLE = "If we cut these parts of a model, who pays?"
 ABOUT = (
-    "PruneAudit cuts parts of a model, measures every group of people before and after, and shows who gets worse and "
-    "how sure that is. Open a finished audit:"
+    "PruneAudit cuts parts of a model, measures every group of people before and after, and shows"
+    " who gets worse and how sure that is. Open a finished audit:"
 )
 
 
@@ -53,7 +54,10 @@ def show() -> None:
     found = _first_of_each_kind()
     for start in range(0, len(found), 2):
         for column, run in zip(st.columns(2, gap="small"), found[start : start + 2], strict=False):
-            with column, st.container(border=True, height="stretch", vertical_alignment="distribute"):
+            with (
+                column,
+                st.container(border=True, height="stretch", vertical_alignment="distribute"),
+            ):
                 _card(run)
     with st.container(horizontal=True, vertical_alignment="center"):
         key = state.key_of("landing", "new")
@@ -62,7 +66,8 @@ def show() -> None:
 
 
 def _first_of_each_kind() -> list[cache.KeptRun]:
-    """A reader's own newest audit of a kind, else the embedded one; those that cannot be read are left out."""
+    """A reader's own newest audit of a kind, else the embedded one; those that cannot be read are
+    left out."""
     kinds: dict[str, cache.KeptRun] = {}
     for summary in cache.all_runs():
         try:
@@ -77,14 +82,24 @@ def _card(run: cache.KeptRun) -> None:
     dark = st.context.theme.type == "dark"
     picture, said = cache.made(run, _picture, dark), cache.made(run, _said)
     data = base64.b64encode(picture.encode()).decode()
-    shown = f'<img class="pa-thumb" src="data:image/svg+xml;base64,{data}" alt="Who pays, before and after the cut">'
+    shown = (
+        f'<img class="pa-thumb" src="data:image/svg+xml;base64,{data}" alt="Who pays, before and'
+        ' after the cut">'
+    )
     key = "hollow: before the cut · full: after" if picture else ""
     st.html(
         f'<div class="pa-kind">{escaped(about)} · {escaped(run.meta["model"]["name"])}</div>'
         f'<div class="pa-landing"><p class="pa-found">{escaped(said)}</p>'
-        f'<figure class="pa-thumb-box">{shown if picture else ""}<figcaption>{key}</figcaption></figure></div>'
+        "<figure"
+        f' class="pa-thumb-box">{shown if picture else ""}<figcaption>{key}</figcaption></figure></div>'
     )
-    st.button("Open this audit", key=state.key_of("landing", run.id), on_click=_open, args=(run.id,), width="stretch")
+    st.button(
+        "Open this audit",
+        key=state.key_of("landing", run.id),
+        on_click=_open,
+        args=(run.id,),
+        width="stretch",
+    )
 
 
 def _choice(run: Run, dark: bool = False) -> Choice:

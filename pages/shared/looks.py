@@ -1,4 +1,5 @@
-"""Where each model looks on the pictures of a gallery: asked of the engine for those that are shown, and kept."""
+"""Where each model looks on the pictures of a gallery: asked of the engine for those that are
+shown, and kept."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ Maps = tuple[tuple[str, bytes], ...]
 """The dense and the pruned model's map over a picture: which, and a PNG."""
 NOT = "off"
 LEGEND = (
-    "Orange speaks for the dense model's answer, blue against it; dense model left, pruned one right. These are single "
-    "pictures of one trained model: they can suggest what to look for, and show nothing about a subgroup."
+    "Orange speaks for the dense model's answer, blue against it; dense model left, pruned one"
+    " right. These are single pictures of one trained model: they can suggest what to look for, and"
+    " show nothing about a subgroup."
 )
 
 
 def looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]:
-    """The maps of these pictures by id, where the reader asks for them; says why where there are none."""
+    """The maps of these pictures by id, where the reader asks for them; says why where there are
+    none."""
     ways = {NOT: "Not shown", **dict(reversed(WAYS.items()))}  # the quick one first
     way = segmented("Where each model looks", list(ways), state.GALLERY_LOOK, ways.__getitem__)
     if way == NOT or not images:
@@ -45,4 +48,6 @@ def looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]:
 
 
 def _looked(run: KeptRun, variant: str, image: str, way: str, dark: bool) -> Maps:
-    return overlays(ask(question_of(run), {"run": run.id, "variant": variant, "image": image, "way": way}), dark)
+    return overlays(
+        ask(question_of(run), {"run": run.id, "variant": variant, "image": image, "way": way}), dark
+    )

@@ -1,4 +1,5 @@
-"""Measuring in place: what is predicted is said, a button measures it, and what came out joins the audit."""
+"""Measuring in place: what is predicted is said, a button measures it, and what came out joins the
+audit."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ KNOWN = 60.0
 
 
 def shown_at(run: KeptRun, choice: Choice) -> KeptRun:
-    """The run as charts show it at this choice. At a level that nobody measured: with what is predicted, which is said
-    here, with the way to know; where nothing can be predicted the page ends here."""
+    """The run as charts show it at this choice. At a level that nobody measured: with what is
+    predicted, which is said here, with the way to know; where nothing can be predicted the page
+    ends here."""
     shown, ahead = predicted_at(run, choice)
     if ahead is None and is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return shown
@@ -45,8 +47,13 @@ def shown_at(run: KeptRun, choice: Choice) -> KeptRun:
 
 def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
     level = track_of(run).level
-    growth = Growth(track=track_of(run).name, run=run.id, axis=choice.axis,
-                    method=choice.method, level=choice.level)  # fmt: skip
+    growth = Growth(
+        track=track_of(run).name,
+        run=run.id,
+        axis=choice.axis,
+        method=choice.method,
+        level=choice.level,
+    )
     with st.container(border=True, key=state.key_of("measuring", "level")):
         said = f"{level.say(choice.level)} is not measured. {ahead.said if ahead else NOTHING}"
         lead = f"<b>{LEAD}</b> " if ahead else ""
@@ -55,16 +62,29 @@ def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
 
 
 def offer_level(run: KeptRun, choice: Choice) -> None:
-    """A level nobody asked for, where variants are trained and nothing can be predicted: what it takes, and a job."""
+    """A level nobody asked for, where variants are trained and nothing can be predicted: what it
+    takes, and a job."""
     level = track_of(run).level
     with st.popover(f"Measure another {level.noun}", icon=":material/straighten:"):
-        st.markdown(f"Its models are trained as the others were: same data, methods and seeds. {_takes(run)}")
+        st.markdown(
+            "Its models are trained as the others were: same data, methods and seeds."
+            f" {_takes(run)}"
+        )
         wanted = _wanted(level)
         key, asked = state.key_of("level", run.id), run.meta["request"][level.asked]
-        if st.button(f"Measure {level.say(wanted)}", type="primary", disabled=is_level(wanted, map(float, asked))):
+        if st.button(
+            f"Measure {level.say(wanted)}",
+            type="primary",
+            disabled=is_level(wanted, map(float, asked)),
+        ):
             levels = sorted([*map(float, asked), wanted])
             with frame.boundary():
-                state.keep(key, jobs.start({**run.meta["request"], level.asked: levels, "title": run.meta["title"]}))
+                state.keep(
+                    key,
+                    jobs.start(
+                        {**run.meta["request"], level.asked: levels, "title": run.meta["title"]}
+                    ),
+                )
         if state.kept(key):
             st.caption("When it is finished, it opens as this audit with one level more.")
             jobs.one(state.kept(key))
@@ -79,15 +99,22 @@ def _wanted(level: Level) -> float:
 
 def _takes(run: KeptRun) -> str:
     """How long it will take, from what the audit took for all of its levels."""
-    spent, levels = sum(run.meta["spent"].values()), len(run.meta["request"][track_of(run).level.asked])
+    spent, levels = (
+        sum(run.meta["spent"].values()),
+        len(run.meta["request"][track_of(run).level.asked]),
+    )
     if spent < KNOWN:
         return "How long that takes is not known: this audit was put together from finished parts."
     one, every = words.duration(spent / levels), words.duration(spent * (1 + 1 / levels))
-    return f"About {one} where this store holds the audit's finished parts, up to {every} where it holds none."
+    return (
+        f"About {one} where this store holds the audit's finished parts, up to {every} where it"
+        " holds none."
+    )
 
 
 def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
-    """A button that measures; while it is measured, how far it is; at the end the page is drawn anew."""
+    """A button that measures; while it is measured, how far it is; at the end the page is drawn
+    anew."""
     given = growth.to_dict()
     work, key = background.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
     if work and work.running:
@@ -96,11 +123,21 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
     kept_nowhere = not writable(default_root() / "nothing")
     # Asked in a callback: a redraw cannot lose it.
-    st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:", disabled=kept_nowhere,
-              on_click=background.begin, args=(ASK, given))  # fmt: skip
+    st.button(
+        f"{label}{about}",
+        key=key,
+        type="primary",
+        icon=":material/straighten:",
+        disabled=kept_nowhere,
+        on_click=background.begin,
+        args=(ASK, given),
+    )
     if kept_nowhere:
         st.caption(
-            frame.plain(f"The store {default_root()} cannot be written: nothing that is measured could be kept.")
+            frame.plain(
+                f"The store {default_root()} cannot be written: nothing that is measured could be"
+                " kept."
+            )
         )
     if work:
         for fault in work.faults:
@@ -121,7 +158,12 @@ def _watch(growth: Growth) -> None:
             event = work.event
             share = min(1.0, event.done / event.total) if event and event.total else 0.0
             st.progress(share, text=_said(event))
-            st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:", on_click=work.cancel)
+            st.button(
+                "Cancel",
+                key=state.key_of("stop", growth.run),
+                icon=":material/stop:",
+                on_click=work.cancel,
+            )
 
     look()
 
@@ -130,6 +172,9 @@ def _said(event: Event | None) -> str:
     """What is being done, and how much longer it takes."""
     if event is None:
         return "Starting the engine"
-    parts = [capital(str(event.phase).replace("_", " ")), words.work_name(event.what) if event.what else ""]
+    parts = [
+        capital(str(event.phase).replace("_", " ")),
+        words.work_name(event.what) if event.what else "",
+    ]
     parts += [f"about {words.duration(event.eta)} left"] if event.eta is not None else []
     return frame.plain(", ".join(filter(None, parts)))

@@ -28,15 +28,21 @@ def walk(run: KeptRun, ranked: Sequence[int]) -> int:
     ):
         with column:
             st.button(
-                f"{capital(name)} head by rank", key=state.key_of("head", name), icon=f":material/{icon}:",
-                on_click=_walk_on, args=(ranked, step), shortcut=letter, width="stretch",
+                f"{capital(name)} head by rank",
+                key=state.key_of("head", name),
+                icon=f":material/{icon}:",
+                on_click=_walk_on,
+                args=(ranked, step),
+                shortcut=letter,
+                width="stretch",
                 help=f"The {name} head by rank.",
-            )  # fmt: skip
+            )
     return unit
 
 
 def _walk_on(ranked: Sequence[int], step: int) -> None:
-    """From the head that is picked now: a key pressed before it is drawn goes on from it, not from the one before."""
+    """From the head that is picked now: a key pressed before it is drawn goes on from it, not from
+    the one before."""
     unit = state.value_of(state.HEAD)
     place = list(ranked).index(unit) if unit in ranked else 0
     state.put(state.HEAD, ranked[(place + step) % len(ranked)])
@@ -50,12 +56,19 @@ def pick(run: KeptRun, **more: Any) -> int:
         return capital(words.head_name(unit // n_heads, unit % n_heads))
 
     help_text = "Or click a head in one of the charts."
-    return select_number("Head", range(n_layers * n_heads), state.HEAD, named, help=help_text, **more)
+    return select_number(
+        "Head", range(n_layers * n_heads), state.HEAD, named, help=help_text, **more
+    )
 
 
 def about(run: KeptRun, choice: Choice, maps: Effects, unit: int, is_short: bool = False) -> None:
-    """The card of one head; where it `is_short`, only what the track says first of it stands open."""
-    panels.card(made(run, maps.card, choice, unit), state.key_of("card", "dots"), maps.first if is_short else ())
+    """The card of one head; where it `is_short`, only what the track says first of it stands
+    open."""
+    panels.card(
+        made(run, maps.card, choice, unit),
+        state.key_of("card", "dots"),
+        maps.first if is_short else (),
+    )
 
 
 def without(changed: Changed) -> None:

@@ -1,4 +1,5 @@
-"""Draws a Panel: question, answer in a sentence, chart; behind "How measured" method, caveat, table and files."""
+"""Draws a Panel: question, answer in a sentence, chart; behind "How measured" method, caveat, table
+and files."""
 
 from __future__ import annotations
 
@@ -31,9 +32,11 @@ CONFIG: dict[str, Any] = {
 
 
 def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
-    """Draw one panel; with `selectable`, return the customdata of the clicked point (None when nothing is selected).
+    """Draw one panel; with `selectable`, return the customdata of the clicked point (None when
+    nothing is selected).
 
-    In a container of its own: a panel without a chart must not move the ones below, or the browser draws them anew.
+    In a container of its own: a panel without a chart must not move the ones below, or the browser
+    draws them anew.
     """
     key = key or panel.key
     with st.container(gap="small"):
@@ -52,14 +55,15 @@ def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
 
 
 def draw_folded(panel: Panel, key: str) -> None:
-    """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
+    """Question and answer at once, the chart on demand: every chart on screen costs time when the
+    slider moves."""
     with st.container(gap="small"):
         _measured(panel, key, _say(panel), with_chart=True)
 
 
 def draw_chart(panel: Panel, key: str) -> None:
-    """The chart beside a verdict that says its answer already: question and chart; the answer stands behind "How
-    measured"."""
+    """The chart beside a verdict that says its answer already: question and chart; the answer
+    stands behind "How measured"."""
     more = " ".join(filter(None, (panel.answer, panel.mind, panel.more)))
     with st.container(gap="small"):
         st.header(plain(panel.question), anchor=False)
@@ -89,7 +93,8 @@ def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice
 
 
 def card(panel: Panel, key: str, first: Sequence[str] = ()) -> None:
-    """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat.
+    """A panel that is read beside others: answer, chart, what its table says in two columns of
+    text, its caveat.
 
     With `first`, facts of other names are folded away.
     """
@@ -104,14 +109,19 @@ def card(panel: Panel, key: str, first: Sequence[str] = ()) -> None:
 def facts(table: pd.DataFrame, marker: Marker | None = None) -> None:
     """What a table of two columns of text says, as a list of names and what is known of them."""
     marker = marker or Marker()
-    rows = (f"<dt>{escaped(name)}</dt><dd>{marker.marked(str(text))}</dd>" for name, text in table.to_numpy())
+    rows = (
+        f"<dt>{escaped(name)}</dt><dd>{marker.marked(str(text))}</dd>"
+        for name, text in table.to_numpy()
+    )
     st.html(f'<dl class="pa-facts">{"".join(rows)}</dl>')
 
 
 def listed(told: Sequence[str]) -> None:
     """Sentences as a list, terms explained."""
     marker = _marker()
-    st.html(f'<ul class="pa-list">{"".join(f"<li>{marker.marked(text)}</li>" for text in told)}</ul>')
+    st.html(
+        f'<ul class="pa-list">{"".join(f"<li>{marker.marked(text)}</li>" for text in told)}</ul>'
+    )
 
 
 def _marker() -> Marker:
@@ -121,7 +131,8 @@ def _marker() -> Marker:
 
 
 def _say(panel: Panel) -> Marker:
-    """The question, the answer in a sentence, and what must be kept in mind with it; what has explained their words."""
+    """The question, the answer in a sentence, and what must be kept in mind with it; what has
+    explained their words."""
     marker = _marker()
     st.header(plain(panel.question), anchor=False)
     _paragraphs(marker, (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
@@ -144,7 +155,9 @@ def _parts(panel: Panel, key: str, selectable: bool) -> Any:
     beside = len(panel.parts) if len(panel.parts) < 4 else 2 if len(panel.parts) == 4 else 3
     for start in range(0, len(panel.parts), beside):
         row = panel.parts[start : start + beside]
-        for place, (column, part) in enumerate(zip(st.columns(beside, gap="small"), row, strict=False), start):
+        for place, (column, part) in enumerate(
+            zip(st.columns(beside, gap="small"), row, strict=False), start
+        ):
             with column:
                 mine = state.key_of(key, place)
                 found = _chart(replace(panel, figure=part, parts=()), mine, selectable)
@@ -154,15 +167,21 @@ def _parts(panel: Panel, key: str, selectable: bool) -> Any:
 
 
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
-    """Streamlit is told the question as the chart's name: the browser draws a chart anew whenever that changes, and one
-    that is the same at every step of the slider shall stay. Its answer lies before it, from where assets/names.js makes
-    it the name of the chart."""
+    """Streamlit is told the question as the chart's name: the browser draws a chart anew whenever
+    that changes, and one that is the same at every step of the slider shall stay. Its answer lies
+    before it, from where assets/names.js makes it the name of the chart."""
     if panel.parts:
         return _parts(panel, key, selectable)
     st.html(f'<span class="pa-alt" data-answer="{escaped(panel.answer)}"></span>')
     more: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
-        ready(panel.figure), width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
+        ready(panel.figure),
+        width="stretch",
+        theme=None,
+        key=key,
+        config=dict(CONFIG),
+        alt=panel.question,
+        **more,
     )
     return selected(event) if selectable else None
 
@@ -185,15 +204,21 @@ def fresh(key: str, clicked: Any) -> bool:
 
 
 def _measured(
-    panel: Panel, key: str, marker: Marker, with_chart: bool = False, rest: pd.DataFrame | None = None
+    panel: Panel,
+    key: str,
+    marker: Marker,
+    with_chart: bool = False,
+    rest: pd.DataFrame | None = None,
 ) -> None:
-    """Everything else behind one quiet control: what more the data say, method and caveat, table and files, and facts
-    of the `rest`; drawn when it is opened."""
+    """Everything else behind one quiet control: what more the data say, method and caveat, table
+    and files, and facts of the `rest`; drawn when it is opened."""
     if not (panel.more or panel.caveat or (with_chart and panel.has_chart) or _has_table(panel)):
         return
     label = "Chart and how measured" if with_chart and panel.has_chart else "How measured"
     label = label if rest is None or rest.empty else "More, and how measured"
-    with st.expander(label, type="compact", key=state.key_of("measured", key), on_change="rerun") as box:
+    with st.expander(
+        label, type="compact", key=state.key_of("measured", key), on_change="rerun"
+    ) as box:
         if not box.open:
             return
         if with_chart and panel.has_chart:
@@ -213,10 +238,14 @@ def _has_table(panel: Panel) -> bool:
 
 def _files(panel: Panel, key: str) -> None:
     content, name = for_spreadsheets(panel.table).to_csv(index=False).encode(), f"{panel.key}.csv"
-    st.download_button("Table (CSV)", content, name, "text/csv", key=state.key_of("csv", key), on_click="ignore")
+    st.download_button(
+        "Table (CSV)", content, name, "text/csv", key=state.key_of("csv", key), on_click="ignore"
+    )
     if panel.has_chart:
         name, key = f"{panel.key}.html", state.key_of("html", key)
-        st.download_button("Chart (HTML)", lambda: _html(panel), name, "text/html", key=key, on_click="ignore")
+        st.download_button(
+            "Chart (HTML)", lambda: _html(panel), name, "text/html", key=key, on_click="ignore"
+        )
 
 
 def table(frame: pd.DataFrame, decimals: int | None = None) -> None:
@@ -245,12 +274,13 @@ def _html(panel: Panel) -> bytes:
 
 
 def headline(head: Headline) -> None:
-    """The answer in a sentence, what must be known with it, four numbers. One element, however many warnings."""
+    """The answer in a sentence, what must be known with it, four numbers. One element, however many
+    warnings."""
     warnings = "".join(f'<p class="pa-warning">{escaped(warning)}</p>' for warning in head.warnings)
     cards = "".join(_card(number) for number in head.numbers)
     st.html(
-        f'<p class="pa-lead">{unbroken(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
-        f'<p class="pa-caveat">{escaped(head.caveat)}</p>'
+        f'<p class="pa-lead">{unbroken(head.sentence)}</p>{warnings}<div'
+        f' class="pa-cards">{cards}</div><p class="pa-caveat">{escaped(head.caveat)}</p>'
     )
 
 
@@ -258,13 +288,16 @@ _TONE = {"better": "pa-good", "worse": "pa-bad"}
 
 
 def _card(number: Number) -> str:
-    """Name, value, interval, change against the dense model with its verdict in words, not only in colour."""
+    """Name, value, interval, change against the dense model with its verdict in words, not only in
+    colour."""
     interval = number.span_text
     prefix = "95 % interval " if interval[0].isdigit() or interval[0] == phrasing.MINUS else ""
     lines = [f'<div class="pa-line">{prefix}{escaped(interval)}</div>']
     if number.verdict:
         tone, change = _TONE.get(number.verdict, ""), escaped(number.delta_text)
-        lines.append(f'<div class="pa-line pa-change {tone}">{change}: {escaped(number.verdict)}</div>')
+        lines.append(
+            f'<div class="pa-line pa-change {tone}">{change}: {escaped(number.verdict)}</div>'
+        )
         lines.append(f'<div class="pa-line">change {escaped(number.delta_span_text)}</div>')
     label = escaped(capital(number.label))
     return (
@@ -279,7 +312,10 @@ def look_ahead(
     choice: Choice,
     options: Mapping[Callable[..., Any], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Prepare what the page will need when the slider moves; `options`: those with which it calls some of them."""
+    """Prepare what the page will need when the slider moves; `options`: those with which it calls
+    some of them."""
     more = {make: tuple(sorted(given.items())) for make, given in (options or {}).items()}
     near = neighbours(run, choice)
-    memory().prepare([Call(run, make, (one,), more.get(make, ())) for one in near for make in makes])
+    memory().prepare(
+        [Call(run, make, (one,), more.get(make, ())) for one in near for make in makes]
+    )

@@ -31,7 +31,8 @@ def source() -> str:
 
 
 def asked() -> bool:
-    """Whether published scores were chosen, or are named by the link, before the switch is drawn."""
+    """Whether published scores were chosen, or are named by the link, before the switch is
+    drawn."""
     chosen = state.value_of(state.SOURCE, state.kept(state.SOURCE))
     return offer() is not None and SOURCES[1] in (chosen, *_linked())
 
@@ -55,7 +56,9 @@ def scores() -> Any:
     st.markdown(here.about)
     left, right = st.columns(2, gap="large")
     with left:
-        given = st.file_uploader("Files", type=["csv", "json"], accept_multiple_files=True, key=state.PUBLISHED_FILES)
+        given = st.file_uploader(
+            "Files", type=["csv", "json"], accept_multiple_files=True, key=state.PUBLISHED_FILES
+        )
     with right:
         state.restore_text(state.PUBLISHED_FOLDER)
         folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
@@ -65,7 +68,8 @@ def scores() -> Any:
 
 
 def _paths(given: list, folder: str) -> list[Path]:
-    """Uploaded files, else what the path leads to. A path that leads nowhere raises RequestError."""
+    """Uploaded files, else what the path leads to. A path that leads nowhere raises
+    RequestError."""
     if given:
         return [uploads.kept(file) for file in given]
     if not folder:

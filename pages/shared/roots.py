@@ -1,7 +1,8 @@
-"""Which folders a browser may have read and written: below stated roots only. The command line has no such bounds.
+"""Which folders a browser may have read and written: below stated roots only. The command line has
+no such bounds.
 
-Who sits at the machine loses nothing, who got hold of a page of it gains nothing: no key, no other person's files.
-Links are followed first, so that none leads out.
+Who sits at the machine loses nothing, who got hold of a page of it gains nothing: no key, no other
+person's files. Links are followed first, so that none leads out.
 """
 
 from __future__ import annotations
@@ -20,22 +21,30 @@ READ, WRITE = "PRUNEAUDIT_ROOTS", "PRUNEAUDIT_EXPORT_ROOT"
 
 
 def readable() -> tuple[Path, ...]:
-    """Below these a page may have files read: as stated, else home and the working folder; always the store, the hub's
-    cache of models and what is embedded."""
+    """Below these a page may have files read: as stated, else home and the working folder; always
+    the store, the hub's cache of models and what is embedded."""
     named = os.environ.get(READ)
     asked = named.split(os.pathsep) if named else [Path.home(), Path.cwd()]
     hub = os.environ.get("HF_HOME") or "~/.cache/huggingface"
-    return tuple(Path(one).expanduser().resolve() for one in (*asked, default_root(), hub, PROJECT) if str(one))
+    return tuple(
+        Path(one).expanduser().resolve()
+        for one in (*asked, default_root(), hub, PROJECT)
+        if str(one)
+    )
 
 
 def writable() -> tuple[Path, ...]:
     """Below these a page may have folders written: as stated, else home."""
     named = os.environ.get(WRITE)
-    return tuple(Path(one).expanduser().resolve() for one in (named.split(os.pathsep) if named else [Path.home()]))
+    return tuple(
+        Path(one).expanduser().resolve()
+        for one in (named.split(os.pathsep) if named else [Path.home()])
+    )
 
 
 def hidden(path: Path, root: Path) -> bool:
-    """Whether a path below a root leads through a name that begins with a dot, as those of keys and settings do."""
+    """Whether a path below a root leads through a name that begins with a dot, as those of keys and
+    settings do."""
     return any(part.startswith(".") for part in path.relative_to(root).parts)
 
 
@@ -49,13 +58,27 @@ def is_inside(path: str | Path, roots: Iterable[Path]) -> bool:
 
 
 def refuse_outside(request: Mapping[str, Any]) -> None:
-    """RequestError naming every value of a request that is a path of this machine outside the readable roots."""
+    """RequestError naming every value of a request that is a path of this machine outside the
+    readable roots."""
     roots = readable()
-    outside = [(name, one) for name, value in request.items() for one in _paths(value) if not is_inside(one, roots)]
+    outside = [
+        (name, one)
+        for name, value in request.items()
+        for one in _paths(value)
+        if not is_inside(one, roots)
+    ]
     if outside:
         listed = ", ".join(map(str, roots))
-        fix = f"Put it below {listed}, start the app by `make run ROOTS=…` ({READ}), or use the command line."
-        raise RequestError([Fault(name, f"{path[:200]!r} may not be read from a page.", fix) for name, path in outside])
+        fix = (
+            f"Put it below {listed}, start the app by `make run ROOTS=…` ({READ}), or use the"
+            " command line."
+        )
+        raise RequestError(
+            [
+                Fault(name, f"{path[:200]!r} may not be read from a page.", fix)
+                for name, path in outside
+            ]
+        )
 
 
 def outside(value: Any) -> bool:
@@ -68,21 +91,34 @@ def refuse_target(folder: str) -> None:
     """RequestError for a folder that a page may not write."""
     if not is_inside(folder, writable()):
         listed = ", ".join(map(str, writable()))
-        fix = f"Choose a folder below {listed}, or start the app by `make run EXPORT_ROOT=…` ({WRITE})."
-        raise RequestError(Fault("folder", f"{folder[:200]!r} may not be written from a page.", fix))
+        fix = (
+            f"Choose a folder below {listed}, or start the app by `make run EXPORT_ROOT=…`"
+            f" ({WRITE})."
+        )
+        raise RequestError(
+            Fault("folder", f"{folder[:200]!r} may not be written from a page.", fix)
+        )
 
 
 def _paths(value: Any) -> list[str]:
-    """Texts in a value, lists and groups included, that are paths, also behind NAME=; names of hubs are none."""
+    """Texts in a value, lists and groups included, that are paths, also behind NAME=; names of hubs
+    are none."""
     if isinstance(value, str):
-        return [text for text in (value, value.partition("=")[2]) if text and (_is_path(text) or _is_there(text))]
+        return [
+            text
+            for text in (value, value.partition("=")[2])
+            if text and (_is_path(text) or _is_there(text))
+        ]
     if isinstance(value, Mapping):
         return [path for one in value.values() for path in _paths(one)]
-    return [path for one in value for path in _paths(one)] if isinstance(value, list | tuple) else []
+    return (
+        [path for one in value for path in _paths(one)] if isinstance(value, list | tuple) else []
+    )
 
 
 def _is_path(text: str) -> bool:
-    """Whether a text can only be a path, be something there or not: an answer shall not tell which."""
+    """Whether a text can only be a path, be something there or not: an answer shall not tell
+    which."""
     return text.startswith(("/", "~/")) or ".." in Path(text).parts
 
 

@@ -1,7 +1,7 @@
 """The only place that shows text which a model wrote or a user brought.
 
-It may be hostile (HTML, Markdown) or hurtful. It is escaped, and generated text reaches the browser only when the
-reader asked for it: until then its place holds crosses of the same length, blurred.
+It may be hostile (HTML, Markdown) or hurtful. It is escaped, and generated text reaches the browser
+only when the reader asked for it: until then its place holds crosses of the same length, blurred.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _FOUND = re.compile(r"https?(?=://)|www(?=\.)|:(?=[\w+/-]+:)", re.IGNORECASE)
 
 
 def escaped(text: object) -> str:
-    """HTML that prints exactly this text. Control and direction-changing characters become a visible mark."""
+    """HTML that prints exactly this text. Control and direction-changing characters become a
+    visible mark."""
     return html.escape(visible(str(text)), quote=True).replace("\n", "<br>")
 
 
@@ -34,7 +35,8 @@ def unbroken(text: object) -> str:
 
 
 def veil(text: str) -> str:
-    """Crosses as long as the text, with its spaces, shown in its place until the reader asks for it."""
+    """Crosses as long as the text, with its spaces, shown in its place until the reader asks for
+    it."""
     return re.sub(r"\S", "x", text[:400])
 
 
@@ -43,10 +45,16 @@ def passage(text: str, label: str = "") -> None:
     st.html(f'<div class="pa-passage">{_tag(label)}<span>{escaped(text)}</span></div>')
 
 
-def generated(text: str, label: str, note: str, shown: bool, marked: tuple[int, int] | None = None) -> None:
-    """Text a model wrote, below a label and a note in our own words (for instance a judge's score). `marked`: the
-    characters that stand out, from and to; where these are none, a sign stands there."""
-    head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
+def generated(
+    text: str, label: str, note: str, shown: bool, marked: tuple[int, int] | None = None
+) -> None:
+    """Text a model wrote, below a label and a note in our own words (for instance a judge's score).
+    `marked`: the characters that stand out, from and to; where these are none, a sign stands there.
+    """
+    head = (
+        f'<div class="pa-passage-head">{_tag(label)}<span'
+        f' class="pa-note">{escaped(note)}</span></div>'
+    )
     if shown:
         body = f'<div class="pa-generated">{_marked(text, marked) or "<em>(empty)</em>"}</div>'
     else:
@@ -62,16 +70,27 @@ def _marked(text: str, marked: tuple[int, int] | None) -> str:
     if marked is None:
         return escaped(text)
     before, part, after = text[: marked[0]], text[slice(*marked)], text[marked[1] :]
-    return f'{escaped(before)}<mark class="pa-mark">{escaped(part) or "&#8718;"}</mark>{escaped(after)}'
+    return (
+        f"{escaped(before)}<mark"
+        f' class="pa-mark">{escaped(part) or "&#8718;"}</mark>{escaped(after)}'
+    )
 
 
 def weighed(
-    words: Sequence[str], values: Sequence[float], largest: float, colours: tuple[str, str], label: str, note: str
+    words: Sequence[str],
+    values: Sequence[float],
+    largest: float,
+    colours: tuple[str, str],
+    label: str,
+    note: str,
 ) -> None:
-    """Words a user brought, each on a ground as strong as its value: colours of values below zero (dashed below) and
-    above (a solid line)."""
+    """Words a user brought, each on a ground as strong as its value: colours of values below zero
+    (dashed below) and above (a solid line)."""
     shown = "".join(map(partial(_weighed, largest=largest, colours=colours), words, values))
-    head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
+    head = (
+        f'<div class="pa-passage-head">{_tag(label)}<span'
+        f' class="pa-note">{escaped(note)}</span></div>'
+    )
     st.html(f'<div class="pa-passage">{head}<div class="pa-words">{shown}</div></div>')
 
 
@@ -91,8 +110,8 @@ LARGEST_PICTURE = 200_000
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture of a gallery, with text in our words and the user's; `tone`: "good", "bad" or "". `maps`: the same
-    picture with something laid over it, each with the model's name."""
+    """One picture of a gallery, with text in our words and the user's; `tone`: "good", "bad" or "".
+    `maps`: the same picture with something laid over it, each with the model's name."""
 
     png: bytes | None
     title: str
@@ -102,7 +121,8 @@ class Shot:
 
 
 def gallery(shots: Sequence[Shot]) -> None:
-    """Small pictures with captions, loaded as they come into view. What is no PNG is not shown as one."""
+    """Small pictures with captions, loaded as they come into view. What is no PNG is not shown as
+    one."""
     wide = " pa-wide" if any(shot.maps for shot in shots) else ""
     st.html(f'<div class="pa-gallery{wide}">{"".join(map(_shot, shots))}</div>')
 
@@ -120,7 +140,10 @@ def _shot(shot: Shot) -> str:
 
 def _map(name: str, png: bytes) -> str:
     """HTML of what is laid over the picture, with the model's name below."""
-    return f'<div>{_image(png, f"Where the {name} model looks")}<span class="pa-note">{escaped(name)}</span></div>'
+    return (
+        f"<div>{_image(png, f'Where the {name} model looks')}<span"
+        f' class="pa-note">{escaped(name)}</span></div>'
+    )
 
 
 def _image(png: bytes | None, alt: str) -> str:
@@ -138,7 +161,10 @@ def _tag(label: str) -> str:
 def plain(text: str) -> str:
     """Text that Markdown leaves alone: names are users', error messages quote what they typed.
 
-    Addresses and names of pictures are found in text that is escaped too, so that something unseen parts them.
+    Addresses and names of pictures are found in text that is escaped too, so that something unseen
+    parts them.
     """
     text = _FOUND.sub(lambda match: f"{match[0]}{PARTS}", visible(text)).replace("@", f"{PARTS}@")
-    return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text)
+    return "".join(
+        f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text
+    )

@@ -1,4 +1,5 @@
-"""The app's navigation: sections by question, the pages of each, and which of them an audit has something for."""
+"""The app's navigation: sections by question, the pages of each, and which of them an audit has
+something for."""
 
 from __future__ import annotations
 
@@ -62,9 +63,12 @@ HIDDEN: Mapping[str, Entry] = {"compare": Entry("Compare", "compare_arrows")}
 
 
 def entry_of(page: str, run: Run | None = None) -> Entry:
-    """How a page is listed, in the words of the chosen run's kind; for one that nobody listed, its file's name."""
+    """How a page is listed, in the words of the chosen run's kind; for one that nobody listed, its
+    file's name."""
     entry = _listed(page)
-    return entry if run is None else replace(entry, title=track_of(run).titles.get(page, entry.title))
+    return (
+        entry if run is None else replace(entry, title=track_of(run).titles.get(page, entry.title))
+    )
 
 
 def _listed(page: str) -> Entry:
@@ -77,13 +81,17 @@ def _listed(page: str) -> Entry:
 def sorted_in(found: Sequence[str]) -> dict[str, list[str]]:
     """The pages that are here, by section, in the order of lists; those of HIDDEN are in none."""
     listed = {name for entries in (*SECTIONS.values(), HIDDEN) for name in entries}
-    sections = {section: [name for name in entries if name in found] for section, entries in SECTIONS.items()}
+    sections = {
+        section: [name for name in entries if name in found]
+        for section, entries in SECTIONS.items()
+    }
     sections[WORKSPACE] += [name for name in found if name not in listed]
     return {section: names for section, names in sections.items() if names}
 
 
 def shown(page: str, run: Run | None) -> bool:
-    """Whether the navigation lists a page: everybody's pages, and of the others those that this audit has."""
+    """Whether the navigation lists a page: everybody's pages, and of the others those that this
+    audit has."""
     if page in SECTIONS[WORKSPACE] or page in WITHOUT_AN_AUDIT:
         return True
     if run is None or page in HIDDEN:

@@ -1,10 +1,11 @@
-"""Starts the app: `python -m pages.shared.serve [--hosts NAME,…] [--token] [--roots DIR:…] [--export-root DIR]
-[streamlit options]`.
+"""Starts the app: `python -m pages.shared.serve [--hosts NAME,…] [--token] [--roots DIR:…]
+[--export-root DIR] [streamlit options]`.
 
-What the first screen needs is imported before the server answers, so that no reader waits for it at an empty page.
+What the first screen needs is imported before the server answers, so that no reader waits for it at
+an empty page.
 --hosts names this machine goes by besides 127.0.0.1, localhost and ::1; --token: the app opens only by the address
-that is printed, for machines that several people log in to. --roots, --export-root: below which folders a page may
-have files read and folders written, instead of the usual ones of roots.py.
+that is printed, for machines that several people log in to. --roots, --export-root: below which
+folders a page may have files read and folders written, instead of the usual ones of roots.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def main() -> None:
     tracks()  # with them the panels they are made of
     sys.argv = ["streamlit", "run", str(SERVED), *ours_taken(sys.argv[1:])]
     if token := os.environ.get(TOKEN):
-        print(f"Open it with ?token={token} behind its address: without, it answers nobody.", flush=True)
+        print(
+            f"Open it with ?token={token} behind its address: without, it answers nobody.",
+            flush=True,
+        )
     settle()
     cli.main()
 

@@ -15,6 +15,8 @@ HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
 app = st.App(
     Path(__file__).resolve().parents[2] / "app.py",
     middleware=[
-        Middleware(Gate, hosts=os.environ.get(HOSTS, "").split(","), token=os.environ.get(TOKEN, "")),
+        Middleware(
+            Gate, hosts=os.environ.get(HOSTS, "").split(","), token=os.environ.get(TOKEN, "")
+        ),
     ],
 )

@@ -1,8 +1,9 @@
 """What stays in memory is kept out of Python's search for circles.
 
-Streamlit has Python search all objects for circles that nobody holds after every run of every page, while all other
-sessions wait: with the libraries, tables and figures of this app .2 s, more than all else a redraw costs. Objects that
-stay are set aside (`gc.freeze`), again whenever many more were made; what was let go of meanwhile is found then.
+Streamlit has Python search all objects for circles that nobody holds after every run of every page,
+while all other sessions wait: with the libraries, tables and figures of this app .2 s, more than
+all else a redraw costs. Objects that stay are set aside (`gc.freeze`), again whenever many more
+were made; what was let go of meanwhile is found then.
 """
 
 from __future__ import annotations

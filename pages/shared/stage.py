@@ -15,9 +15,11 @@ from pages.shared import state
 from pages.shared.safe import escaped, plain
 
 STILL: dict[str, Any] = {**CONFIG, "staticPlot": True}
-"""A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any picture."""
+"""A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any
+picture."""
 LARGER = 1.5
-"""How much larger letters and marks are than on a page: read from the last row. On a phone as on a page."""
+"""How much larger letters and marks are than on a page: read from the last row. On a phone as on a
+page."""
 
 
 def bare() -> None:
@@ -43,27 +45,48 @@ def show(step: Step, number: int, of: int) -> None:
 
 
 def _picture(name: str, panel: Panel) -> None:
-    """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew here."""
+    """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew
+    here."""
     with st.container(key=state.key_of("stage_picture", name)):
         st.plotly_chart(
-            larger(panel.whole(), 1.0 if _is_phone() else LARGER), width="stretch", height="stretch", theme=None,
-            config=dict(STILL), key=state.key_of("stage_chart", name), alt=f"{panel.question} {panel.answer}",
-        )  # fmt: skip
+            larger(panel.whole(), 1.0 if _is_phone() else LARGER),
+            width="stretch",
+            height="stretch",
+            theme=None,
+            config=dict(STILL),
+            key=state.key_of("stage_chart", name),
+            alt=f"{panel.question} {panel.answer}",
+        )
 
 
 def _is_phone() -> bool:
     return "Mobi" in (st.context.headers.get("User-Agent") or "")
 
 
-_PIXELS = {"size", "width", "thickness", "standoff", "l", "r", "t", "b", "yshift", "xshift", "ticklen"}
+_PIXELS = {
+    "size",
+    "width",
+    "thickness",
+    "standoff",
+    "l",
+    "r",
+    "t",
+    "b",
+    "yshift",
+    "xshift",
+    "ticklen",
+}
 """Keys of a figure whose numbers are pixels where they stand for letters, marks, lines and room."""
 
 
 def larger(figure: go.Figure, factor: float) -> go.Figure:
-    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are kept and shared."""
+    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are
+    kept and shared."""
     plain_figure = figure.to_plotly_json()
     data = [_scaled(trace, factor, trace.get("type") == "bar") for trace in plain_figure["data"]]
-    return go.Figure({"data": data, "layout": _scaled(plain_figure["layout"], factor)}).update_layout(height=None)
+    return go.Figure(
+        {"data": data, "layout": _scaled(plain_figure["layout"], factor)}
+    ).update_layout(height=None)
 
 
 def _scaled(value: Any, factor: float, is_bar: bool = False) -> Any:
@@ -83,4 +106,8 @@ def _part(name: str, part: Any, factor: float, is_bar: bool) -> Any:
 
 def _letters(text: str, factor: float) -> str:
     """Sizes of letters inside a label."""
-    return re.sub(r"font-size: ?([0-9.]+)px", lambda found: f"font-size:{float(found[1]) * factor:.0f}px", text)
+    return re.sub(
+        r"font-size: ?([0-9.]+)px",
+        lambda found: f"font-size:{float(found[1]) * factor:.0f}px",
+        text,
+    )

@@ -1,7 +1,8 @@
 """What a session remembers. The only file that names session-state and query-parameter keys.
 
-Widgets bound to the address bar carry their key as the parameter's name, so `?axis=Religion&sparsity=20%25` is a view.
-Streamlit forgets a widget's value when its page is left; `restore` and `keep` carry it to the next page.
+Widgets bound to the address bar carry their key as the parameter's name, so
+`?axis=Religion&sparsity=20%25` is a view. Streamlit forgets a widget's value when its page is left;
+`restore` and `keep` carry it to the next page.
 """
 
 from __future__ import annotations
@@ -148,8 +149,9 @@ def take(key: str) -> Any:
 
 
 def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
-    """Give a widget that was not on the last page the value remembered for it, when it is still offered; before that,
-    what the address asks, however it is spelled: links are typed by hand, `?sparsity=20%`."""
+    """Give a widget that was not on the last page the value remembered for it, when it is still
+    offered; before that, what the address asks, however it is spelled: links are typed by hand,
+    `?sparsity=20%`."""
     keep(_BOUND, kept(_BOUND, frozenset()) | {key})
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]  # of another audit; Streamlit would leave it in the address
@@ -165,24 +167,30 @@ def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str)
 
 
 def unmet(key: str, options: Sequence[Any], named: Callable[[Any], str]) -> str | None:
-    """What the address asks of a bound widget that was not on the last page, where none of its options is meant."""
+    """What the address asks of a bound widget that was not on the last page, where none of its
+    options is meant."""
     asked = st.query_params.get(key)
-    if asked is None or key in st.session_state or _plain(asked) in {_plain(named(option)) for option in options}:
+    if (
+        asked is None
+        or key in st.session_state
+        or _plain(asked) in {_plain(named(option)) for option in options}
+    ):
         return None
     return asked
 
 
 def respell(key: str, value: str) -> None:
-    """Write into the address what a bound widget that is not drawn yet shall read there, and start over. Nothing is
-    done while a widget of the page that was left is still bound to it."""
+    """Write into the address what a bound widget that is not drawn yet shall read there, and start
+    over. Nothing is done while a widget of the page that was left is still bound to it."""
     with contextlib.suppress(StreamlitAPIException):
         st.query_params[key] = value
         st.rerun()
 
 
 def reclaim() -> bool:
-    """Whether the address asks for more than Streamlit passes on, so that the script must run anew. When a reader goes
-    back, it drops parameters that the page they left has too. What the address does not name is as usual then.
+    """Whether the address asks for more than Streamlit passes on, so that the script must run anew.
+    When a reader goes back, it drops parameters that the page they left has too. What the address
+    does not name is as usual then.
 
     Call before anything is written into the address.
     """
@@ -206,10 +214,11 @@ def page_drawn() -> str:
 
 
 def leave_page(at_once: bool = False) -> None:
-    """Where another page is drawn than before, or `at_once`: forget the redraws by the clock of the one that is left.
+    """Where another page is drawn than before, or `at_once`: forget the redraws by the clock of the
+    one that is left.
 
-    The browser asks for them until it has heard of the new page. Each names the page that was left, and Streamlit would
-    go back to it; those that it does not know any more it passes over.
+    The browser asks for them until it has heard of the new page. Each names the page that was left,
+    and Streamlit would go back to it; those that it does not know any more it passes over.
     """
     context = get_script_run_ctx()
     if context and (at_once or st.session_state.get(_PAGE) != page_drawn()):
@@ -218,8 +227,13 @@ def leave_page(at_once: bool = False) -> None:
 
 
 def _plain(text: str) -> str:
-    """Small, no blanks or dashes: "Which heads", "which_heads" and "which-heads" are one, "20%" and "20 %" too."""
-    return "".join(letter for letter in text.casefold().replace("×", "x") if letter.isalnum() or letter in ".%+")
+    """Small, no blanks or dashes: "Which heads", "which_heads" and "which-heads" are one, "20%" and
+    "20 %" too."""
+    return "".join(
+        letter
+        for letter in text.casefold().replace("×", "x")
+        if letter.isalnum() or letter in ".%+"
+    )
 
 
 def restore_list(key: str, options: Sequence[Any]) -> None:
@@ -237,7 +251,8 @@ def restore_nearest(key: str, options: Sequence[float], named: Callable[[Any], s
 
 
 def restore_tab(key: str, titles: Sequence[str]) -> None:
-    """Open the tab that the address names, else the one that was open last; `key` is the strip's."""
+    """Open the tab that the address names, else the one that was open last; `key` is the
+    strip's."""
     asked, known = from_address(TAB), {_plain(title): title for title in titles}
     if asked is not None and _plain(asked) in known:
         st.session_state[key] = known[_plain(asked)]
@@ -252,7 +267,8 @@ def keep_tab(key: str, title: str) -> None:
 
 
 def from_address(key: str) -> str | None:
-    """What the address asks of a widget that is not bound to it, where it has changed since `to_address`."""
+    """What the address asks of a widget that is not bound to it, where it has changed since
+    `to_address`."""
     asked = st.query_params.get(key)
     return asked if asked != kept(_in_address(key)) else None
 
@@ -265,7 +281,9 @@ def in_address(key: str) -> str | None:
 def asked(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> Any:
     """The option that the address names, however it is spelled; None where it names none."""
     said = st.query_params.get(key)
-    return next((one for one in options if said is not None and _plain(named(one)) == _plain(said)), None)
+    return next(
+        (one for one in options if said is not None and _plain(named(one)) == _plain(said)), None
+    )
 
 
 def forget_address(key: str) -> None:
@@ -274,8 +292,8 @@ def forget_address(key: str) -> None:
 
 
 def say_in_address(key: str, value: str) -> None:
-    """Name a choice in the address that no widget of this page is bound to. Where the page that was just left holds it,
-    it stands there already."""
+    """Name a choice in the address that no widget of this page is bound to. Where the page that was
+    just left holds it, it stands there already."""
     with contextlib.suppress(StreamlitAPIException):
         if st.query_params.get(key) != value:
             st.query_params[key] = value
@@ -307,7 +325,8 @@ def wanted_run() -> str | None:
 
 
 def remember_run(run_id: str) -> None:
-    """Choose the run and put its id into the address, so that the link means the same run tomorrow."""
+    """Choose the run and put its id into the address, so that the link means the same run
+    tomorrow."""
     keep(RUN, run_id)
     st.session_state[_LAST_RUN_IN_ADDRESS] = run_id
     if st.query_params.get(RUN) != run_id:
@@ -341,16 +360,21 @@ def form_key(field: str) -> str:
 
 
 def restore_form() -> None:
-    """Fill the form for a new audit as it was left: Streamlit forgets fields that a page does not draw."""
+    """Fill the form for a new audit as it was left: Streamlit forgets fields that a page does not
+    draw."""
     for key, value in kept(FORM, {}).items():
         if key not in st.session_state:
             st.session_state[key] = value
 
 
 def keep_form() -> None:
-    """Remember what stands in the form; files are kept where they were uploaded to, and chosen anew."""
-    now = {key: value for key, value in st.session_state.items()
-           if str(key).startswith(form_key("")) and isinstance(value, str | int | float | list | tuple)}  # fmt: skip
+    """Remember what stands in the form; files are kept where they were uploaded to, and chosen
+    anew."""
+    now = {
+        key: value
+        for key, value in st.session_state.items()
+        if str(key).startswith(form_key("")) and isinstance(value, str | int | float | list | tuple)
+    }
     keep(FORM, {**kept(FORM, {}), **now})
 
 
@@ -365,12 +389,14 @@ def put(key: str, value: Any) -> None:
 
 
 def put_later(key: str, value: Any) -> None:
-    """Set a widget's value on the next script run, when it may already have been drawn on this one."""
+    """Set a widget's value on the next script run, when it may already have been drawn on this
+    one."""
     st.session_state.setdefault(_LATER, {})[key] = value
 
 
 def coming(key: str, default: Any = None) -> Any:
-    """A widget's value as the next script run will find it, for callbacks: the one before may not be drawn yet."""
+    """A widget's value as the next script run will find it, for callbacks: the one before may not
+    be drawn yet."""
     return st.session_state.get(_LATER, {}).get(key, value_of(key, default))
 
 

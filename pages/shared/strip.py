@@ -1,4 +1,5 @@
-"""A line on every page about audits under way, and the way to the result of one that has ended meanwhile."""
+"""A line on every page about audits under way, and the way to the result of one that has ended
+meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from engine.audit.jobs import JobState
 
 EVERY = 3.0
-"""Seconds between two looks. Without a job there is no fragment, and no look but the one when a page is drawn."""
+"""Seconds between two looks. Without a job there is no fragment, and no look but the one when a
+page is drawn."""
 MOVING = ("queued", "running")
 MOST = 3
 """Jobs that are named; the page about jobs has all."""
@@ -34,16 +36,19 @@ def badge() -> str:
 
 
 def _here() -> list[JobState]:
-    """Jobs that move, and those that ended since this session saw them move and were not dismissed."""
+    """Jobs that move, and those that ended since this session saw them move and were not
+    dismissed."""
     found = cache.jobs()
     moving = [job.job_id for job in found if job.status in MOVING]
-    watched = state.keep(state.WATCHED, list(dict.fromkeys([*state.kept(state.WATCHED, []), *moving])))
+    watched = state.keep(
+        state.WATCHED, list(dict.fromkeys([*state.kept(state.WATCHED, []), *moving]))
+    )
     return [job for job in found if job.job_id in watched]
 
 
 def _redrawn(page: str) -> None:
-    """The strip, redrawn by the clock. Its fragment has the page's name: a look that the browser asks for on a page
-    that was left meanwhile must not be taken for one of the new page."""
+    """The strip, redrawn by the clock. Its fragment has the page's name: a look that the browser
+    asks for on a page that was left meanwhile must not be taken for one of the new page."""
 
     def look() -> None:
         _live()
@@ -60,7 +65,9 @@ def _live() -> None:
         moving = [job.job_id for job in here if job.status in MOVING]
         if state.kept(state.MOVED, moving) != moving:
             state.keep(state.MOVED, moving)
-            st.rerun(scope="app")  # something began or ended: the navigation counts it, lists have one more
+            st.rerun(
+                scope="app"
+            )  # something began or ended: the navigation counts it, lists have one more
         state.keep(state.MOVED, moving)
         with st.container(key=state.LIVE, gap="xxsmall"):
             for job in here[:MOST]:
@@ -77,7 +84,13 @@ def _line(job: JobState) -> None:
         if job.status == "done" and job.run_id:
             st.button("Open result", key=state.key_of(key, "open"), on_click=_open, args=(job,))
         if job.status not in MOVING:
-            st.button("Dismiss", key=state.key_of(key, "away"), type="tertiary", on_click=_dismiss, args=(job.job_id,))
+            st.button(
+                "Dismiss",
+                key=state.key_of(key, "away"),
+                type="tertiary",
+                on_click=_dismiss,
+                args=(job.job_id,),
+            )
 
 
 def _said(job: JobState) -> str:
@@ -85,7 +98,9 @@ def _said(job: JobState) -> str:
     if job.status == "queued":
         return "waiting"
     if job.status != "running":
-        return {"done": "finished", "interrupted": "was interrupted"}.get(job.status, escaped(job.status))
+        return {"done": "finished", "interrupted": "was interrupted"}.get(
+            job.status, escaped(job.status)
+        )
     share = f" {min(100, round(100 * job.done / job.total))} %" if job.total else ""
     left = f", about {words.duration(job.eta)} left" if job.eta is not None else ""
     return escaped(f"running{share}{left}")

@@ -1,4 +1,5 @@
-"""Tabs inside a page: each a file in pages/tabs/PAGE, linkable (`?tab=layers`), drawn only when open.
+"""Tabs inside a page: each a file in pages/tabs/PAGE, linkable (`?tab=layers`), drawn only when
+open.
 
 Which tabs an audit's page has is declared by its track (`Track.tabs`); a file there holds `TAB`.
 """
@@ -23,7 +24,8 @@ def always(run: Run) -> bool:
 
 @dataclass(frozen=True)
 class Tab:
-    """One tab: its title, what draws it, and whether an audit has anything for it (cheap: asked on every page)."""
+    """One tab: its title, what draws it, and whether an audit has anything for it (cheap: asked on
+    every page)."""
 
     title: str
     draw: Callable[..., None]
@@ -32,8 +34,12 @@ class Tab:
 
 
 def offered(page: str, run: Run) -> list[Tab]:
-    """The tabs of a page that have something to show of this run, in the order in which its track names them."""
-    found = [importlib.import_module(f"pages.tabs.{page}.{name}").TAB for name in track_of(run).tabs.get(page, ())]
+    """The tabs of a page that have something to show of this run, in the order in which its track
+    names them."""
+    found = [
+        importlib.import_module(f"pages.tabs.{page}.{name}").TAB
+        for name in track_of(run).tabs.get(page, ())
+    ]
     return [tab for tab in found if tab.has(run)]
 
 

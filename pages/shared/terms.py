@@ -1,4 +1,5 @@
-"""Words of our own vocabulary inside sentences, explained where one points at them or comes to them by keyboard."""
+"""Words of our own vocabulary inside sentences, explained where one points at them or comes to them
+by keyboard."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from pages.shared.safe import escaped
 
 
 class Marker:
-    """Marks up the sentences of one panel: the first time that one of the words with `meanings` stands there.
+    """Marks up the sentences of one panel: the first time that one of the words with `meanings`
+    stands there.
 
-    Text is escaped before, and only our own words and their meanings become markup: a name of a user's that is such a
-    word is at most explained.
+    Text is escaped before, and only our own words and their meanings become markup: a name of a
+    user's that is such a word is at most explained.
     """
 
     def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
@@ -37,7 +39,8 @@ class Marker:
 
 @lru_cache(maxsize=16)
 def _pattern(known: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the words, the longest first, standing alone; never inside a character reference such as &lt;."""
+    """Any of the words, the longest first, standing alone; never inside a character reference such
+    as &lt;."""
     names = sorted((escaped(name) for name in known), key=len, reverse=True)
     return re.compile(rf"(?<![\w&#-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
 

@@ -1,4 +1,5 @@
-"""Draws a verdict: what was audited, the sentences, three numbers, cost and advice, and the way on."""
+"""Draws a verdict: what was audited, the sentences, three numbers, cost and advice, and the way
+on."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ from pages.shared.safe import escaped, unbroken
 def sentences(said: Verdict) -> None:
     """What was audited, the verdict, whether that is a lot, and what else belongs to it."""
     lines = (("pa-audited", said.audited), ("pa-lead", said.sentence), ("pa-answer", said.meaning))
-    st.html("".join(f'<p class="{name}">{unbroken(text)}</p>' for name, text in lines if text) + _mind(said.more))
+    st.html(
+        "".join(f'<p class="{name}">{unbroken(text)}</p>' for name, text in lines if text)
+        + _mind(said.more)
+    )
 
 
 def _mind(text: str) -> str:
@@ -33,7 +37,10 @@ def numbers(said: Verdict) -> None:
         f'<dt title="{escaped(help)}">{name}</dt><dd title="{escaped(help)}">{unbroken(text)}</dd>'
         for name, text, help in rows
     )
-    st.html(f'<div class="pa-told"><div class="pa-cards pa-three">{cards}</div><dl class="pa-facts">{facts}</dl></div>')
+    st.html(
+        f'<div class="pa-told"><div class="pa-cards pa-three">{cards}</div><dl'
+        f' class="pa-facts">{facts}</dl></div>'
+    )
 
 
 _TONE = {"better": "pa-good", "worse": "pa-bad"}
@@ -45,10 +52,14 @@ def _card(fact: Fact, predicted: bool) -> str:
     if fact.was:
         kind = f"{fact.kind}, predicted" if predicted else fact.kind
         tone = "" if predicted else _TONE.get(fact.kind, "")
-        change = f'<div class="pa-line">was {escaped(fact.was)}: <b class="{tone}">{escaped(kind)}</b></div>'
+        change = (
+            f'<div class="pa-line">was {escaped(fact.was)}: <b'
+            f' class="{tone}">{escaped(kind)}</b></div>'
+        )
     return (
-        f'<div class="pa-card" title="{escaped(fact.help)}"><div class="pa-label">{escaped(capital(fact.name))}</div>'
-        f'<div class="pa-value">{escaped(fact.value)}</div>{change}</div>'
+        f'<div class="pa-card" title="{escaped(fact.help)}"><div'
+        f' class="pa-label">{escaped(capital(fact.name))}</div><div'
+        f' class="pa-value">{escaped(fact.value)}</div>{change}</div>'
     )
 
 

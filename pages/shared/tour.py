@@ -1,4 +1,5 @@
-"""Three steps through an audit for who opens one for the first time: a line below the frame, skipped with one click."""
+"""Three steps through an audit for who opens one for the first time: a line below the frame,
+skipped with one click."""
 
 from __future__ import annotations
 
@@ -11,9 +12,18 @@ from pages.shared import state
 NO = "no"
 """`?tour=no` in an address: this session shows none."""
 STEPS = (
-    ("summary", "The result: who gets worse, who better. Lines are 95 % intervals; the slider sets how much is cut."),
+    (
+        "summary",
+        (
+            "The result: who gets worse, who better. Lines are 95 % intervals; the slider sets how"
+            " much is cut."
+        ),
+    ),
     ("", "Why: which parts were cut, and what each of them does."),
-    ("measured", "How sure: everything behind the numbers. Present and Export, below it, take them along."),
+    (
+        "measured",
+        "How sure: everything behind the numbers. Present and Export, below it, take them along.",
+    ),
 )
 """Page and words of each step; "": the first page of the audit's own kind."""
 
@@ -31,10 +41,18 @@ def line(run: Run | None) -> str:
     number = state.kept(state.TOUR)
     if not number or run is None:
         return ""
-    with st.container(key=state.TOUR_LINE, horizontal=True, vertical_alignment="center", border=True):
+    with st.container(
+        key=state.TOUR_LINE, horizontal=True, vertical_alignment="center", border=True
+    ):
         st.markdown(f"**{number} of {len(STEPS)}** {STEPS[number - 1][1]}")
         if number < len(STEPS):
-            st.button("Next", key=state.key_of("tour", "next"), type="primary", on_click=_next, args=(number + 1,))
+            st.button(
+                "Next",
+                key=state.key_of("tour", "next"),
+                type="primary",
+                on_click=_next,
+                args=(number + 1,),
+            )
         label = "Skip the tour" if number < len(STEPS) else "Done"
         st.button(label, key=state.key_of("tour", "skip"), on_click=skip)
     return (STEPS[number - 1][0] or track_of(run).pages[0]) if state.take(state.TOUR_MOVED) else ""

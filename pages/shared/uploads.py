@@ -1,4 +1,5 @@
-"""Files a user brings through the browser, kept in the user's own store under the hash of their bytes."""
+"""Files a user brings through the browser, kept in the user's own store under the hash of their
+bytes."""
 
 from __future__ import annotations
 
@@ -39,15 +40,20 @@ def kept(upload: Any) -> Path:
 
 
 def make_room(folder: Path, size: int) -> None:
-    """Delete uploads nobody used for long; RequestError where `size` bytes more would still be over the quota."""
+    """Delete uploads nobody used for long; RequestError where `size` bytes more would still be over
+    the quota."""
     files = [path for path in folder.glob("*/*") if path.is_file()]
     for path in [path for path in files if time.time() - path.stat().st_mtime > KEPT]:
         shutil.rmtree(path.parent, ignore_errors=True)
         files.remove(path)
     taken = sum(path.stat().st_size for path in files)
     if taken + size > QUOTA:
-        what = f"is {size >> 20} MB, and uploads take {taken >> 20} of the {QUOTA >> 20} MB they may."
-        raise RequestError(Fault("upload", what, f"Name the file by its path instead, or delete from {folder}."))
+        what = (
+            f"is {size >> 20} MB, and uploads take {taken >> 20} of the {QUOTA >> 20} MB they may."
+        )
+        raise RequestError(
+            Fault("upload", what, f"Name the file by its path instead, or delete from {folder}.")
+        )
 
 
 def _plain_name(name: str) -> str:

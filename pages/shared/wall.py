@@ -27,6 +27,7 @@ def boundary() -> Iterator[None]:
     except Exception:
         _log.exception("a page failed")
         st.error(
-            "This part could not be drawn. Nothing was changed. The details are in the terminal where the app runs.",
+            "This part could not be drawn. Nothing was changed. The details are in the terminal"
+            " where the app runs.",
             icon=":material/error:",
         )

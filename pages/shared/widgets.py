@@ -1,6 +1,7 @@
 """One widget per kind of declared field, and per declared setting of a method.
 
-Out of range is refused by the engine: with limits here, Streamlit would go on with the last number that was in range.
+Out of range is refused by the engine: with limits here, Streamlit would go on with the last number
+that was in range.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ NONE = "none"
 
 
 def draw(field: Field, key: str, values: Values, faults: list[Fault]) -> Any:
-    """The widget a declared field asks for; its value, JSON-able. What cannot be read goes to `faults`."""
+    """The widget a declared field asks for; its value, JSON-able. What cannot be read goes to
+    `faults`."""
     return _WIDGETS[field.kind](field, key, values, faults)
 
 
@@ -45,7 +47,9 @@ def setting(declared: Setting, key: str, start: Any = None) -> Any:
     return float(st.number_input(label, value=float(value), format=_format(value), **about))
 
 
-def changed(declared: Sequence[Setting], key: str, starts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def changed(
+    declared: Sequence[Setting], key: str, starts: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """A line of settings; only what differs from the usual is asked for."""
     asked = [one for one in declared if not one.technical]
     if not asked:
@@ -83,7 +87,9 @@ def _text(field: Field, key: str, values: Values, _: list[Fault]) -> str | None:
     """Typed, or chosen where there is something to choose from."""
     if field.offered:
         return _chosen(field, key, field.offered(values))
-    typed = st.text_input(_label(field), key=key, placeholder=field.placeholder, help=field.hint or None).strip()
+    typed = st.text_input(
+        _label(field), key=key, placeholder=field.placeholder, help=field.hint or None
+    ).strip()
     return typed or (None if field.optional else "")
 
 
@@ -92,8 +98,14 @@ def _chosen(field: Field, key: str, offer: Offer) -> str | None:
         return next(iter(offer.options), None)
     options = list(offer.options)
     index = options.index(offer.usual) if offer.usual in options else 0
-    return st.selectbox(field.label, options, index, format_func=partial(_named, field),
-                        key=_keyed(key, options), help=field.hint or None)  # fmt: skip
+    return st.selectbox(
+        field.label,
+        options,
+        index,
+        format_func=partial(_named, field),
+        key=_keyed(key, options),
+        help=field.hint or None,
+    )
 
 
 def _source(field: Field, key: str, values: Values, faults: list[Fault]) -> str | None:
@@ -103,8 +115,14 @@ def _source(field: Field, key: str, values: Values, faults: list[Fault]) -> str 
     offer = field.offered(values)
     options = list(offer.options)
     index = options.index(offer.usual) if offer.usual in options else None
-    typed = st.selectbox(field.label, options, index, accept_new_options=True, placeholder=field.placeholder or None,
-                         **_common(field, key))  # fmt: skip
+    typed = st.selectbox(
+        field.label,
+        options,
+        index,
+        accept_new_options=True,
+        placeholder=field.placeholder or None,
+        **_common(field, key),
+    )
     if field.upload:
         file = st.file_uploader("Or a file of your own", type=list(field.upload), key=f"{key}_file")
         if file:
@@ -119,16 +137,24 @@ def _expanded(text: str | None) -> str | None:
 def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
     """None for the embedded data, else a path: typed, or where the upload was kept."""
     where = st.segmented_control(
-        field.label, [EMBEDDED, UPLOAD, PATH], default=EMBEDDED, required=True, **_common(field, key)
+        field.label,
+        [EMBEDDED, UPLOAD, PATH],
+        default=EMBEDDED,
+        required=True,
+        **_common(field, key),
     )
     if where == EMBEDDED:
         return None
     if where == UPLOAD:
         kinds = list(field.upload or ()) or None
-        file = st.file_uploader(field.label, type=kinds, key=f"{key}_file", label_visibility="collapsed")
+        file = st.file_uploader(
+            field.label, type=kinds, key=f"{key}_file", label_visibility="collapsed"
+        )
         if file:
             return str(uploads.kept(file))
-    elif typed := st.text_input(field.label, key=f"{key}_path", label_visibility="collapsed").strip():
+    elif typed := st.text_input(
+        field.label, key=f"{key}_path", label_visibility="collapsed"
+    ).strip():
         return str(Path(typed).expanduser())
     faults.append(Fault(field.label, "nothing is chosen.", "Upload a file or name a path."))
     return None
@@ -141,7 +167,12 @@ def _number(field: Field, key: str, _: Values, __: list[Fault]) -> Any:
     scale = 100 if field.percent else 1
     if field.slider:
         low, high, step = (round(scale * end) for end in field.slider)
-        return st.slider(_label(field), low, high, round(scale * field.default), step, **_common(field, key)) / scale
+        return (
+            st.slider(
+                _label(field), low, high, round(scale * field.default), step, **_common(field, key)
+            )
+            / scale
+        )
     kind = int if field.kind == "integer" else float
     start = None if field.default is None else kind(scale * field.default)
     more = {"step": 1} if kind is int else {"step": field.step, "format": _format(start)}
@@ -159,8 +190,13 @@ def _format(value: float | None) -> str | None:
 
 def _choice(field: Field, key: str, _: Values, __: list[Fault]) -> str:
     names = list(field.names)
-    found = st.selectbox(field.label, names, names.index(field.default), format_func=partial(_named, field),
-                         **_common(field, key))  # fmt: skip
+    found = st.selectbox(
+        field.label,
+        names,
+        names.index(field.default),
+        format_func=partial(_named, field),
+        **_common(field, key),
+    )
     word = words.gathered("CHOICES").get(field.name, {}).get(found)
     if word and not field.about:
         st.caption(word.definition)
@@ -168,12 +204,15 @@ def _choice(field: Field, key: str, _: Values, __: list[Fault]) -> str:
 
 
 def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
-    """On or off, and a third choice where leaving it open means something else; "--no-…" only ever forbids."""
+    """On or off, and a third choice where leaving it open means something else; "--no-…" only ever
+    forbids."""
     if field.optional and not field.flag.startswith("--no-"):
         named: Callable[[Any], str] | None = field.named
         meant = {named(value): value for value in (None, True, False)} if named else {}
         first = next(iter(meant))
-        found = st.segmented_control(field.label, list(meant), default=first, required=True, **_common(field, key))
+        found = st.segmented_control(
+            field.label, list(meant), default=first, required=True, **_common(field, key)
+        )
         return meant[found]
     is_on = st.toggle(field.label, bool(field.default), **_common(field, key))
     return (False if is_on else None) if field.optional else is_on
@@ -182,27 +221,46 @@ def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
 def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
     """Buttons of which any number can be on; typed where the options are not known."""
     if not (field.offered or field.names):
-        typed = st.text_input(field.label, key=key, placeholder=field.placeholder, help=field.hint or None)
+        typed = st.text_input(
+            field.label, key=key, placeholder=field.placeholder, help=field.hint or None
+        )
         return [name.strip() for name in typed.split(",") if name.strip()]
-    offer = field.offered(values) if field.offered else Offer(field.names, field.starts or field.default)
+    offer = (
+        field.offered(values)
+        if field.offered
+        else Offer(field.names, field.starts or field.default)
+    )
     chosen: list[str] = []
     for label, options in (offer.groups or {field.label: offer.options}).items():
         chosen_first = field.default if offer.usual is None else offer.usual
         usual = [name for name in chosen_first or () if name in options]
-        chosen += st.pills(label, list(options), default=usual, selection_mode="multi", wrap=True,
-                           format_func=partial(_escaped, field), key=_keyed(key, options),
-                           help=field.hint or None) or []  # fmt: skip
+        chosen += (
+            st.pills(
+                label,
+                list(options),
+                default=usual,
+                selection_mode="multi",
+                wrap=True,
+                format_func=partial(_escaped, field),
+                key=_keyed(key, options),
+                help=field.hint or None,
+            )
+            or []
+        )
     if offer.note:
         st.caption(plain(offer.note))
     return _led(field, key, chosen) if field.lead else chosen
 
 
 def _led(field: Field, key: str, chosen: list[str]) -> list[str]:
-    """The chosen with the one in front that is picked to go first; names that may not go first stay behind it."""
+    """The chosen with the one in front that is picked to go first; names that may not go first stay
+    behind it."""
     may = [name for name in chosen if not (field.check and field.check([name], {}))]
     first = may[0] if may else None
     if len(may) > 1:
-        first = st.selectbox(field.lead, may, format_func=partial(_named, field), key=_keyed(f"{key}_first", may))
+        first = st.selectbox(
+            field.lead, may, format_func=partial(_named, field), key=_keyed(f"{key}_first", may)
+        )
     return [*([first] if first else []), *(name for name in chosen if name != first)]
 
 
@@ -219,15 +277,27 @@ def _numbers(field: Field, key: str, _: Values, faults: list[Fault]) -> list[flo
     """ "0, 5, 10" -> [0.0, 0.05, 0.1] where shares are asked in percent."""
     scale = 100 if field.percent else 1
     usual = ", ".join(f"{scale * value:g}" for value in field.default)
-    text = st.text_input(_label(field, "separated by commas"), usual, placeholder=field.placeholder,
-                         **_common(field, key))  # fmt: skip
+    text = st.text_input(
+        _label(field, "separated by commas"),
+        usual,
+        placeholder=field.placeholder,
+        **_common(field, key),
+    )
     found = []
     for part in (part.strip().rstrip("%x×").strip() for part in text.replace(";", ",").split(",")):
         try:
-            found += [round(float(part) / scale, 6) if field.percent else float(part)] if part else []
+            found += (
+                [round(float(part) / scale, 6) if field.percent else float(part)] if part else []
+            )
         except ValueError:
-            kind, example = ("percentages", usual) if field.percent else ("numbers", field.example.replace(",", ", "))
-            faults.append(Fault(field.label, f"{part!r} is not a number.", f"Write {kind} such as {example}."))
+            kind, example = (
+                ("percentages", usual)
+                if field.percent
+                else ("numbers", field.example.replace(",", ", "))
+            )
+            faults.append(
+                Fault(field.label, f"{part!r} is not a number.", f"Write {kind} such as {example}.")
+            )
     return found
 
 
@@ -259,14 +329,26 @@ def _pairs(field: Field, key: str, values: Values, _: list[Fault]) -> dict[str, 
 
 
 def _changes(field: Field, key: str, values: Values, _: list[Fault]) -> list[dict[str, Any]]:
-    """One thing by name, and its settings. Those whose choices are the data's own are typed; empty means the usual."""
+    """One thing by name, and its settings. Those whose choices are the data's own are typed; empty
+    means the usual."""
     known = field.of(values) if field.of else {}
-    name = st.selectbox(field.label, [NONE, *known], format_func=partial(_named, field), **_common(field, key))
+    name = st.selectbox(
+        field.label, [NONE, *known], format_func=partial(_named, field), **_common(field, key)
+    )
     if name == NONE:
         return []
     typed = [one for one in known[name].settings if one.kind == "choice" and not one.choices]
-    given = {one.name: st.text_input(capital(one.name), key=f"{key}_{name}_{one.name}", help=one.help,
-                                     placeholder="usual").strip() for one in typed}  # fmt: skip
+    given = {
+        one.name: (
+            st.text_input(
+                capital(one.name),
+                key=f"{key}_{name}_{one.name}",
+                help=one.help,
+                placeholder="usual",
+            ).strip()
+        )
+        for one in typed
+    }
     rest = changed([one for one in known[name].settings if one not in typed], f"{key}_{name}")
     return [{"name": name, **{one: value for one, value in given.items() if value}, **rest}]
 

@@ -1,5 +1,5 @@
-"""Workers of a cluster that die in the middle of their work, once for every kind of part, wherever that is made; and
-machines that die with all their workers."""
+"""Workers of a cluster that die in the middle of their work, once for every kind of part, wherever
+that is made; and machines that die with all their workers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ LOOK = 2
 """The look for a cancel at which a worker dies: something is computed between the first and it."""
 
 DOOMED = "doomed node "
-"""Begins the name of a file: the machine whose id follows dies in the middle of the first part it is given."""
+"""Begins the name of a file: the machine whose id follows dies in the middle of the first part it
+is given."""
 Given = tuple[tuple[str, Any], str]
 
 
 def on_dying_workers(folder: Path) -> type[OnRay]:
-    """An executor whose workers die as said above. `folder` gets a file for each death, named by the kind of part."""
+    """An executor whose workers die as said above. `folder` gets a file for each death, named by
+    the kind of part."""
     folder.mkdir()
 
     class OnDyingWorkers(OnRay):
@@ -44,7 +46,8 @@ def on_dying_workers(folder: Path) -> type[OnRay]:
 
 
 def context_of(given: Given) -> MeasurementContext:
-    """The context of a recipe, as a worker makes it, which dies the first time that a kind of part is computed."""
+    """The context of a recipe, as a worker makes it, which dies the first time that a kind of part
+    is computed."""
     (maker, inner), folder = given
     module, _, name = maker.partition(":")
     context = getattr(importlib.import_module(module), name)(inner)
@@ -87,7 +90,8 @@ def die() -> None:
 
 
 def die_with_the_machine(mark: Path) -> None:
-    """The node's own process, which is this one's parent, goes first; `mark` then says that it is done."""
+    """The node's own process, which is this one's parent, goes first; `mark` then says that it is
+    done."""
     mark.rename(mark.with_name("node"))
     os.kill(os.getppid(), signal.SIGKILL)
     die()

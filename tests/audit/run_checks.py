@@ -18,7 +18,11 @@ def assert_tables(run: Run, columns: Mapping[str, str]) -> None:
         assert len(table), name
 
 
-def value_of(results: pd.DataFrame, variant: str, metric: str, axis: str = "", group: str | None = None) -> float:
+def value_of(
+    results: pd.DataFrame, variant: str, metric: str, axis: str = "", group: str | None = None
+) -> float:
     """The one value of a results or groups table."""
-    rows = results[(results["variant"] == variant) & (results["metric"] == metric) & (results["axis"] == axis)]
+    rows = results[
+        (results["variant"] == variant) & (results["metric"] == metric) & (results["axis"] == axis)
+    ]
     return (rows if group is None else rows[rows["group"] == group])["value"].item()

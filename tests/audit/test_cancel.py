@@ -1,4 +1,5 @@
-"""A cancelled job ends within two seconds in every phase, and no clock that jumps strands a queued one."""
+"""A cancelled job ends within two seconds in every phase, and no clock that jumps strands a queued
+one."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from tests.places import ROOT
 JOB = "job-1"
 
 
-def prepared(tmp_path, status="running", updated="2026-01-01T00:00:00+00:00") -> tuple[Store, object]:
+def prepared(
+    tmp_path, status="running", updated="2026-01-01T00:00:00+00:00"
+) -> tuple[Store, object]:
     store = Store(tmp_path)
     folder = store.jobs_folder / JOB
     folder.mkdir(parents=True)
@@ -29,7 +32,8 @@ def prepared(tmp_path, status="running", updated="2026-01-01T00:00:00+00:00") ->
 
 
 class Watched:
-    """What the watcher of a job asks for: how long it waits once the job is cancelled, and whether it ends it."""
+    """What the watcher of a job asks for: how long it waits once the job is cancelled, and whether
+    it ends it."""
 
     def __init__(self, folder, looks: int) -> None:
         self.folder, self.looks, self.waited, self.left = folder, looks, 0.0, []
@@ -49,7 +53,9 @@ class Watched:
 def test_whatever_it_is_at_it_ends_within_a_second(tmp_path, status):
     store, folder = prepared(tmp_path, status)
     found = Watched(folder, looks=5).watch()
-    assert found.left == [1] and found.waited <= 0.5, "the rest of two seconds is for a busy machine"
+    assert found.left == [1] and found.waited <= 0.5, (
+        "the rest of two seconds is for a busy machine"
+    )
     assert job_state(store, JOB).status == "cancelled"
 
 
@@ -66,7 +72,9 @@ def test_it_ends_also_where_its_state_cannot_be_read_or_written(tmp_path, monkey
 
 
 @pytest.mark.parametrize(("status", "left"), [("done", [1]), ("failed", []), ("cancelled", [1])])
-def test_one_that_came_to_its_end_keeps_its_word_and_does_not_take_the_interpreter_down(tmp_path, status, left):
+def test_one_that_came_to_its_end_keeps_its_word_and_does_not_take_the_interpreter_down(
+    tmp_path, status, left
+):
     """But for one that failed: its traceback is still on its way into the log."""
     store, folder = prepared(tmp_path, status)
     assert Watched(folder, looks=2).watch().left == left and job_state(store, JOB).status == status
@@ -81,7 +89,8 @@ def test_one_that_was_cancelled_and_is_gone_was_cancelled_whatever_it_said_last(
 
 @pytest.mark.parametrize("days", [-400, 0, 400])
 def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, monkeypatch, days):
-    """Its process is on its way, or an engine has it in line, whatever the clock said when it was queued."""
+    """Its process is on its way, or an engine has it in line, whatever the clock said when it was
+    queued."""
     moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     store, folder = prepared(tmp_path, "queued", moment.isoformat())
     with (folder / "process").open("a") as process:
@@ -95,7 +104,9 @@ def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, monkeypatch, days):
     assert days == 0 or "Start it again" in found.message
     monkeypatch.setattr(jobs.sys, "executable", "/bin/true")
     assert jobs.launch(store, JOB).wait() == 0
-    assert job_state(store, JOB).status == "interrupted", "its process has ended before it said a word"
+    assert job_state(store, JOB).status == "interrupted", (
+        "its process has ended before it said a word"
+    )
 
 
 def test_a_cancel_while_modules_are_imported_ends_the_process(tmp_path, monkeypatch):
@@ -113,10 +124,15 @@ def test_a_cancel_while_modules_are_imported_ends_the_process(tmp_path, monkeypa
 
 
 def test_once_imported_that_watch_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.audit.worker.os._exit", lambda code: pytest.fail("left although ready"))
+    monkeypatch.setattr(
+        "engine.audit.worker.os._exit", lambda code: pytest.fail("left although ready")
+    )
     (tmp_path / "cancel").touch()
     ready = threading.Event()
     ready.set()
     leave_while_importing(tmp_path, ready)
-    heavy = "import sys, engine.audit.worker; sys.exit(any(one in sys.modules for one in ('torch', 'pandas')))"
+    heavy = (
+        "import sys, engine.audit.worker; sys.exit(any(one in sys.modules for one in ('torch',"
+        " 'pandas')))"
+    )
     assert subprocess.run([sys.executable, "-c", heavy], cwd=ROOT, check=False).returncode == 0

@@ -1,4 +1,5 @@
-"""Figures and tables of the papers as experiments: each named once, asked and read alike, drawn as one file."""
+"""Figures and tables of the papers as experiments: each named once, asked and read alike, drawn as
+one file."""
 
 from __future__ import annotations
 
@@ -26,8 +27,17 @@ from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.experiment_page import experiment_html, experiment_text, readable
 
-ROW = {"value": 0.5, "low": 0.4, "high": 0.6, "null_low": 0.1, "null_high": 0.2, "n": 30, "delta": -0.1,
-       "delta_low": -0.2, "delta_high": 0.0}  # fmt: skip
+ROW = {
+    "value": 0.5,
+    "low": 0.4,
+    "high": 0.6,
+    "null_low": 0.1,
+    "null_high": 0.2,
+    "n": 30,
+    "delta": -0.1,
+    "delta_low": -0.2,
+    "delta_high": 0.0,
+}
 
 
 def test_every_figure_is_named_by_one_experiment_and_says_what_it_needs():
@@ -43,26 +53,55 @@ def test_a_finding_holds_value_interval_null_band_and_n():
     level, moved = finding("x", ROW, 3, paper=0.7, where="Table 1"), change("y", ROW, 3, scale=100)
     table = table_of([level, moved])
     assert tuple(table.columns) == COLUMNS
-    assert table.loc[0, ["paper", "ours", "low", "high", "null_low", "null_high", "n", "seeds"]].tolist() == [
-        0.7, 0.5, 0.4, 0.6, 0.1, 0.2, 30, 3
-    ]  # fmt: skip
-    assert (moved.ours, moved.low, moved.high) == pytest.approx((-10, -20, 0)) and math.isnan(moved.null_low)
+    assert table.loc[
+        0, ["paper", "ours", "low", "high", "null_low", "null_high", "n", "seeds"]
+    ].tolist() == [0.7, 0.5, 0.4, 0.6, 0.1, 0.2, 30, 3]
+    assert (moved.ours, moved.low, moved.high) == pytest.approx((-10, -20, 0)) and math.isnan(
+        moved.null_low
+    )
 
 
 def test_what_differs_is_told_and_nothing_else():
     paper = {"model": "GPT-2", "seeds": "3"}
-    assert differences(paper, {"model": "demo", "seeds": "3", "more": "x"}) == "model demo, not GPT-2"
+    assert (
+        differences(paper, {"model": "demo", "seeds": "3", "more": "x"}) == "model demo, not GPT-2"
+    )
     assert differences(paper, paper) == ""
 
 
 def test_the_page_and_the_text_hold_what_was_found_and_escape_it():
     one, figure = Sketch("a", "P", "Fig. 1", "Why?"), blank(Choice("m", "x", 0.1), 100)
-    table = table_of([Finding("<b>bold</b>", 0.7, "Table 1", 0.5, 0.4, 0.6, n=30, seeds=3, differs="model a, not b")])
+    table = table_of(
+        [
+            Finding(
+                "<b>bold</b>",
+                0.7,
+                "Table 1",
+                0.5,
+                0.4,
+                0.6,
+                n=30,
+                seeds=3,
+                differs="model a, not b",
+            )
+        ]
+    )
     panel = Panel("k", "Why?", "So.", figure, readable(table), "")
     run = SimpleNamespace(id="r1", meta={"title": "T", "warnings": ["W"]})
-    page, text = experiment_html(one, table, [run], [panel], [panel]), experiment_text(one, table, [run])
+    page, text = (
+        experiment_html(one, table, [run], [panel], [panel]),
+        experiment_text(one, table, [run]),
+    )
     assert "<b>bold" not in page and "&lt;b&gt;bold" in page and "model a, not b" in page
-    for part in ("paper 0.7 (Table 1)", "ours 0.500", "[0.400 to 0.600]", "n = 30", "seeds = 3", "! W", "run r1: T"):
+    for part in (
+        "paper 0.7 (Table 1)",
+        "ours 0.500",
+        "[0.400 to 0.600]",
+        "n = 30",
+        "seeds = 3",
+        "! W",
+        "run r1: T",
+    ):
         assert part in text
 
 
@@ -76,11 +115,16 @@ def test_the_list_is_printed_with_what_each_needs(capsys):
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found] == list(experiments())
     assert main(["experiment", "list"]) == 0
-    assert all(one["figure"] in line for one, line in zip(found, capsys.readouterr().out.splitlines(), strict=True))
+    assert all(
+        one["figure"] in line
+        for one, line in zip(found, capsys.readouterr().out.splitlines(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", experiments())
-def test_without_its_data_an_experiment_says_what_it_needs_and_what_quick_would_use(name, capsys, tmp_path):
+def test_without_its_data_an_experiment_says_what_it_needs_and_what_quick_would_use(
+    name, capsys, tmp_path
+):
     one = experiment_named(name)
     code = main(["experiment", name, "--json", "--store", str(tmp_path / "store")])
     out = capsys.readouterr().out
@@ -103,7 +147,10 @@ def test_without_its_data_an_experiment_says_what_it_needs_and_what_quick_would_
 )
 def test_wrong_words_exit_with_2_and_write_nothing(words, said, capsys, tmp_path):
     name = next(one.name for one in experiments().values() if one.computes)
-    assert main(["experiment", name, "--quick", *words, "--json", "--store", str(tmp_path / "store")]) == 2
+    assert (
+        main(["experiment", name, "--quick", *words, "--json", "--store", str(tmp_path / "store")])
+        == 2
+    )
     assert said in capsys.readouterr().out and not (tmp_path / "store").exists()
 
 
@@ -111,4 +158,7 @@ def test_what_is_asked_for_goes_before_what_is_usual():
     ask = ExperimentAsk(quick=True, trials=5, first_seed=7)
     for one in experiments().values():
         for request in one.requests(ask):
-            assert request.first_seed == 7 and 5 in (getattr(request, "trials", 0), getattr(request, "seeds", 0))
+            assert request.first_seed == 7 and 5 in (
+                getattr(request, "trials", 0),
+                getattr(request, "seeds", 0),
+            )

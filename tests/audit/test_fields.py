@@ -1,4 +1,5 @@
-"""One declaration of a field: what it allows, what is wrong with a value, its option, its words, its row."""
+"""One declaration of a field: what it allows, what is wrong with a value, its option, its words,
+its row."""
 
 from __future__ import annotations
 
@@ -33,10 +34,22 @@ class Garden(Request):
 
     place: str = asked(kind="source", metavar="PLACE", help="where", counts="content")
     tools: tuple[str, ...] = asked(
-        ("dig",), kind="names", option="--tool", commas=True, known=lambda: list(KNOWN), where="tool", help="with what"
+        ("dig",),
+        kind="names",
+        option="--tool",
+        commas=True,
+        known=lambda: list(KNOWN),
+        where="tool",
+        help="with what",
     )
     shares: tuple[float, ...] = asked(
-        (0.5,), kind="numbers", option="--share", above=0.0, below=1.0, where="share", example="0.2,0.5"
+        (0.5,),
+        kind="numbers",
+        option="--share",
+        above=0.0,
+        below=1.0,
+        where="share",
+        example="0.2,0.5",
     )
     beds: int = asked(2, kind="integer", minimum=1, maximum=9, help="how many")
     water: float | str = asked(1.0, kind="number", word="rain", minimum=0.0)
@@ -51,9 +64,11 @@ class Garden(Request):
     )
     recipe: dict[str, Any] = asked({}, kind="pairs")
     pairs: tuple[str, ...] = asked(
-        ("dig:loam",), kind="product", parts=(part("how", "names", ("dig",)), part("on", "names", ("loam",))),
+        ("dig:loam",),
+        kind="product",
+        parts=(part("how", "names", ("dig",)), part("on", "names", ("loam",))),
         join=lambda parts: tuple(f"{how}:{on}" for how in parts[0] for on in parts[1]),
-    )  # fmt: skip
+    )
     hidden: str = asked("", kind="text", option="", counts="no")
 
     track = "garden"
@@ -66,19 +81,64 @@ def read(*words: str) -> Garden:
 
 
 def wrong(**values: Any) -> dict[str, str]:
-    return {fault.where: f"{fault.what} {fault.fix}" for fault in checked(Garden("here", **values))[1]}
+    return {
+        fault.where: f"{fault.what} {fault.fix}" for fault in checked(Garden("here", **values))[1]
+    }
 
 
 def test_every_kind_is_read_from_its_option():
     found = read(
-        "--place", "here", "--tool", "dig,fill", "--tool", "dig", "--share", "0.2,0.5", "--beds", "4", "--water",
-        "rain", "--most", "7", "--fence", "--no-shade", "--no-birds", "--soil", "sand", "--map", "/there/x",
-        "--set", "dig.depth=5", "--recipe", "rate=0.1", "--how", "dig", "--how", "fill", "--seed", "3", "--restart",
-    )  # fmt: skip
+        "--place",
+        "here",
+        "--tool",
+        "dig,fill",
+        "--tool",
+        "dig",
+        "--share",
+        "0.2,0.5",
+        "--beds",
+        "4",
+        "--water",
+        "rain",
+        "--most",
+        "7",
+        "--fence",
+        "--no-shade",
+        "--no-birds",
+        "--soil",
+        "sand",
+        "--map",
+        "/there/x",
+        "--set",
+        "dig.depth=5",
+        "--recipe",
+        "rate=0.1",
+        "--how",
+        "dig",
+        "--how",
+        "fill",
+        "--seed",
+        "3",
+        "--restart",
+    )
     assert found == Garden(
-        "here", ("dig", "fill"), (0.2, 0.5), 4, "rain", 7, True, False, False, "sand", "/there/x",
-        {"dig": {"depth": 5}}, {"rate": 0.1}, ("dig:loam", "fill:loam"), first_seed=3, restart=True,
-    )  # fmt: skip
+        "here",
+        ("dig", "fill"),
+        (0.2, 0.5),
+        4,
+        "rain",
+        7,
+        True,
+        False,
+        False,
+        "sand",
+        "/there/x",
+        {"dig": {"depth": 5}},
+        {"rate": 0.1},
+        ("dig:loam", "fill:loam"),
+        first_seed=3,
+        restart=True,
+    )
 
 
 def test_what_is_not_said_is_the_declared_default():
@@ -88,7 +148,9 @@ def test_what_is_not_said_is_the_declared_default():
 
 def test_all_that_cannot_be_read_is_told_together_by_option():
     with pytest.raises(RequestError) as error:
-        read("--share", "a", "--beds", "many", "--water", "x", "--set", "depth=1", "--recipe", "fast")
+        read(
+            "--share", "a", "--beds", "many", "--water", "x", "--set", "depth=1", "--recipe", "fast"
+        )
     told = {fault.where: fault.what for fault in error.value.faults}
     assert told == {
         "--share": "'a' is not a list of numbers.",
@@ -110,9 +172,21 @@ def test_a_sound_request_has_no_fault():
         ({"tools": ("rake",)}, "tool", "'rake' is not known. Known: dig, fill."),
         ({"tools": ()}, "tool", "none is named. Known: dig, fill."),
         ({"tools": ("dig", "dig")}, "tool", "one is named twice. Name each once."),
-        ({"shares": (0.5, 1.0)}, "share", "1.0 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5."),
-        ({"shares": (0.5, math.nan)}, "share", "nan is not allowed. Give numbers above 0 and below 1"),
-        ({"shares": ()}, "share", "none is named. Give numbers above 0 and below 1, such as 0.2,0.5."),
+        (
+            {"shares": (0.5, 1.0)},
+            "share",
+            "1.0 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5.",
+        ),
+        (
+            {"shares": (0.5, math.nan)},
+            "share",
+            "nan is not allowed. Give numbers above 0 and below 1",
+        ),
+        (
+            {"shares": ()},
+            "share",
+            "none is named. Give numbers above 0 and below 1, such as 0.2,0.5.",
+        ),
         ({"beds": 0}, "beds", "0 is not allowed. Give a whole number from 1 to 9."),
         ({"beds": 2.5}, "beds", "2.5 is not allowed. Give a whole number from 1 to 9."),
         ({"beds": True}, "beds", "True is not allowed. Give a whole number from 1 to 9."),
@@ -123,12 +197,19 @@ def test_a_sound_request_has_no_fault():
         ({"soil": "clay"}, "soil", "'clay' is not known. Known: loam, sand."),
         ({"settings": {"rake": {}}}, "setting", "'rake' is not known. Known: dig, fill."),
         ({"settings": {"dig": 3}}, "setting of dig", "3 is none. Give NAME=VALUE."),
-        ({"settings": {"dig": {"width": 3}}}, "setting of dig", "'width' is not known. Known: depth."),
-        ({"settings": {"dig": {"depth": 0}}}, "setting of dig, depth",
-         "0 is not allowed. Give a whole number from 1 to 9."),
+        (
+            {"settings": {"dig": {"width": 3}}},
+            "setting of dig",
+            "'width' is not known. Known: depth.",
+        ),
+        (
+            {"settings": {"dig": {"depth": 0}}},
+            "setting of dig, depth",
+            "0 is not allowed. Give a whole number from 1 to 9.",
+        ),
         ({"device": "tpu"}, "device", ""),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_by_the_field(values, where, said):
     found = wrong(**values)
     assert set(found) == {where} and found[where].startswith(said)
@@ -144,7 +225,11 @@ def test_numbers_and_lists_of_them_are_kept_in_one_way():
     [
         ({"tools": 5}, "tool", "5 is not allowed. Give a list of names."),
         ({"tools": ("dig", 5)}, "tool", "5 is not allowed. Give a list of names."),
-        ({"shares": 0.5}, "share", "0.5 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5."),
+        (
+            {"shares": 0.5},
+            "share",
+            "0.5 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5.",
+        ),
         ({"shares": (0.5, "x", None)}, "share", "None is not allowed."),
         ({"beds": math.nan}, "beds", "nan is not allowed. Give a whole number from 1 to 9."),
         ({"soil": ["loam"]}, "soil", "('loam',) is not allowed. Give one of loam, sand."),
@@ -153,7 +238,7 @@ def test_numbers_and_lists_of_them_are_kept_in_one_way():
         ({"recipe": "fast"}, "recipe", "'fast' is not allowed. Give values by name."),
         ({"pairs": ({},)}, "pairs", "{} is not allowed. Give a list of names."),
     ],
-)  # fmt: skip
+)
 def test_a_value_of_another_type_is_named_by_the_field_and_not_looked_into(values, where, said):
     found = wrong(**values)
     assert set(found) == {where} and found[where].startswith(said)
@@ -166,31 +251,63 @@ def test_types_are_told_together_with_all_else_and_only_without_a_place_nothing_
     assert {fault.where for fault in error.value.faults} == {"place", "tool"}
     assert set(wrong(tools=("rake", 5), shares=(0.5, "x", 2.0))) == {"tool", "share"}
     sound, faults = checked(Garden("here", shares=(0.5, "x", 2.0)))
-    assert sound == Garden("here", shares=(0.5, 2.0)) and [fault.what[:3] for fault in faults] == ["'x'", "2.0"]
+    assert sound == Garden("here", shares=(0.5, 2.0)) and [fault.what[:3] for fault in faults] == [
+        "'x'",
+        "2.0",
+    ]
     sound, faults = checked(Garden("here", tools=5, beds=4))
     assert sound == Garden("here", beds=4) and len(faults) == 1
 
 
 def test_a_list_is_as_good_as_a_tuple():
-    assert Garden("here", tools=["fill"], shares=[0.5, 0.25]) == Garden("here", ("fill",), (0.25, 0.5))
+    assert Garden("here", tools=["fill"], shares=[0.5, 0.25]) == Garden(
+        "here", ("fill",), (0.25, 0.5)
+    )
 
 
 def test_what_can_be_read_is_checked_beside_what_cannot():
     with pytest.raises(RequestError) as error:
-        read("--place", "here", "--tool", "rake", "--water", "x", "--beds", "0", "--recipe", "fast", "--share", "a")
-    assert {fault.where for fault in error.value.faults} == {"--water", "--recipe", "--share", "tool", "beds"}
-    with pytest.raises(RequestError) as error:  # what is not named cannot be asked, but the rest can
+        read(
+            "--place",
+            "here",
+            "--tool",
+            "rake",
+            "--water",
+            "x",
+            "--beds",
+            "0",
+            "--recipe",
+            "fast",
+            "--share",
+            "a",
+        )
+    assert {fault.where for fault in error.value.faults} == {
+        "--water",
+        "--recipe",
+        "--share",
+        "tool",
+        "beds",
+    }
+    with pytest.raises(
+        RequestError
+    ) as error:  # what is not named cannot be asked, but the rest can
         read("--tool", "rake", "--water", "x", "--set", "dig.depth=0")
     assert {fault.where for fault in error.value.faults} == {"--water", "--place", "tool"}
 
 
 def test_what_does_not_count_makes_no_other_request():
     """One declaration says so, for jobs, resuming and ids alike."""
-    silent = {field.name: "x" if field.kind == "text" else True for field in fields_of(Garden) if field.counts == "no"}
+    silent = {
+        field.name: "x" if field.kind == "text" else True
+        for field in fields_of(Garden)
+        if field.counts == "no"
+    }
     one, other = Garden("here"), dataclasses.replace(Garden("here"), **silent)
     assert silent.keys() == {"title", "restart", "hidden"} and one != other
     assert one.identity == other.identity and job_id_of(one) == job_id_of(other)
-    assert job_id_of(one) != job_id_of(Garden("there")) and job_id_of(one) != job_id_of(Garden("here", beds=3))
+    assert job_id_of(one) != job_id_of(Garden("there")) and job_id_of(one) != job_id_of(
+        Garden("here", beds=3)
+    )
 
 
 @dataclass(frozen=True)
@@ -212,7 +329,21 @@ def test_a_request_that_begins_again_is_guarded_as_the_one_that_was_begun(tmp_pa
     assert not list((tmp_path / "begun").iterdir())
 
 
-WRONG = (5, "x", None, True, 2.5, math.nan, math.inf, [{}], [5], [None], {"x": 1}, {"x": {"y": [{}]}}, [[]])
+WRONG = (
+    5,
+    "x",
+    None,
+    True,
+    2.5,
+    math.nan,
+    math.inf,
+    [{}],
+    [5],
+    [None],
+    {"x": 1},
+    {"x": {"y": [{}]}},
+    [[]],
+)
 """What a notebook or a JSON file may say where something else is meant."""
 
 
@@ -220,12 +351,15 @@ def nowhere(track: str) -> dict[str, Any]:
     """What a request of a track cannot do without, and nothing of it is there."""
     fields = fields_of(tracks()[track].part("request"))
     files = {field.name: "/no/such" for field in fields if field.kind in ("source", "path")}
-    return files | {field.name: () for field in fields if field.required and field.name not in files}
+    return files | {
+        field.name: () for field in fields if field.required and field.name not in files
+    }
 
 
 @pytest.mark.parametrize("track", tracks())
 def test_no_value_of_any_field_of_a_track_is_more_than_a_fault(track):
-    """Every field with values of every type: faults, which name the field where its type is another."""
+    """Every field with values of every type: faults, which name the field where its type is
+    another."""
     kind, validate = tracks()[track].part("request"), tracks()[track].part("validate")
     for field in fields_of(kind):
         for value in WRONG:
@@ -233,7 +367,10 @@ def test_no_value_of_any_field_of_a_track_is_more_than_a_fault(track):
                 validate(kind.from_dict(nowhere(track) | {field.name: value}))
             request = kind.from_dict(nowhere(track) | {field.name: value})
             if field.type_faults(getattr(request, field.name)):
-                assert field.called in {fault.where for fault in error.value.faults}, (field.name, value)
+                assert field.called in {fault.where for fault in error.value.faults}, (
+                    field.name,
+                    value,
+                )
 
 
 @pytest.mark.parametrize("track", tracks())
@@ -256,21 +393,36 @@ def test_options_of_another_request_are_foreign_and_shared_ones_are_not():
     add_options(parser, fields_of(Garden))
     args = parser.parse_args(["--beds", "3", "--water", "1", "--fence"])
     found = foreign_options(args, fields_of(Garden), own, "ponds")
-    assert found == [Fault(flag, "is not for ponds.", "Leave it out.") for flag in ("--water", "--fence")]
+    assert found == [
+        Fault(flag, "is not for ponds.", "Leave it out.") for flag in ("--water", "--fence")
+    ]
 
 
 def test_a_row_of_the_documents_says_option_range_and_default():
     found = {row["field"]: row for row in rows(Garden)}
     assert "hidden" not in found
-    assert found["beds"] == {"field": "beds", "option": "--beds", "takes": "a whole number from 1 to 9", "usual": "2",
-                             "meaning": "how many"}  # fmt: skip
-    assert found["tools"]["takes"] == "names: dig, fill" and found["pairs"]["option"] == "--how, --on"
+    assert found["beds"] == {
+        "field": "beds",
+        "option": "--beds",
+        "takes": "a whole number from 1 to 9",
+        "usual": "2",
+        "meaning": "how many",
+    }
+    assert (
+        found["tools"]["takes"] == "names: dig, fill" and found["pairs"]["option"] == "--how, --on"
+    )
     assert found["place"]["usual"] == "" and found["shares"]["usual"] == "0.5"
 
 
 @pytest.mark.parametrize("track", tracks())
 def test_every_field_of_a_track_is_declared_and_every_option_says_what_it_is(track):
     request = tracks()[track].part("request")
-    assert {field.name for field in fields_of(request)} == {item.name for item in dataclasses.fields(request)}
+    assert {field.name for field in fields_of(request)} == {
+        item.name for item in dataclasses.fields(request)
+    }
     assert all(row["meaning"] for row in rows(request))
-    assert all(field.label for field in fields_of(request) if field.section and field.kind not in UNLABELLED)
+    assert all(
+        field.label
+        for field in fields_of(request)
+        if field.section and field.kind not in UNLABELLED
+    )

@@ -1,4 +1,5 @@
-"""How far work is: the share that is done never falls, whatever turns up, and seconds left follow what was measured."""
+"""How far work is: the share that is done never falls, whatever turns up, and seconds left follow
+what was measured."""
 
 from __future__ import annotations
 
@@ -87,8 +88,11 @@ def test_what_was_said_last_is_said_again_while_a_step_takes_long():
         now[0] = moment
         pulse.beat()
     again = [(event.done, event.what, event.eta, event.note) for event in events[1:]]
-    assert again == [(1, "gender (2 seconds so far)", 20.0 - BEAT, ""), (1, "gender (12 seconds so far)", 8.0, ""),
-                     (1, "gender (60 seconds so far)", 2.0, "")]  # fmt: skip
+    assert again == [
+        (1, "gender (2 seconds so far)", 20.0 - BEAT, ""),
+        (1, "gender (12 seconds so far)", 8.0, ""),
+        (1, "gender (60 seconds so far)", 2.0, ""),
+    ]
 
     def watched(event):
         if raised:

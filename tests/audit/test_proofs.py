@@ -1,4 +1,5 @@
-"""Whoever measures under a mask proves first, on the very model that is loaded, that masks act: counted by way."""
+"""Whoever measures under a mask proves first, on the very model that is loaded, that masks act:
+counted by way."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from engine.surgery.filters import gates
 from engine.surgery.heads import mask
 
 MEASURED = {"language_models": ["--sparsity", "0.13"]}
-"""How more is asked of an embedded run, by track; of others a set by hand, where they have a bench."""
+"""How more is asked of an embedded run, by track; of others a set by hand, where they have a bench.
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""A real Ray cluster of two nodes on this machine: every track gives the same tables as in this process."""
+"""A real Ray cluster of two nodes on this machine: every track gives the same tables as in this
+process."""
 
 from __future__ import annotations
 
@@ -15,12 +16,16 @@ ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-
 
 from engine.audit.ray_executor import OnRay  # noqa: E402
 
-WORLDS = {name: getattr(importlib.import_module(f"tests.tracks.{name}.worlds"), "cluster_world", None)
-          for name in tracks()}  # fmt: skip
+WORLDS = {
+    name: getattr(importlib.import_module(f"tests.tracks.{name}.worlds"), "cluster_world", None)
+    for name in tracks()
+}
 """What each track measures on a cluster; None where its own tests say more about that."""
 
 
-@pytest.mark.parametrize("world", [pytest.param(world, id=name) for name, world in WORLDS.items() if world])
+@pytest.mark.parametrize(
+    "world", [pytest.param(world, id=name) for name, world in WORLDS.items() if world]
+)
 def test_every_track_gives_on_a_cluster_what_this_process_gives(world, cluster, tmp_path):
     context, shards = world(tmp_path)
     expected = context.fetch(shards)

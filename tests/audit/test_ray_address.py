@@ -1,4 +1,5 @@
-"""The address of a cluster: what listens there must speak as Ray does, and what does not is said within seconds."""
+"""The address of a cluster: what listens there must speak as Ray does, and what does not is said
+within seconds."""
 
 from __future__ import annotations
 
@@ -11,9 +12,14 @@ from engine.audit import ray_executor
 from engine.audit.ray_executor import HTTP_2, SETTINGS, address_faults
 
 
-@pytest.mark.parametrize("answer, said", [
-    (SETTINGS, None), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is no Ray cluster"), (b"", "is no Ray cluster"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        (SETTINGS, None),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is no Ray cluster"),
+        (b"", "is no Ray cluster"),
+    ],
+)
 def test_what_listens_must_speak_as_a_cluster_does(answer, said, monkeypatch):
     monkeypatch.setattr(ray_executor, "_need_ray", lambda: None)
     monkeypatch.setattr(ray_executor, "REACH", 0.3)
@@ -24,7 +30,9 @@ def test_what_listens_must_speak_as_a_cluster_does(answer, said, monkeypatch):
         found = address_faults(f"127.0.0.1:{server.getsockname()[1]}", "address of the cluster")
         thread.join()
     assert heard == [HTTP_2 + SETTINGS]
-    assert [fault.what for fault in found if said not in fault.what] == [] and len(found) == (said is not None)
+    assert [fault.what for fault in found if said not in fault.what] == [] and len(found) == (
+        said is not None
+    )
 
 
 def _answered(server: socket.socket, answer: bytes) -> bytes:
@@ -37,12 +45,22 @@ def _answered(server: socket.socket, answer: bytes) -> bytes:
     return said
 
 
-@pytest.mark.parametrize("address, said", [
-    ("127.0.0.1:1", "nothing answers"), ("127.0.0.1:99999", "nothing answers"), ("nonsense", "no host:port"),
-    (5, "no text"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address, said",
+    [
+        ("127.0.0.1:1", "nothing answers"),
+        ("127.0.0.1:99999", "nothing answers"),
+        ("nonsense", "no host:port"),
+        (5, "no text"),
+    ],
+)
 def test_an_address_that_is_none(address, said, monkeypatch):
     monkeypatch.setattr(ray_executor, "_need_ray", lambda: None)
     [fault] = address_faults(address, "address of the cluster")
     assert said in fault.what and fault.where == "address of the cluster"
-    assert address_faults("", "--ray") == address_faults(None, "--ray") == address_faults("auto", "--ray") == []
+    assert (
+        address_faults("", "--ray")
+        == address_faults(None, "--ray")
+        == address_faults("auto", "--ray")
+        == []
+    )

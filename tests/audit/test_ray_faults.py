@@ -1,4 +1,5 @@
-"""Whole audits of every kind on a real Ray cluster of this machine whose workers and nodes die: the same tables."""
+"""Whole audits of every kind on a real Ray cluster of this machine whose workers and nodes die: the
+same tables."""
 
 from __future__ import annotations
 
@@ -55,18 +56,25 @@ def audited(words: list[str], store: Path, capsys) -> Run:
 
 
 @pytest.mark.parametrize("track", list(tracks()))
-def test_workers_of_other_code_or_torch_are_refused_by_name(track, head, tmp_path, monkeypatch, capsys):
+def test_workers_of_other_code_or_torch_are_refused_by_name(
+    track, head, tmp_path, monkeypatch, capsys
+):
     mine = ray_workers.made_of()
     monkeypatch.setattr(ray_workers, "made_of", lambda: {**mine, "torch": "1.0", CODE: "0" * 16})
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
     assert main([*words, "--ray", head.address, "--store", str(tmp_path / "store")]) == 1
-    said = f"torch is {mine['torch']} there and 1.0 here; the engine's code is {mine[CODE]} there and {'0' * 16} here"
+    said = (
+        f"torch is {mine['torch']} there and 1.0 here; the engine's code is {mine[CODE]} there and"
+        f" {'0' * 16} here"
+    )
     assert said in capsys.readouterr().err
     [job] = list_jobs(Store(tmp_path / "store"))
     assert job.status == "failed" and said in job.message  # as the form's job says it
 
 
-def test_where_the_last_node_dies_that_is_said_and_the_next_call_goes_on(tmp_path, monkeypatch, capsys):
+def test_where_the_last_node_dies_that_is_said_and_the_next_call_goes_on(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr("engine.audit.ray_workers.PATIENCE", 3.0)
     track = next(iter(tracks()))
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)

@@ -1,4 +1,5 @@
-"""What trains computes with a stated number of threads, whatever the machine has; all else with all there are."""
+"""What trains computes with a stated number of threads, whatever the machine has; all else with all
+there are."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def test_an_accelerator_keeps_them_all(many):
 
 
 def gradient() -> torch.Tensor:
-    """Of a convolution's bias and weights over some thousand places, which threads add up in parts."""
+    """Of a convolution's bias and weights over some thousand places, which threads add up in
+    parts."""
     torch.manual_seed(3)
     layer = torch.nn.Conv2d(16, 32, 3, padding=1)
     layer(torch.randn(32, 16, 32, 32)).square().sum().backward()

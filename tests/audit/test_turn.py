@@ -1,4 +1,5 @@
-"""Audits step aside while a question is answered on their device, not for ever, and never for a dead one."""
+"""Audits step aside while a question is answered on their device, not for ever, and never for a
+dead one."""
 
 from __future__ import annotations
 
@@ -70,8 +71,9 @@ def test_one_answer_is_waited_for_as_long_as_patience_lasts_and_the_next_one_ane
 
 def test_a_killed_answer_holds_nobody_up(turns):
     code = (
-        "import sys\nfrom engine.audit.turn import answering\nfrom engine.store.runs import Store\n"
-        "with answering(Store(sys.argv[1]), 'cpu', lambda: None):\n    print('mine', flush=True)\n    sys.stdin.read()"
+        "import sys\nfrom engine.audit.turn import answering\nfrom engine.store.runs import"
+        " Store\nwith answering(Store(sys.argv[1]), 'cpu', lambda: None):\n    print('mine',"
+        " flush=True)\n    sys.stdin.read()"
     )
     words = [sys.executable, "-c", code, str(turns.root)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -112,11 +114,17 @@ def test_two_processes_audit_on_one_device_one_after_the_other(turns):
 
     with subprocess.Popen(words, **pipes, cwd=ROOT, text=True) as other:
         assert other.stdout.readline() == "mine\n"
-        with pytest.raises(Cancelled), working(turns, "cpu", Hooks(report=told.append, check=check)):
+        with (
+            pytest.raises(Cancelled),
+            working(turns, "cpu", Hooks(report=told.append, check=check)),
+        ):
             pytest.fail("both at once")
         with working(turns, "cuda:0", Hooks(check=pytest.fail)):
             pass
         other.kill()
     assert {event.what for event in told} == {"another audit works on cpu"}
-    with working(turns, "cpu", Hooks(check=pytest.fail)), working(turns, "cpu", Hooks(check=pytest.fail)):
+    with (
+        working(turns, "cpu", Hooks(check=pytest.fail)),
+        working(turns, "cpu", Hooks(check=pytest.fail)),
+    ):
         pass  # a part of an audit that is one itself does not wait for its own whole

@@ -1,4 +1,5 @@
-"""A change of code that changes numbers is never answered by an old run; embedded runs lie under their present ids."""
+"""A change of code that changes numbers is never answered by an old run; embedded runs lie under
+their present ids."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def meta_of(folder: Path) -> dict[str, Any]:
 def plan_of(folder: Path) -> Plan:
     """The plan of what an embedded run was asked."""
     meta = meta_of(folder)
-    return track_of_meta(meta).part("validate")(request_from(meta["request"] | {"track": meta["track"]}))
+    return track_of_meta(meta).part("validate")(
+        request_from(meta["request"] | {"track": meta["track"]})
+    )
 
 
 @pytest.fixture(scope="module", params=tracks())
@@ -56,8 +59,10 @@ def test_embedded_runs_are_found_under_their_present_ids(run):
 
 
 def test_of_every_kind_of_code_that_has_a_version_something_is_in_the_id(plan, monkeypatch):
-    """Kinds are found in the track's folders, not asked of the plan, so one that the plan forgets is missed here; of
-    measurements all must be there, of methods those that compute (tests/tracks/NAME/test_request.py says which)."""
+    """Kinds are found in the track's folders, not asked of the plan, so one that the plan forgets
+    is missed here; of measurements all must be there, of methods those that compute
+    (tests/tracks/NAME/test_request.py says which).
+    """
     parts, found = list(parts_of(plan, monkeypatch).values()), versioned(plan)
     assert len(found) > 1 and found[Measurement], "methods have versions too"
     every = list(parts_of(asking_all(plan), monkeypatch).values())
@@ -75,8 +80,8 @@ def asking_all(plan: Plan) -> Plan:
 
 
 def test_raising_the_version_of_anything_that_computes_a_run_makes_it_stale(plan, monkeypatch):
-    """Of the audit itself, of every measurement, and of every method that the request names: raised where the code says
-    it, the version leads to a new id, and no two lead to the same."""
+    """Of the audit itself, of every measurement, and of every method that the request names: raised
+    where the code says it, the version leads to a new id, and no two lead to the same."""
     parts, module = parts_of(plan, monkeypatch), sys.modules[type(plan).__module__]
     assert set(plan.versions) == {"audit", *(f"{kind} {name}" for kind, name in parts)}
     ids = [plan.run_id]
@@ -98,22 +103,39 @@ def test_a_method_that_is_not_asked_for_touches_no_run(plan, monkeypatch):
 
 
 def versioned(plan: Plan) -> dict[type, set[str]]:
-    """Names of the members of every kind of thing with a version: measurements, and the kinds that are declared below
-    the track's package. Those that came later count where they are asked for, which embedded audits do not."""
+    """Names of the members of every kind of thing with a version: measurements, and the kinds that
+    are declared below the track's package. Those that came later count where they are asked for,
+    which embedded audits do not.
+    """
     folders = packages_of(type(plan).__module__.rpartition(".")[0])
     folders += [dense] if isinstance(plan, ImagePlan) else []
-    declared = [one for folder in folders for module in modules(folder) for one in vars(module).values()]
-    kinds = {one for one in declared if inspect.isclass(one) and inspect.isabstract(one) and "version" in vars(one)}
-    every = {kind: [one for folder in folders for one in members(folder, kind)] for kind in {*kinds, Measurement}}
-    found = {kind: {one.name for one in those if isinstance(one, kind) and not getattr(one, "later", False)}
-             for kind, those in every.items()}  # fmt: skip
+    declared = [
+        one for folder in folders for module in modules(folder) for one in vars(module).values()
+    ]
+    kinds = {
+        one
+        for one in declared
+        if inspect.isclass(one) and inspect.isabstract(one) and "version" in vars(one)
+    }
+    every = {
+        kind: [one for folder in folders for one in members(folder, kind)]
+        for kind in {*kinds, Measurement}
+    }
+    found = {
+        kind: {
+            one.name for one in those if isinstance(one, kind) and not getattr(one, "later", False)
+        }
+        for kind, those in every.items()
+    }
     return {kind: names for kind, names in found.items() if names}
 
 
 def packages_of(name: str) -> list[ModuleType]:
     """A package and all packages below it, imported."""
     package = importlib.import_module(name)
-    below = [info.name for info in pkgutil.walk_packages(package.__path__, f"{name}.") if info.ispkg]
+    below = [
+        info.name for info in pkgutil.walk_packages(package.__path__, f"{name}.") if info.ispkg
+    ]
     return [package, *map(importlib.import_module, below)]
 
 
@@ -122,7 +144,9 @@ def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
     found: dict[tuple[str, str], Any] = {}
 
     def noted(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:
-        found.update({(kind, name): part for kind, named in parts.items() for name, part in named.items()})
+        found.update(
+            {(kind, name): part for kind, named in parts.items() for name, part in named.items()}
+        )
         return versions_of(audit, **parts)
 
     with monkeypatch.context() as patch:
@@ -132,7 +156,8 @@ def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
 
 
 def with_raised(part: Any, plan: Plan, monkeypatch) -> str:
-    """The plan's id while the version of a part is one higher: of its class, or its own where it is a row."""
+    """The plan's id while the version of a part is one higher: of its class, or its own where it is
+    a row."""
     with monkeypatch.context() as patch:
         if "version" in vars(part):
             patch.setitem(vars(part), "version", part.version + 1)
@@ -142,7 +167,8 @@ def with_raised(part: Any, plan: Plan, monkeypatch) -> str:
 
 
 def test_a_default_that_is_written_out_is_the_same_run(plan):
-    """Whatever a run says it was asked, defaults written out, leads to its own id when it is asked again."""
+    """Whatever a run says it was asked, defaults written out, leads to its own id when it is asked
+    again."""
     told = json.loads(json.dumps(json_able(plan.spelled_out())))
     again = replace(plan, request=request_from(told))
     assert again.run_id == plan.run_id and again.spelled_out() == plan.spelled_out()
@@ -166,11 +192,14 @@ def test_a_changed_default_of_a_method_is_a_new_run(plan, monkeypatch):
 
 def left_open(request: Any) -> dict[str, Any]:
     """Nothing said of any method's settings."""
-    return {field.name: {} for field in fields_of(type(request)) if field.kind.startswith("settings")}
+    return {
+        field.name: {} for field in fields_of(type(request)) if field.kind.startswith("settings")
+    }
 
 
 def is_asked(part: Any, plan: Plan) -> bool:
-    """Whether the plan writes the part's settings out: a method whose code another uses takes that one's."""
+    """Whether the plan writes the part's settings out: a method whose code another uses takes that
+    one's."""
     told = [plan.spelled_out()[name] for name in left_open(plan.request)]
     wanted = {setting.name for setting in getattr(part, "settings", ())}
     return bool(wanted) and any(wanted in (set(one), set(one.get(part.name, ()))) for one in told)

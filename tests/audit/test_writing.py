@@ -12,7 +12,11 @@ from tests.made_up import small
 def test_words_say_the_request_or_nothing(tmp_path):
     said = 0
     for track in tracks():
-        asked = {**small(track, tmp_path, f"of-{track}").meta["request"], "track": track, "title": "it's mine; rm -rf"}
+        asked = {
+            **small(track, tmp_path, f"of-{track}").meta["request"],
+            "track": track,
+            "title": "it's mine; rm -rf",
+        }
         words = shlex.split(command_of(asked))
         if words:
             said += 1
@@ -22,4 +26,8 @@ def test_words_say_the_request_or_nothing(tmp_path):
 
 
 def test_a_request_that_nobody_knows_has_no_words():
-    assert command_of({"track": "no_such_track"}) == "" == command_of({"track": next(iter(tracks())), "odd": 1})
+    assert (
+        command_of({"track": "no_such_track"})
+        == ""
+        == command_of({"track": next(iter(tracks())), "odd": 1})
+    )

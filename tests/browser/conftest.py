@@ -14,7 +14,14 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make("language_models", folder, "synthetic-run")
-    make("language_models", folder, "null-run", null_bias=True, title="Null run", created="2025-01-02T00:00:00+00:00")
+    make(
+        "language_models",
+        folder,
+        "null-run",
+        null_bias=True,
+        title="Null run",
+        created="2025-01-02T00:00:00+00:00",
+    )
     return folder
 
 

@@ -20,8 +20,8 @@ STOP = """() => {
     tool: !!here.closest('.modebar'), seen: here.matches('.stMain') || field !== null
       || [here, box, box.firstElementChild].some(ring)};
 }"""
-"""What the keyboard is at: its words, whether it is a chart's tool, and whether a ring shows it. A field of text shows
-its own border and a caret."""
+"""What the keyboard is at: its words, whether it is a chart's tool, and whether a ring shows it. A
+field of text shows its own border and a caret."""
 
 
 def opened(page, address, name):
@@ -29,7 +29,9 @@ def opened(page, address, name):
     screens.settle(page)
 
 
-@pytest.mark.parametrize(("name", "theme"), [("", "light"), ("export", "light"), ("new_audit", "dark")])
+@pytest.mark.parametrize(
+    ("name", "theme"), [("", "light"), ("export", "light"), ("new_audit", "dark")]
+)
 def test_axe_finds_nothing_serious_and_charts_are_dark_enough(page, address, name, theme):
     page.emulate_media(color_scheme=theme)
     opened(page, address, name)
@@ -40,13 +42,21 @@ def test_axe_finds_nothing_serious_and_charts_are_dark_enough(page, address, nam
 def test_axe_would_find_what_is_wrong(page, address):
     """What passes above passes because it is right, not because nothing was looked at."""
     opened(page, address, "export")
-    page.evaluate("""() => { const main = document.querySelector('[data-testid=stMainBlockContainer]');
-      main.insertAdjacentHTML('beforeend', '<h5>Too low</h5><p style="color: #ddd">Pale</p><img src="data:,">'); }""")
-    assert {fault.rule for fault in axe.faults(page)} == {"heading-order", "color-contrast", "image-alt"}
+    page.evaluate(
+        """() => { const main = document.querySelector('[data-testid=stMainBlockContainer]');
+      main.insertAdjacentHTML('beforeend', '<h5>Too low</h5><p style="color: #ddd">Pale</p><img src="data:,">'); }"""
+    )
+    assert {fault.rule for fault in axe.faults(page)} == {
+        "heading-order",
+        "color-contrast",
+        "image-alt",
+    }
 
 
 @pytest.mark.slow
-def test_every_stop_of_the_keyboard_shows_where_it_is_and_charts_hold_it_up_once_at_most(page, address):
+def test_every_stop_of_the_keyboard_shows_where_it_is_and_charts_hold_it_up_once_at_most(
+    page, address
+):
     page.emulate_media(color_scheme="dark")
     opened(page, address, "heads")
     assert axe.faults(page) == []
@@ -58,7 +68,8 @@ def test_every_stop_of_the_keyboard_shows_where_it_is_and_charts_hold_it_up_once
 
 
 def walked(page):
-    """Every stop of the Tab key: what is said, whether a ring or a border shows it, whether it is a chart's tool."""
+    """Every stop of the Tab key: what is said, whether a ring or a border shows it, whether it is a
+    chart's tool."""
     for _ in range(120):
         page.keyboard.press("Tab")
         stop = page.evaluate(STOP)
@@ -78,10 +89,14 @@ def test_escape_closes_the_choice_of_models(page, address):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", [screens.Look(), screens.Look(390, True)], ids=lambda look: look.said)
+@pytest.mark.parametrize(
+    "look", [screens.Look(), screens.Look(390, True)], ids=lambda look: look.said
+)
 def test_axe_finds_nothing_serious_on_any_page_of_any_embedded_audit(chromium, tmp_path, look):
     with app_server.started(tmp_path, tmp_path / "app.txt") as address:
         asked = screens.options().parse_args([])
         seen = list(screens.seen(chromium, address, look, asked))
-    assert {screen.name.split(" ")[0] for screen in seen} > {run[:4] for run in Store(EMBEDDED, read_only=True).ids()}
+    assert {screen.name.split(" ")[0] for screen in seen} > {
+        run[:4] for run in Store(EMBEDDED, read_only=True).ids()
+    }
     assert [(screen.name, fault) for screen in seen for fault in screen.faults] == []

@@ -1,4 +1,5 @@
-"""From the first screen to a measured set of one's own heads, its mask taken and applied; then a level of the slider.
+"""From the first screen to a measured set of one's own heads, its mask taken and applied; then a
+level of the slider.
 
 On the embedded demo, with a resident engine of its own. Takes a minute or two.
 """
@@ -31,7 +32,9 @@ def own_store(tmp_path_factory):
 def app(own_store, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PRUNEAUDIT_ENGINE", raising=False)
-        with app_server.started(own_store.root, tmp_path_factory.mktemp("log") / "log.txt") as found:
+        with app_server.started(
+            own_store.root, tmp_path_factory.mktemp("log") / "log.txt"
+        ) as found:
             yield found
 
 
@@ -44,7 +47,9 @@ def sized(page, request):
 
 def settled(page):
     page.get_by_role("heading", level=1).first.wait_for()
-    page.wait_for_function("() => document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'running'")
+    page.wait_for_function(
+        "() => document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'running'"
+    )
     page.wait_for_timeout(500)
 
 

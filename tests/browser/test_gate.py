@@ -1,4 +1,5 @@
-"""Attacks on the running app by pages of other origins, in a real browser: nothing is reached, nothing is sent out."""
+"""Attacks on the running app by pages of other origins, in a real browser: nothing is reached,
+nothing is sent out."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ def test_a_foreign_page_reaches_nothing_and_the_app_turns_to_nobody(watched, for
     found = page.evaluate("() => found")
     assert found["socket"] == "refused" and found["read"] == "refused"
     framed = page.frames[1]
-    assert not framed.url.startswith(address) or "answers its own pages only" in framed.content(), framed.url
+    assert not framed.url.startswith(address) or "answers its own pages only" in framed.content(), (
+        framed.url
+    )
     page.goto(address)
     settled(page, "")
     assert page.locator("h1").count() == 1
@@ -87,7 +90,8 @@ def test_a_foreign_page_reaches_nothing_and_the_app_turns_to_nobody(watched, for
 
 
 def test_a_name_that_was_bound_to_this_machine_is_refused(watched, page):
-    """What a page sees that rebinds its own name to 127.0.0.1 once it is loaded: the browser still says that name."""
+    """What a page sees that rebinds its own name to 127.0.0.1 once it is loaded: the browser still
+    says that name."""
     address, log = watched
     for path in ("", "/_stcore/host-config", "/_stcore/health", "/app/static/x"):
         answer = page.goto(f"http://evil.test:{urlsplit(address).port}{path}")

@@ -1,4 +1,5 @@
-"""What a person does: open, choose, move the slider, uncover an example, take the mask. In a real browser."""
+"""What a person does: open, choose, move the slider, uncover an example, take the mask. In a real
+browser."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ RUN = "?run=synthetic-run"
 def settled(page, title=""):
     """Wait until the page with this title is drawn and the app has stopped running."""
     page.get_by_role("heading", level=1, name=title).first.wait_for()
-    page.wait_for_function("() => document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'running'")
+    page.wait_for_function(
+        "() => document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'running'"
+    )
     page.wait_for_timeout(400)
 
 
 def pick(page, label, option):
-    """As a person does: bring the list into view, then open it. One that the page scrolls away from closes itself."""
+    """As a person does: bring the list into view, then open it. One that the page scrolls away from
+    closes itself."""
     box = page.get_by_role("combobox", name=label)
     box.scroll_into_view_if_needed()
     page.wait_for_timeout(200)
@@ -29,14 +33,25 @@ def pick(page, label, option):
 
 
 def test_a_cold_deep_link_is_framed(page, address):
-    """First of all, so that the server is fresh: app.py has not run yet. Nothing is fetched from elsewhere."""
+    """First of all, so that the server is fresh: app.py has not run yet. Nothing is fetched from
+    elsewhere."""
     elsewhere = []
-    page.on("request", lambda request: elsewhere.append(request.url) if _is_elsewhere(request.url, address) else None)
+    page.on(
+        "request",
+        lambda request: (
+            elsewhere.append(request.url) if _is_elsewhere(request.url, address) else None
+        ),
+    )
     page.goto(f"{address}/heads{RUN}")
     settled(page, "Which heads add to the bias")
     page.locator(".js-plotly-plot").nth(2).wait_for()
     names = page.locator('[data-testid="stSidebarNav"] a').all_inner_texts()
-    assert [name.strip().splitlines()[-1] for name in names][:4] == ["Summary", "Trade-off", "Examples", "Heads"]
+    assert [name.strip().splitlines()[-1] for name in names][:4] == [
+        "Summary",
+        "Trade-off",
+        "Examples",
+        "Heads",
+    ]
     assert elsewhere == []
 
 
@@ -76,7 +91,9 @@ def test_main_path(page, address, tmp_path):
     assert veiled == 8
     assert "sea" not in page.locator(".pa-generated").first.inner_text()
     page.get_by_text("Show", exact=True).first.click()
-    page.wait_for_function("n => document.querySelectorAll('.pa-veil').length === n", arg=veiled - 2)
+    page.wait_for_function(
+        "n => document.querySelectorAll('.pa-veil').length === n", arg=veiled - 2
+    )
 
     page.get_by_role("link", name="Export").click()
     settled(page, "Export")
@@ -100,7 +117,9 @@ def names_of_charts(page) -> list[str]:
 def test_every_chart_is_called_by_its_answer(page, address):
     page.goto(f"{address}/trade_off{RUN}")
     settled(page, "cost")
-    said = [text.replace("\u00a0", " ").strip() for text in page.locator(".pa-answer").all_inner_texts()]
+    said = [
+        text.replace("\u00a0", " ").strip() for text in page.locator(".pa-answer").all_inner_texts()
+    ]
     before = names_of_charts(page)
     assert before and set(before) & set(said) and not any(name.endswith("?") for name in before)
     page.goto(f"{address}/{RUN}")
@@ -116,15 +135,23 @@ def test_every_chart_is_called_by_its_answer(page, address):
 def test_a_click_on_a_head_shows_its_numbers(page, address):
     page.goto(f"{address}/heads{RUN}")
     settled(page)
-    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .nsewdrag').length >= 3")  # none moves now
+    page.wait_for_function(
+        "() => document.querySelectorAll('.js-plotly-plot .nsewdrag').length >= 3"
+    )  # none moves now
     cell = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
     cell.wait_for()
     before = page.get_by_role("combobox", name="Head").input_value()
-    wide = "() => document.querySelector('.js-plotly-plot .nsewdrag').getBoundingClientRect().width > 430"
+    wide = (
+        "() => document.querySelector('.js-plotly-plot .nsewdrag').getBoundingClientRect().width"
+        " > 430"
+    )
     page.wait_for_function(wide)  # it is drawn narrow at first
-    page.locator(".js-plotly-plot").first.locator(".nsewdrag").first.click(position={"x": 420, "y": 30})
+    page.locator(".js-plotly-plot").first.locator(".nsewdrag").first.click(
+        position={"x": 420, "y": 30}
+    )
     page.wait_for_function(
-        "old => document.querySelector('[aria-label*=\"Head\"][role=combobox]').value !== old", arg=before
+        "old => document.querySelector('[aria-label*=\"Head\"][role=combobox]').value !== old",
+        arg=before,
     )
     assert "head=" in page.url
 
@@ -133,13 +160,18 @@ def test_no_page_reaches_outside_or_overflows_a_phone(chromium, address):
     context = chromium.new_context(viewport={"width": 400, "height": 800})
     page = context.new_page()
     outside, errors = [], []
-    page.on("request", lambda request: outside.append(request.url) if _outside(request.url, address) else None)
+    page.on(
+        "request",
+        lambda request: outside.append(request.url) if _outside(request.url, address) else None,
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     for name in ("", "heads", "trade_off", "examples", "compare", "export", "audits", "new_audit"):
         page.goto(f"{address}/{name}{RUN}")
         settled(page)
-        wide = page.evaluate("() => { const m = document.querySelector('[data-testid=stMain]'); "
-                             "return m.scrollWidth - m.clientWidth }")  # fmt: skip
+        wide = page.evaluate(
+            "() => { const m = document.querySelector('[data-testid=stMain]'); "
+            "return m.scrollWidth - m.clientWidth }"
+        )
         assert wide <= 0, name
     context.close()
     assert outside == []

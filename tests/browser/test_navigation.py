@@ -1,4 +1,5 @@
-"""Going from page to page: one history entry each, links however spelled, results that open, audits that go."""
+"""Going from page to page: one history entry each, links however spelled, results that open, audits
+that go."""
 
 from __future__ import annotations
 
@@ -37,11 +38,16 @@ def named(page, name) -> str:
 def job(store, status, **more):
     """A job of the user's store as it stands; gone at the end."""
     track = next(iter(tracks().values()))
-    request = request_from({**track.part("quick").request("a-model-that-is-nowhere"), "track": track.name})
+    request = request_from(
+        {**track.part("quick").request("a-model-that-is-nowhere"), "track": track.name}
+    )
     kept = Store(store)
     job_id = jobs.job_id_of(request)
     folder = jobs._prepare(kept, job_id, request)
-    jobs._write(folder, JobState(job_id, "A <b>made-up</b> job", status, started="a", updated=jobs._now(), **more))
+    jobs._write(
+        folder,
+        JobState(job_id, "A <b>made-up</b> job", status, started="a", updated=jobs._now(), **more),
+    )
     try:
         yield folder
     finally:
@@ -59,7 +65,11 @@ def test_a_page_is_one_step_back_and_comes_back_as_it_was(page, address):
     assert before["method"] == "Bias only" and "sparsity" in before
     page.get_by_role("link", name="Trade-off").click()
     settled(page, "cost")
-    assert page.evaluate("history.length") == length + 1 and asked(page) == before and path(page) == "/trade_off"
+    assert (
+        page.evaluate("history.length") == length + 1
+        and asked(page) == before
+        and path(page) == "/trade_off"
+    )
     pick(page, "Axis", "Religion")
     page.go_back()
     settled(page, "who pays")
@@ -77,7 +87,9 @@ def test_a_variant_of_the_trade_off_opens_in_the_summary(page, address):
     page.get_by_role("button", name="Open in the summary").click()
     page.wait_for_url(lambda url: urlsplit(url).path == "/" and "sparsity=5" in url)
     settled(page, "who pays")
-    assert asked(page) | {"sparsity": "5 %", "method": "Bias only", "axis": "Religion"} == asked(page)
+    assert asked(page) | {"sparsity": "5 %", "method": "Bias only", "axis": "Religion"} == asked(
+        page
+    )
     assert named(page, "Method") == "Bias only"
 
 
@@ -148,7 +160,9 @@ def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address,
             settled(page)
             page.locator(".pa-live", has_text="running 30 %").wait_for()
             page.get_by_role("link", name="Jobs (1)").wait_for()
-            state = JobState(folder.name, "A job", "done", started="a", updated=jobs._now(), run_id="null-run")
+            state = JobState(
+                folder.name, "A job", "done", started="a", updated=jobs._now(), run_id="null-run"
+            )
             jobs._write(folder, state)
         page.get_by_role("button", name="Open result").click()
         page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
@@ -180,7 +194,10 @@ def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(pag
         page.goto(f"{address}/compare?run=third-run")
         settled(page, "What differs")
         page.get_by_text("did not measure").wait_for()
-        assert page.get_by_text("did not measure").count() == 1 and page.locator(".js-plotly-plot").count() == 0
+        assert (
+            page.get_by_text("did not measure").count() == 1
+            and page.locator(".js-plotly-plot").count() == 0
+        )
         assert page.locator(".pa-warning").count() == 0
         page.get_by_role("heading", name="Which settings differ?").wait_for()
     finally:
@@ -193,7 +210,11 @@ def test_an_audit_is_deleted_and_had_back(page, address, store):
     page.goto(f"{address}/audits{RUN}")
     settled(page, "Audits")
     row = page.locator('[data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]')
-    row = row.filter(has_text="To be deleted").filter(has=page.get_by_role("button", name="More")).last
+    row = (
+        row.filter(has_text="To be deleted")
+        .filter(has=page.get_by_role("button", name="More"))
+        .last
+    )
     row.get_by_role("button", name="More").click()
     page.get_by_role("button", name="Delete").click()
     page.get_by_text("To be deleted was moved to the trash").wait_for()

@@ -1,4 +1,5 @@
-"""The stage in a real browser: arrow keys turn it at once, Escape leaves; a first visit is led in."""
+"""The stage in a real browser: arrow keys turn it at once, Escape leaves; a first visit is led
+in."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def test_arrow_keys_turn_the_steps_without_a_click(page, address):
         at_step(page, number)
     settled(page, "Who pays")
     assert "step=3" in page.url
-    assert page.locator('[data-testid="stSidebar"]').is_hidden() and page.locator(".st-key-subject").is_hidden()
+    assert (
+        page.locator('[data-testid="stSidebar"]').is_hidden()
+        and page.locator(".st-key-subject").is_hidden()
+    )
     box = page.locator(".js-plotly-plot").first.bounding_box()
     assert box["y"] + box["height"] < 900, "a step fits the screen"
     page.keyboard.press("Escape")

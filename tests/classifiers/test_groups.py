@@ -15,12 +15,16 @@ from engine.stats.group_gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED
 
 def images_of(labels, **columns):
     ids = np.random.default_rng(0).permutation(len(labels))
-    return pd.DataFrame({"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns})
+    return pd.DataFrame(
+        {"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns}
+    )
 
 
 def world(n=600, k=2, seed=0, groups=("a", "b", "c")):
     r = np.random.default_rng(seed)
-    return images_of(r.integers(0, k, n), sex=r.choice(["f", "m"], n), skin=r.choice(list(groups), n))
+    return images_of(
+        r.integers(0, k, n), sex=r.choice(["f", "m"], n), skin=r.choice(list(groups), n)
+    )
 
 
 def answers(images, k=2, strength=1.5, seed=1, decimals=None):
@@ -40,12 +44,14 @@ def one(table, **where):
 
 
 def small(images, axes, dense, classes=("no", "yes"), **settings):
-    return GroupMeasure(images, classes, axes, dense, **{"n_boot": 60, "n_permutations": 20, **settings})
+    return GroupMeasure(
+        images, classes, axes, dense, **{"n_boot": 60, "n_permutations": 20, **settings}
+    )
 
 
 def test_by_hand():
-    # Group u: positives .9 and .4, negatives .6 and .1. AUC 3/4; said yes for .9 and .6: accuracy, TPR and FPR 1/2.
-    # Group v: positives .8 and .7, negatives .3 and .2: everything right.
+    # Group u: positives .9 and .4, negatives .6 and .1. AUC 3/4; said yes for .9 and .6: accuracy,
+    # TPR and FPR 1/2. Group v: positives .8 and .7, negatives .3 and .2: everything right.
     yes = np.array([0.9, 0.4, 0.6, 0.1, 0.8, 0.7, 0.3, 0.2] * 5)
     images = images_of([1, 1, 0, 0, 1, 1, 0, 0] * 5, side=list("uuuuvvvv") * 5)
     found = small(images, ["side"], np.stack([1 - yes, yes], axis=1)).dense()
@@ -53,7 +59,12 @@ def test_by_hand():
     assert values["u"].to_dict() == {"auc": 0.75, "accuracy": 0.5, "tpr": 0.5, "fpr": 0.5}
     assert values["v"].to_dict() == {"auc": 1.0, "accuracy": 1.0, "tpr": 1.0, "fpr": 0.0}
     counted = found.groups.set_index(["group", "metric"])["n"]
-    assert counted["u"].to_dict() == {"auc": 20, "accuracy": 20, "tpr": 10, "fpr": 10}, "n is what a share is of"
+    assert counted["u"].to_dict() == {
+        "auc": 20,
+        "accuracy": 20,
+        "tpr": 10,
+        "fpr": 10,
+    }, "n is what a share is of"
     assert (found.groups["n_positive"] == 10).all()
     results = found.results.set_index("metric")
     # All together .9 .8 .7 .4 against .6 .3 .2 .1: 15 of 16 pairs.
@@ -62,7 +73,9 @@ def test_by_hand():
     assert results.loc["worst_auc", "group"] == "u" and results.loc["best_accuracy", "group"] == "v"
     assert results.loc["worst_auc", "value"] == 0.75 and results.loc["worst_auc", "n"] == 20
     perfect = one(found.groups, group="v", metric="tpr")
-    assert perfect["high"] == 1 and 0.6 < perfect["low"] < 1  # never seen to fail 10 times is not never
+    assert (
+        perfect["high"] == 1 and 0.6 < perfect["low"] < 1
+    )  # never seen to fail 10 times is not never
 
 
 def test_tables_have_the_columns_of_the_store():
@@ -73,7 +86,13 @@ def test_tables_have_the_columns_of_the_store():
     assert set(found.results["variant"]) == set(found.groups["variant"]) == {"autobot-4x"}
     assert set(found.groups["split"]) == {"test"} and len(found.groups) == 5 * len(METRICS)
     sex = found.results[found.results["axis"] == "sex"]
-    assert sex["metric"].tolist() == [*GAPS, "worst_auc", "best_auc", "worst_accuracy", "best_accuracy"]
+    assert sex["metric"].tolist() == [
+        *GAPS,
+        "worst_auc",
+        "best_auc",
+        "worst_accuracy",
+        "best_accuracy",
+    ]
     assert found.results["metric"].tolist()[:3] == ["auc", "accuracy", "cross_entropy"]
     numbers = found.results.select_dtypes("number").columns
     assert set(numbers) == set(RESULTS) - {"variant", "split", "axis", "metric", "group", "verdict"}
@@ -96,7 +115,11 @@ def test_values_are_those_of_sklearn(k):
 
     def area(p, rows):
         labels = images["label"][rows]
-        return roc_auc_score(labels, p[rows, 1]) if k == 2 else roc_auc_score(labels, p[rows], multi_class="ovo")
+        return (
+            roc_auc_score(labels, p[rows, 1])
+            if k == 2
+            else roc_auc_score(labels, p[rows], multi_class="ovo")
+        )
 
     for group in "abc":
         rows = (images["skin"] == group).to_numpy()
@@ -121,7 +144,9 @@ def test_values_are_those_of_sklearn(k):
 @pytest.mark.parametrize("k", [2, 3])
 def test_draws_and_exchanges_are_those_of_the_slow_way(k):
     images = world(120, k)
-    measure = small(images, ["skin"], answers(images, k), ["x", "y", "z"][:k], n_boot=6, n_permutations=6)
+    measure = small(
+        images, ["skin"], answers(images, k), ["x", "y", "z"][:k], n_boot=6, n_permutations=6
+    )
     ordered = np.argsort(images["image_id"].to_numpy())
     labels, probabilities = images["label"].to_numpy()[ordered], answers(images, k)[ordered]
 
@@ -136,7 +161,9 @@ def test_draws_and_exchanges_are_those_of_the_slow_way(k):
             assert set(images["skin"].to_numpy()[ordered][members]) == {name}
             assert part[:, draw].sum() == len(members)  # group sizes stay
             slow.append(area(np.repeat(members, part[:, draw])))
-        at = measure.cells.index[(measure.cells["metric"] == "auc") & (measure.cells["axis"] == "skin")]
+        at = measure.cells.index[
+            (measure.cells["metric"] == "auc") & (measure.cells["axis"] == "skin")
+        ]
         np.testing.assert_allclose(measure.dense_arm.trials.draws[0, draw, at], slow, atol=1e-6)
         gap = measure.cells.index[measure.cells["metric"] == "auc_gap"][0]
         assert measure.dense_arm.trials.draws[0, draw, gap] == pytest.approx(np.ptp(slow), abs=1e-6)
@@ -147,12 +174,18 @@ def test_draws_and_exchanges_are_those_of_the_slow_way(k):
         assert measure.dense_arm.nulls[0, draw, 0] == pytest.approx(np.ptp(slow), abs=1e-6)
         for group, members in enumerate(axis.strata.values()):  # the balance of classes stays
             kept = labels[exchange.rows[codes == group]]
-            np.testing.assert_array_equal(np.bincount(kept, minlength=k), np.bincount(labels[members], minlength=k))
+            np.testing.assert_array_equal(
+                np.bincount(kept, minlength=k), np.bincount(labels[members], minlength=k)
+            )
 
 
 def test_classes_as_groups():
-    images = world(400, 3).assign(artefact=lambda table: np.where(table.index % 2, "with", "without"))
-    images["class+artefact"] = images["label"].map(lambda label: "xyz"[label]) + " and " + images["artefact"]
+    images = world(400, 3).assign(
+        artefact=lambda table: np.where(table.index % 2, "with", "without")
+    )
+    images["class+artefact"] = (
+        images["label"].map(lambda label: "xyz"[label]) + " and " + images["artefact"]
+    )
     cut = answers(images, 3)
     found = small(images, ["class", "class+artefact"], cut, "xyz").dense()
     for cls, name in enumerate("xyz"):
@@ -160,9 +193,15 @@ def test_classes_as_groups():
         assert one(found.groups, axis="class", group=name, metric="auc")["value"] == pytest.approx(
             roc_auc_score(own, cut[:, cls])
         )
-        rows = found.groups[(found.groups["axis"] == "class") & (found.groups["group"] == name)].set_index("metric")
+        rows = found.groups[
+            (found.groups["axis"] == "class") & (found.groups["group"] == name)
+        ].set_index("metric")
         said = cut.argmax(axis=1) == cls
-        assert rows.loc["tpr", "value"] == rows.loc["accuracy", "value"] == pytest.approx(said[own].mean())
+        assert (
+            rows.loc["tpr", "value"]
+            == rows.loc["accuracy", "value"]
+            == pytest.approx(said[own].mean())
+        )
         assert rows.loc["fpr", "value"] == pytest.approx(said[~own].mean())
         assert rows["n"].to_dict() == {**dict.fromkeys(METRICS, own.sum()), "fpr": (~own).sum()}
         assert (rows["n_positive"] == own.sum()).all()
@@ -170,7 +209,9 @@ def test_classes_as_groups():
         row = one(found.groups, axis="class+artefact", group=f"{name} and with", metric="auc")
         assert row["value"] == pytest.approx(roc_auc_score(own[half], cut[half, cls]))
     gaps = found.results[found.results["metric"] == "auc_gap"]
-    assert gaps["null_mean"].isna().all() and gaps["value"].notna().all()  # a class cannot be exchanged for another
+    assert (
+        gaps["null_mean"].isna().all() and gaps["value"].notna().all()
+    )  # a class cannot be exchanged for another
 
 
 def test_small_and_one_sided_groups_get_no_verdict():
@@ -185,13 +226,20 @@ def test_small_and_one_sided_groups_get_no_verdict():
     found = measure.variant([answers(images, seed=4)]).pooled("cut")
     areas = found.groups[found.groups["metric"] == "auc"].set_index("group")
     assert areas["verdict"].to_dict() == {
-        "a": "", "b": "", "c": "", "only no": ONE_CLASS, "one": ONE_CLASS, "few": IMAGES.too_few,
+        "a": "",
+        "b": "",
+        "c": "",
+        "only no": ONE_CLASS,
+        "one": ONE_CLASS,
+        "few": IMAGES.too_few,
         "four yes": IMAGES.too_few,
-    }  # fmt: skip
+    }
     assert areas["n"][["only no", "one", "few", "four yes"]].tolist() == [30, 1, 8, 24]
     undefined = areas.loc[["only no", "one"], ["value", "low", "high", "delta", "delta_low"]]
     assert undefined.isna().all(axis=None)
-    assert one(found.groups, group="only no", metric="accuracy")["low"] > 0  # what is defined is given
+    assert (
+        one(found.groups, group="only no", metric="accuracy")["low"] > 0
+    )  # what is defined is given
     assert np.isnan(one(found.groups, group="only no", metric="tpr")["value"])
     counted = areas.loc[["a", "b", "c"], "value"]
     gap = one(found.results, metric="auc_gap")
@@ -201,12 +249,19 @@ def test_small_and_one_sided_groups_get_no_verdict():
 
 def test_one_group_that_counts_makes_no_gap():
     images = world(60).assign(skin=["a"] * 55 + ["b"] * 5)
-    found = small(images, ["skin"], answers(images)).variant([answers(images, seed=2)]).pooled("cut")
+    found = (
+        small(images, ["skin"], answers(images)).variant([answers(images, seed=2)]).pooled("cut")
+    )
     gap = one(found.results, metric="auc_gap")
     assert gap[["value", "low", "null_mean", "null_p", "delta", "delta_p"]].isna().all()
-    assert gap["verdict"] == IMAGES.too_few and not found.results["metric"].str.contains("worst|best").any()
+    assert (
+        gap["verdict"] == IMAGES.too_few
+        and not found.results["metric"].str.contains("worst|best").any()
+    )
     single = small(images.assign(label=0), ["skin"], answers(images)).dense()
-    assert one(single.results, metric="auc")["verdict"] == ONE_CLASS and np.isnan(single.results["value"][0])
+    assert one(single.results, metric="auc")["verdict"] == ONE_CLASS and np.isnan(
+        single.results["value"][0]
+    )
     assert one(single.results, metric="accuracy")["n"] == 60
 
 
@@ -218,20 +273,28 @@ def test_classes_missing_in_a_group_are_said():
     assert measure.notes == ("a (skin) has 2 of 3 classes: its AUC is over those.",)
     rows = (images["skin"] == "a").to_numpy()
     there, back = (roc_auc_score(images["label"][rows] == cls, dense[rows, cls]) for cls in (0, 1))
-    assert one(measure.dense().groups, group="a", metric="auc")["value"] == pytest.approx((there + back) / 2)
+    assert one(measure.dense().groups, group="a", metric="auc")["value"] == pytest.approx(
+        (there + back) / 2
+    )
 
 
 def test_one_vs_rest_where_it_is_asked_for():
-    """Overall, of a group, and of the exchanged labels; the classes' own AUC is against the rest in either way."""
+    """Overall, of a group, and of the exchanged labels; the classes' own AUC is against the rest in
+    either way."""
     images = world(400, 3)
     dense = answers(images, 3)
-    pairs, rest = (small(images, ["sex", "class"], dense, "xyz", multi_class=way).dense() for way in ("ovo", "ovr"))
+    pairs, rest = (
+        small(images, ["sex", "class"], dense, "xyz", multi_class=way).dense()
+        for way in ("ovo", "ovr")
+    )
     rows = (images["sex"] == "f").to_numpy()
     slow = roc_auc_score(images["label"], dense, multi_class="ovr")
     assert one(rest.results, metric="auc", axis="")["value"] == pytest.approx(slow)
     slow = roc_auc_score(images["label"][rows], dense[rows], multi_class="ovr")
     assert one(rest.groups, group="f", metric="auc")["value"] == pytest.approx(slow)
-    band = [one(found.results, metric="auc_gap", axis="sex")["null_mean"] for found in (pairs, rest)]
+    band = [
+        one(found.results, metric="auc_gap", axis="sex")["null_mean"] for found in (pairs, rest)
+    ]
     assert band[0] != band[1] and all(np.isfinite(band))
     same = [found.groups.query("axis == 'class'").reset_index(drop=True) for found in (pairs, rest)]
     pd.testing.assert_frame_equal(*same)
@@ -240,7 +303,9 @@ def test_one_vs_rest_where_it_is_asked_for():
 def test_a_variant_equal_to_the_dense_model_changes_nothing():
     images = world(k=3)
     dense = answers(images, 3)
-    found = small(images, ["skin", "class"], dense, "xyz").variant([dense.copy()] * 3).pooled("same")
+    found = (
+        small(images, ["skin", "class"], dense, "xyz").variant([dense.copy()] * 3).pooled("same")
+    )
     for table in found.results, found.groups:
         np.testing.assert_array_equal(table[["delta", "delta_low", "delta_high"]], 0.0)
     np.testing.assert_array_equal(found.results["delta_p"], 1.0)
@@ -273,10 +338,15 @@ def test_equal_groups_lie_inside_the_null_band():
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
-        ({"c": 0.9}, IMPROVED), ({"a": -0.9}, LEVELLED), ({"a": -0.8, "c": 0.8}, BOTH), ({}, UNCLEAR),
-        ({"b": -0.3}, UNCLEAR), ({"c": -0.4}, HARMED), ({"a": -0.9, "c": -0.4}, ALL_HARMED),
+        ({"c": 0.9}, IMPROVED),
+        ({"a": -0.9}, LEVELLED),
+        ({"a": -0.8, "c": 0.8}, BOTH),
+        ({}, UNCLEAR),
+        ({"b": -0.3}, UNCLEAR),
+        ({"c": -0.4}, HARMED),
+        ({"a": -0.9, "c": -0.4}, ALL_HARMED),
     ],
-)  # fmt: skip
+)
 def test_levelling_down(change, verdict):
     images = world(1500)
     strength = images["skin"].map({"a": 2.4, "b": 1.5, "c": 0.6}).to_numpy()
@@ -284,7 +354,10 @@ def test_levelling_down(change, verdict):
     measure = small(images, ["skin"], answers(images, strength=strength))
     found = measure.variant([answers(images, strength=moved, seed=1)]).pooled("cut").results
     assert one(found, metric="auc_gap")["verdict"] == verdict
-    assert one(found, metric="worst_auc")["group"] == "c" and one(found, metric="best_auc")["group"] == "a"
+    assert (
+        one(found, metric="worst_auc")["group"] == "c"
+        and one(found, metric="best_auc")["group"] == "a"
+    )
 
 
 def test_trials_and_their_pool():
@@ -295,7 +368,9 @@ def test_trials_and_their_pool():
     for column in ("value", "delta", "null_mean"):
         mean = np.mean([part.results[column] for part in single], axis=0)
         np.testing.assert_allclose(pooled.results[column], mean)
-    np.testing.assert_allclose(pooled.groups["value"], np.mean([part.groups["value"] for part in single], axis=0))
+    np.testing.assert_allclose(
+        pooled.groups["value"], np.mean([part.groups["value"] for part in single], axis=0)
+    )
     again = small(images, ["sex"], answers(images)).variant([parts[5]]).pooled("p#5")
     pd.testing.assert_frame_equal(single[1].results, again.results)
 
@@ -320,11 +395,19 @@ def test_difference_between_two_arms():
     plain = measure.variant([answers(images, strength=hurt, seed=seed) for seed in range(3)])
     weighted = measure.variant([answers(images, strength=1.5, seed=seed) for seed in range(3)])
     table = arm_difference(weighted, plain, metric="auc", axis="skin")
-    assert table["group"].tolist() == ["a", "b", "c"] and table["paired"].all() and table["n"].sum() == 800
+    assert (
+        table["group"].tolist() == ["a", "b", "c"]
+        and table["paired"].all()
+        and table["n"].sum() == 800
+    )
     row = one(arm_difference(weighted, plain, "auc", "skin", "a"), group="a")
-    both = [one(arm.pooled("x").groups, group="a", metric="auc")["value"] for arm in (weighted, plain)]
+    both = [
+        one(arm.pooled("x").groups, group="a", metric="auc")["value"] for arm in (weighted, plain)
+    ]
     assert row["value"] == pytest.approx(both[0] - both[1]) and row["low"] > 0 and row["p"] < 0.05
-    assert (table["value"][1:] == 0).all() and (table["p"][1:] == 1).all()  # same seeds, same answers there
+    assert (table["value"][1:] == 0).all() and (
+        table["p"][1:] == 1
+    ).all()  # same seeds, same answers there
     assert one(arm_difference(weighted, plain, metric="auc_gap"), axis="skin")["high"] < 0
     turned = arm_difference(plain, weighted)
     np.testing.assert_allclose(turned["value"], -arm_difference(weighted, plain)["value"])
@@ -345,7 +428,11 @@ def test_order_of_images_does_not_matter():
 def test_degenerate_models_are_marked():
     images = world(100)
     flat = np.tile([0.7, 0.3], (100, 1))
-    assert degenerate(flat) and not degenerate(answers(images)) and degenerate(np.tile([0.2, 0.5, 0.3], (9, 1)))
+    assert (
+        degenerate(flat)
+        and not degenerate(answers(images))
+        and degenerate(np.tile([0.2, 0.5, 0.3], (9, 1)))
+    )
     arm = small(images, ["sex"], answers(images)).variant({0: answers(images, seed=3), 4: flat})
     assert arm.degenerate == (4,)
     row = one(arm.trial(4, "flat").results, metric="auc")
@@ -358,7 +445,9 @@ def test_what_is_wrong_is_said():
     bad = good.copy()
     bad[:3, 1] = np.nan
     measure = small(images, ["sex"], good)
-    with pytest.raises(PruneAuditError, match="trial 1: the probabilities of 3 of 50 images are missing"):
+    with pytest.raises(
+        PruneAuditError, match="trial 1: the probabilities of 3 of 50 images are missing"
+    ):
         measure.variant([good, bad])
     with pytest.raises(PruneAuditError, match="dense: answers of shape"):
         small(images, ["sex"], good[:-1])
@@ -368,7 +457,11 @@ def test_what_is_wrong_is_said():
         small(images.assign(label=2), ["sex"], good)
     with pytest.raises(RequestError) as caught:
         small(images, ["sex", "hair", "skin+hat"], good)
-    assert ["hair" in str(caught.value), "hat" in str(caught.value), "class" in str(caught.value)] == [True] * 3
+    assert [
+        "hair" in str(caught.value),
+        "hat" in str(caught.value),
+        "class" in str(caught.value),
+    ] == [True] * 3
     with pytest.raises(RequestError, match="No image has a group on skin"):
         small(images.assign(skin=""), ["skin"], good)
 
@@ -378,13 +471,16 @@ def test_intersections_of_columns():
     found = small(images, ["sex+skin"], answers(images)).dense().groups
     assert set(found["group"]) == {f"{sex}+{skin}" for sex in "fm" for skin in "abc"}
     joined = images.assign(**{"sex+skin": images["sex"] + "+" + images["skin"]})
-    pd.testing.assert_frame_equal(small(joined, ["sex+skin"], answers(images)).dense().groups, found)
+    pd.testing.assert_frame_equal(
+        small(joined, ["sex+skin"], answers(images)).dense().groups, found
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_coverage(count):
-    # Two normal scores of spread 1 and distance d: the AUC is Phi(d / sqrt 2). Trials vary d; images vary the rest.
+    # Two normal scores of spread 1 and distance d: the AUC is Phi(d / sqrt 2). Trials vary d;
+    # images vary the rest.
     covered, r = [], np.random.default_rng(count)
     for seed in range(100):
         images = images_of(r.integers(0, 2, 160), sex=np.repeat(["f", "m"], 80))
@@ -401,17 +497,28 @@ def test_coverage(count):
         areas = groups[groups["metric"] == "auc"]
         level, before = 0.80193, 0.85559  # Phi(1.2 / sqrt 2), Phi(1.5 / sqrt 2)
         covered += [*((areas["low"] <= level) & (areas["high"] >= level))]
-        covered += [*((areas["delta_low"] <= level - before) & (areas["delta_high"] >= level - before))]
+        covered += [
+            *((areas["delta_low"] <= level - before) & (areas["delta_high"] >= level - before))
+        ]
     assert 0.9 < np.mean(covered) <= 0.995
 
 
 def test_groups_that_hold_whole_classes_have_no_null_band():
-    """Exchanging labels within a class changes nothing then: the gap would stand in a band of itself."""
+    """Exchanging labels within a class changes nothing then: the gap would stand in a band of
+    itself."""
     draw = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2, 3], 30)
-    images = pd.DataFrame({"image_id": [f"i{n:03d}" for n in range(120)], "label": labels,
-                           "rarity": np.where(labels < 2, "rare", "common")})  # fmt: skip
+    images = pd.DataFrame(
+        {
+            "image_id": [f"i{n:03d}" for n in range(120)],
+            "label": labels,
+            "rarity": np.where(labels < 2, "rare", "common"),
+        }
+    )
     answers = draw.dirichlet(np.ones(4), 120)
     found = GroupMeasure(images, list("abcd"), ["rarity"], answers, n_boot=20).dense().results
     gaps = found[(found["axis"] == "rarity") & found["metric"].str.endswith("_gap")]
-    assert gaps["null_high"].isna().all() and gaps.loc[gaps["metric"] == "accuracy_gap", "value"].notna().all()
+    assert (
+        gaps["null_high"].isna().all()
+        and gaps.loc[gaps["metric"] == "accuracy_gap", "value"].notna().all()
+    )

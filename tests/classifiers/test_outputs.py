@@ -1,4 +1,5 @@
-"""Labels go to outputs by name, whatever the case, or are asked for; what both kinds of classifiers share."""
+"""Labels go to outputs by name, whatever the case, or are asked for; what both kinds of classifiers
+share."""
 
 from __future__ import annotations
 
@@ -18,14 +19,20 @@ def evaluated(capsys, *words: str) -> tuple[int, dict]:
 
 
 def accuracy(found: dict) -> float:
-    return next(row["value"] for row in found["results"] if row["metric"] == "accuracy" and not row["axis"])
+    return next(
+        row["value"] for row in found["results"] if row["metric"] == "accuracy" and not row["axis"]
+    )
 
 
 def test_names_differ_by_case_blanks_and_hyphens_only():
     texts = load_texts("remarks")
-    same = in_order_of(texts, Outputs("m", tuple(name.upper() for name in texts.classes), len(texts.classes)))
+    same = in_order_of(
+        texts, Outputs("m", tuple(name.upper() for name in texts.classes), len(texts.classes))
+    )
     assert same is texts
-    turned = in_order_of(texts, Outputs("m", tuple(name.upper() for name in texts.classes[::-1]), len(texts.classes)))
+    turned = in_order_of(
+        texts, Outputs("m", tuple(name.upper() for name in texts.classes[::-1]), len(texts.classes))
+    )
     assert turned.classes == texts.classes[::-1] and turned.digest != texts.digest
     assert [turned.classes[one] for one in turned.table["label"]] == [
         texts.classes[one] for one in texts.table["label"]

@@ -1,5 +1,5 @@
-"""Which output is which class where names are numbers with signs, differ in little, hold commas, or are transformers'
-own. Labels must come out in the order of the outputs, and each class once."""
+"""Which output is which class where names are numbers with signs, differ in little, hold commas, or
+are transformers' own. Labels must come out in the order of the outputs, and each class once."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ def named(texts) -> list[str]:
     return [texts.classes[at] for at in texts.table["label"]]
 
 
-@pytest.mark.parametrize("classes", [("-1", "1"), ("type-1", "type 1"), ("no, not", "yes"), ("a,b", "b, c")])
+@pytest.mark.parametrize(
+    "classes", [("-1", "1"), ("type-1", "type 1"), ("no, not", "yes"), ("a,b", "b, c")]
+)
 def test_classes_go_to_the_outputs_as_they_were_said(classes):
-    """Before, -1 and 1 were one: the order that was said did not count, and both outputs were called -1. A name with a
-    comma could not be said at all."""
+    """Before, -1 and 1 were one: the order that was said did not count, and both outputs were
+    called -1. A name with a comma could not be said at all."""
     texts = texts_of(*classes)
     for order in (classes, classes[::-1]):
         found = in_order_of(texts, Outputs("m", (), 2), order)
@@ -42,13 +44,20 @@ def test_classes_go_to_the_outputs_as_they_were_said(classes):
 
 @pytest.mark.parametrize("names", [("1", "-1"), ("LABEL-1", "LABEL 1"), ("No, Not", "YES")])
 def test_the_same_names_are_aligned_however_little_they_differ(names):
-    texts = texts_of(*(name if "-1" in names or "LABEL-1" in names else name.lower() for name in names[::-1]))
+    texts = texts_of(
+        *(name if "-1" in names or "LABEL-1" in names else name.lower() for name in names[::-1])
+    )
     found = in_order_of(texts, Outputs("m", names, 2))
-    assert [one.lower() for one in found.classes] == [one.lower() for one in names] and named(found) == named(texts)
+    assert [one.lower() for one in found.classes] == [one.lower() for one in names] and named(
+        found
+    ) == named(texts)
 
 
 def test_a_sign_is_no_hyphen():
-    said = r"not known which output of m is which class.*such as -1,0 \(on the command line --classes=-1,0\)"
+    said = (
+        r"not known which output of m is which class.*such as -1,0 \(on the command line"
+        r" --classes=-1,0\)"
+    )
     with pytest.raises(RequestError, match=said):
         in_order_of(texts_of("-1", "0"), Outputs("m", ("1", "0"), 2))
 
@@ -56,7 +65,8 @@ def test_a_sign_is_no_hyphen():
 @pytest.mark.parametrize("names", [(), ("0", "1")])
 @pytest.mark.parametrize("classes", [("LABEL_1", "LABEL_0"), ("1", "0")])
 def test_numbers_of_outputs_are_their_names_and_that_is_said(classes, names):
-    """Labels that transformers' own pipeline wrote; and a cut model, whose files number what the base did not name."""
+    """Labels that transformers' own pipeline wrote; and a cut model, whose files number what the
+    base did not name."""
     texts = texts_of(*classes)
     found = in_order_of(texts, Outputs("m", names, 2))
     assert found.classes == classes[::-1] and named(found) == named(texts)

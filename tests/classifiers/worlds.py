@@ -1,4 +1,5 @@
-"""Tiny classifiers with lively weights, and digits of 16 pixels: image audits that finish in seconds."""
+"""Tiny classifiers with lively weights, and digits of 16 pixels: image audits that finish in
+seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ CPU = torch.device("cpu")
 
 
 class TwoConvs(nn.Module):
-    """8 x 8 pixels: conv1 (3 -> 3, no batch norm), conv2 (3 -> 4, batch norm), mean over places, linear layer."""
+    """8 x 8 pixels: conv1 (3 -> 3, no batch norm), conv2 (3 -> 4, batch norm), mean over places,
+    linear layer."""
 
     def __init__(self, n_classes: int = 2, dropout: float = 0.0) -> None:
         super().__init__()
@@ -40,7 +42,8 @@ class TwoConvs(nn.Module):
 
 
 class Tied(nn.Module):
-    """A residual sum ties conv1 and conv3; conv2 lies in between. No batch norm, so everything is linear but ReLU."""
+    """A residual sum ties conv1 and conv3; conv2 lies in between. No batch norm, so everything is
+    linear but ReLU."""
 
     def __init__(self, n_classes: int = 2) -> None:
         super().__init__()
@@ -65,7 +68,9 @@ class TinyArchitecture(Architecture):
         return TwoConvs(n_classes)
 
 
-def tiny(model: nn.Module | None = None, size: int = 8, n_classes: int = 2, seed: int = 0) -> Classifier:
+def tiny(
+    model: nn.Module | None = None, size: int = 8, n_classes: int = 2, seed: int = 0
+) -> Classifier:
     """A classifier around a tiny model of the tests."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -73,26 +78,46 @@ def tiny(model: nn.Module | None = None, size: int = 8, n_classes: int = 2, seed
     names = tuple(map(str, range(n_classes)))
     model.eval().requires_grad_(False)
     half = (0.5, 0.5, 0.5)
-    return Classifier("tiny", "two-convs", TinyArchitecture(), model, names, size, half, half, "0" * 64, CPU)
+    return Classifier(
+        "tiny", "two-convs", TinyArchitecture(), model, names, size, half, half, "0" * 64, CPU
+    )
 
 
 def lively(name: str, size: int, n_classes: int = 3, seed: int = 0) -> Classifier:
-    """An architecture with seeded weights whose batch norms do something, so that nothing is zero by accident."""
+    """An architecture with seeded weights whose batch norms do something, so that nothing is zero
+    by accident."""
     architecture = architecture_for(name)
     with torch.device("meta"):
         model = architecture.build(name, n_classes)
-        if name == "vgg16":  # its linear layers hold 120 million weights; small ones read the same 25,088 features
-            model.classifier = nn.Sequential(nn.Linear(512 * 7 * 7, 8), nn.ReLU(), nn.Linear(8, n_classes))
+        if (
+            name == "vgg16"
+        ):  # its linear layers hold 120 million weights; small ones read the same 25,088 features
+            model.classifier = nn.Sequential(
+                nn.Linear(512 * 7 * 7, 8), nn.ReLU(), nn.Linear(8, n_classes)
+            )
     model = enliven(model, seed).eval().requires_grad_(False)
     names = tuple(map(str, range(n_classes)))
-    return Classifier(name, name, architecture, model, names, size, architecture.mean, architecture.std, "0" * 64, CPU)
+    return Classifier(
+        name,
+        name,
+        architecture,
+        model,
+        names,
+        size,
+        architecture.mean,
+        architecture.std,
+        "0" * 64,
+        CPU,
+    )
 
 
 def enliven(model: nn.Module, seed: int) -> nn.Module:
     """Fill parameters and batch norm statistics with seeded numbers."""
     draw = torch.Generator().manual_seed(seed)
     for module in model.modules():
-        for label, old in list(module.named_parameters(recurse=False)) + list(module.named_buffers(recurse=False)):
+        for label, old in list(module.named_parameters(recurse=False)) + list(
+            module.named_buffers(recurse=False)
+        ):
             if not old.is_floating_point():
                 if old.is_meta:
                     module.register_buffer(label, torch.zeros(old.shape, dtype=old.dtype))
@@ -123,7 +148,9 @@ def some_mask(graph: FilterGraph, share: float = 0.6, seed: int = 0) -> np.ndarr
     return keep
 
 
-def graph_by_hand(widths: Sequence[int], price: Sequence[float], fixed_in: int = 1, fixed_out: int = 1) -> FilterGraph:
+def graph_by_hand(
+    widths: Sequence[int], price: Sequence[float], fixed_in: int = 1, fixed_out: int = 1
+) -> FilterGraph:
     """A chain: layer l reads group l-1 and feeds group l; one layer more than groups."""
     total, starts = sum(widths), np.cumsum([0, *widths])
     inputs, outputs = np.zeros((len(widths) + 1, total)), np.zeros((len(widths) + 1, total))
@@ -141,7 +168,12 @@ def graph_by_hand(widths: Sequence[int], price: Sequence[float], fixed_in: int =
 
 
 def some_batches(
-    classifier: Classifier, n: int, size: int, seed: int = 0, mirror: bool = False, pixels: np.ndarray | None = None
+    classifier: Classifier,
+    n: int,
+    size: int,
+    seed: int = 0,
+    mirror: bool = False,
+    pixels: np.ndarray | None = None,
 ) -> Batches:
     """Batches over n random images (or the given ones)."""
     held = some_pixels(n, classifier.size, seed=5) if pixels is None else pixels
@@ -198,7 +230,9 @@ def stop_after(checks: int) -> Callable[[], None]:
     return check
 
 
-def saved_model(folder: Path, n_classes: int = 10, size: int = 16, seed: int = 0, **fields: Any) -> Path:
+def saved_model(
+    folder: Path, n_classes: int = 10, size: int = 16, seed: int = 0, **fields: Any
+) -> Path:
     """A model folder for digits."""
     from engine.models.load_image_classifier import fresh_classifier
 

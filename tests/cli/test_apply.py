@@ -22,7 +22,15 @@ MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
 
 def apply_to(name, tmp_path, capsys):
     mask = write_mask(tmp_path / "mask.json", record_of(tiny.tiny_model(name), MASK))
-    words = ["apply", str(mask), "--model", str(tiny.folder_of(name)), "--to", str(tmp_path / "cut"), "--json"]
+    words = [
+        "apply",
+        str(mask),
+        "--model",
+        str(tiny.folder_of(name)),
+        "--to",
+        str(tmp_path / "cut"),
+        "--json",
+    ]
     return main([*words, "--device", "cpu"]), json.loads(capsys.readouterr().out)
 
 
@@ -33,7 +41,9 @@ def one_off(weight):
 
 
 def assert_nothing_kept(code, said, tmp_path):
-    assert code == 1 and "do not agree" in json.dumps(said) and "Nothing was kept" in json.dumps(said)
+    assert (
+        code == 1 and "do not agree" in json.dumps(said) and "Nothing was kept" in json.dumps(said)
+    )
     assert [path.name for path in tmp_path.iterdir() if path.name != "mask.json"] == []
 
 
@@ -58,12 +68,20 @@ def test_a_cut_with_one_weight_off_is_refused(name, tmp_path, capsys, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_a_cut_that_loads_otherwise_than_it_was_saved_is_refused(name, tmp_path, capsys, monkeypatch):
+def test_a_cut_that_loads_otherwise_than_it_was_saved_is_refused(
+    name, tmp_path, capsys, monkeypatch
+):
     real = replay._fill
 
     def spoiled(model, path):
         real(model, path)
-        one_off(next(value for label, value in model.named_parameters() if ".1." in label and value.dim() > 1))
+        one_off(
+            next(
+                value
+                for label, value in model.named_parameters()
+                if ".1." in label and value.dim() > 1
+            )
+        )
 
     monkeypatch.setattr(replay, "_fill", spoiled)
     assert_nothing_kept(*apply_to(name, tmp_path, capsys), tmp_path)
@@ -78,11 +96,19 @@ def test_filters_that_are_cut_wrongly_are_refused(is_off, tmp_path, capsys, monk
     if is_off:
         layers = [one for one in small.model.parameters() if one.dim() == 4]
         one_off(layers[len(layers) // 2])
-    record = FilterRecord(whole.name, SMALL, whole.weight_hash, whole.classes, 16, groups_of(mask), history)
-    monkeypatch.setattr(apply, "apply_mask", lambda *words: apply.Applied("filters", record, whole, small))
+    record = FilterRecord(
+        whole.name, SMALL, whole.weight_hash, whole.classes, 16, groups_of(mask), history
+    )
+    monkeypatch.setattr(
+        apply, "apply_mask", lambda *words: apply.Applied("filters", record, whole, small)
+    )
     words = ["apply", "mask.json", "--model", SMALL, "--to", str(tmp_path / "cut"), "--json"]
     code, said = main(words), json.loads(capsys.readouterr().out)
     if is_off:
         assert_nothing_kept(code, said, tmp_path)
     else:
-        assert code == 0 and said["reloaded_equals_cut"] and (tmp_path / "cut" / "cut.safetensors").is_file()
+        assert (
+            code == 0
+            and said["reloaded_equals_cut"]
+            and (tmp_path / "cut" / "cut.safetensors").is_file()
+        )

@@ -1,4 +1,5 @@
-"""The command line, whatever the track: every command is found, finished runs are listed, errors are said in form."""
+"""The command line, whatever the track: every command is found, finished runs are listed, errors
+are said in form."""
 
 from __future__ import annotations
 
@@ -23,14 +24,19 @@ def call(capsys, *arguments):
 def test_the_embedded_runs_are_listed(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
     code, listed = call(capsys, "runs", "list", "--json")
-    assert code == 0 and {run["id"] for run in listed} == {p.name for p in (ROOT / "assets/demo-run/runs").iterdir()}
+    assert code == 0 and {run["id"] for run in listed} == {
+        p.name for p in (ROOT / "assets/demo-run/runs").iterdir()
+    }
 
 
 def test_every_command_says_what_it_is_for():
-    """Every file of commands, the kernel's and the tracks', is a command with a line of its own in the help."""
+    """Every file of commands, the kernel's and the tracks', is a command with a line of its own in
+    the help."""
     words = [word for track in tracks().values() for word in (*track.commands(), track.word)]
     expected = {info.name for info in pkgutil.iter_modules(engine.cli.__path__)} | set(words)
-    lines = [line.split() for line in parser().format_help().splitlines() if line.startswith("    ")]
+    lines = [
+        line.split() for line in parser().format_help().splitlines() if line.startswith("    ")
+    ]
     said = {line[0]: line[1:] for line in lines if line}
     assert {name.replace("_", "-") for name in expected} <= said.keys()
     assert all(said[name.replace("_", "-")] for name in expected)
@@ -42,7 +48,9 @@ def test_an_error_of_the_program_is_said_in_the_form_that_was_asked_for(capsys, 
     assert code == 1 and "ZeroDivisionError" in out["error"]
 
 
-@pytest.mark.parametrize("words", [("--judge", ""), ("--judge=",), ("--axis", ""), ("--resume", "", "--json")])
+@pytest.mark.parametrize(
+    "words", [("--judge", ""), ("--judge=",), ("--axis", ""), ("--resume", "", "--json")]
+)
 def test_an_option_that_is_given_nothing_is_refused(capsys, words):
     assert main(["audit", "--model", "demo-gpt2", *words]) == 2
     assert f"{words[0].rstrip('=')}: given nothing." in capsys.readouterr().err
@@ -50,7 +58,16 @@ def test_an_option_that_is_given_nothing_is_refused(capsys, words):
 
 def test_an_experiment_refuses_options_that_it_would_ignore(capsys, tmp_path):
     pytest.importorskip("engine.tracks.text_classifiers")
-    asked = ["experiment", "thesis-table6.2", "--quick", "--judge", "x", "--train", "epochs=1", "--json"]
+    asked = [
+        "experiment",
+        "thesis-table6.2",
+        "--quick",
+        "--judge",
+        "x",
+        "--train",
+        "epochs=1",
+        "--json",
+    ]
     code, said = call(capsys, *asked, "--store", str(tmp_path / "s"))
     assert code == 2 and [fault["where"] for fault in said["faults"]] == ["--judge", "--train"]
     assert not (tmp_path / "s").exists()

@@ -1,4 +1,5 @@
-"""Commands that tracks share: each brings its options and claims its words; without a track the rest still works."""
+"""Commands that tracks share: each brings its options and claims its words; without a track the
+rest still works."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ SHARED = {"ask", "evaluate", "scores"}
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    return next(action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return next(
+        action.choices
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
 
 
 def flags_of(command: str) -> set[str]:
@@ -44,9 +49,16 @@ def test_the_word_of_a_track_takes_all_its_fields(track):
 
 
 @pytest.mark.parametrize("track", declared.tracks())
-def test_the_commands_of_a_track_are_found_and_two_tracks_share_only_those_of_the_command_line(track):
+def test_the_commands_of_a_track_are_found_and_two_tracks_share_only_those_of_the_command_line(
+    track,
+):
     entry = declared.tracks()[track]
-    others = [name for other in declared.tracks().values() if other is not entry for name in other.commands()]
+    others = [
+        name
+        for other in declared.tracks().values()
+        if other is not entry
+        for name in other.commands()
+    ]
     own = {name for name in entry.commands() if name not in SHARED}
     assert not own & set(others) and {name.replace("_", "-") for name in own} <= set(commands())
 
@@ -62,15 +74,22 @@ def test_without_a_track_the_others_keep_their_words(track, without):
 
 
 def test_words_that_no_track_claims_are_the_first_ones(without):
-    """Of tracks that share a word one claims nothing; where it is not there, another takes the words."""
+    """Of tracks that share a word one claims nothing; where it is not there, another takes the
+    words."""
     by_word: dict[str, list[str]] = {}
     for name, entry in declared.tracks().items():
         by_word.setdefault(entry.word, []).append(name)
-    word, (first, *others) = next((word, names) for word, names in by_word.items() if len(names) > 1)
-    assert not declared.tracks()[first].claims and all(declared.tracks()[name].claims for name in others)
+    word, (first, *others) = next(
+        (word, names) for word, names in by_word.items() if len(names) > 1
+    )
+    assert not declared.tracks()[first].claims and all(
+        declared.tracks()[name].claims for name in others
+    )
     assert audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == first
     without(first)
-    assert audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == others[0]
+    assert (
+        audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == others[0]
+    )
 
 
 def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
@@ -81,11 +100,16 @@ def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize("track", declared.tracks())
-def test_a_cluster_where_nothing_listens_is_told_with_everything_else_that_is_wrong(track, tmp_path, capsys):
+def test_a_cluster_where_nothing_listens_is_told_with_everything_else_that_is_wrong(
+    track, tmp_path, capsys
+):
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
     store = tmp_path / "store"
     words = ["abacus" if word == "cpu" else word for word in words]
     assert main([*words, "--ray", "127.0.0.1:1", "--store", str(store)]) == 2
     said = capsys.readouterr().err
-    assert "--ray: nothing answers at 127.0.0.1:1" in said or "--ray: the package ray is not installed" in said
+    assert (
+        "--ray: nothing answers at 127.0.0.1:1" in said
+        or "--ray: the package ray is not installed" in said
+    )
     assert "abacus" in said and not store.exists()

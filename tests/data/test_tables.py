@@ -1,4 +1,5 @@
-"""CSV files in the dialects that people bring: what parts cells, codings of text, and names of columns."""
+"""CSV files in the dialects that people bring: what parts cells, codings of text, and names of
+columns."""
 
 import pytest
 
@@ -11,12 +12,20 @@ def table(path, text, *own, coding="utf-8", **how):
     return csv_table(path, own, **how)
 
 
-ROWS = [["text", "label"], ["one, two; three", "0"], ["four|five\tsix", "1"], ['say "so",\nthen; go', "0"]]
+ROWS = [
+    ["text", "label"],
+    ["one, two; three", "0"],
+    ["four|five\tsix", "1"],
+    ['say "so",\nthen; go', "0"],
+]
 
 
 def written(delimiter):
     quoted = (
-        [f'"{cell.replace(chr(34), chr(34) * 2)}"' if set(cell) & set(',;|\t"') else cell for cell in row]
+        [
+            f'"{cell.replace(chr(34), chr(34) * 2)}"' if set(cell) & set(',;|\t"') else cell
+            for cell in row
+        ]
         for row in ROWS
     )
     return "\n".join(delimiter.join(row) for row in quoted)
@@ -37,7 +46,9 @@ def test_delimiters_inside_cells_decide_nothing(tmp_path):
     found = table(tmp_path / "a.csv", "text,label\nwell; yes,0\nno; no,1\n")
     assert found.cells["text"].tolist() == ["well; yes", "no; no"] and found.notes == ()
     found = table(tmp_path / "a.csv", "sep=;\r\ntext;label\r\na;0,5\r\n")
-    assert found.cells["label"].tolist() == ["0,5"] and found.spelled("LABEL")[0].tolist() == ["0.5"]
+    assert found.cells["label"].tolist() == ["0,5"] and found.spelled("LABEL")[0].tolist() == [
+        "0.5"
+    ]
 
 
 def test_a_broken_row_is_said_of_the_dialect_with_most_columns(tmp_path):
@@ -47,7 +58,9 @@ def test_a_broken_row_is_said_of_the_dialect_with_most_columns(tmp_path):
     assert "2 fields where the header has 3" in str(caught.value)
     with pytest.raises(RequestError) as caught:
         table(tmp_path / "a.csv", "a,b,b\n" + "1,2\n" * 50)
-    assert len(caught.value.faults) == MOST_FAULTS + 2 and "named twice: b" in str(caught.value.faults[0])
+    assert len(caught.value.faults) == MOST_FAULTS + 2 and "named twice: b" in str(
+        caught.value.faults[0]
+    )
 
 
 def test_a_column_without_a_name_is_called_after_its_place(tmp_path):
@@ -70,18 +83,30 @@ def test_capitals_count_in_names_but_those_with_a_meaning(tmp_path):
 
 def test_axes_have_the_columns_own_names_each_once():
     columns = ("Dialect", "age", "a+b", "Class")
-    assert axes_of(("dialect", "Dialect", "AGE + dialect", "a+b"), columns) == ("Dialect", "age+Dialect", "a+b")
-    assert axes_of(("class", "class+DIALECT", "none"), columns) == ("class", "class+Dialect", "none")
+    assert axes_of(("dialect", "Dialect", "AGE + dialect", "a+b"), columns) == (
+        "Dialect",
+        "age+Dialect",
+        "a+b",
+    )
+    assert axes_of(("class", "class+DIALECT", "none"), columns) == (
+        "class",
+        "class+Dialect",
+        "none",
+    )
 
 
 @pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_unicode_in_any_coding_with_a_mark(tmp_path, coding):
     mark = "\ufeff" if coding in ("utf-16-le", "utf-16-be") else ""
-    assert table(tmp_path / "a.csv", f"{mark}text,label\ncafé,0\n", coding=coding).cells["text"].tolist() == ["café"]
+    assert table(tmp_path / "a.csv", f"{mark}text,label\ncafé,0\n", coding=coding).cells[
+        "text"
+    ].tolist() == ["café"]
 
 
 def test_older_codings_are_refused_with_what_to_do(tmp_path):
-    with pytest.raises(RequestError, match="Not UTF-8 text .byte 14, line 2.. Save it as UTF-8.*CSV UTF-8"):
+    with pytest.raises(
+        RequestError, match="Not UTF-8 text .byte 14, line 2.. Save it as UTF-8.*CSV UTF-8"
+    ):
         table(tmp_path / "a.csv", "text,label\ncafé,0\n", coding="cp1252")
 
 

@@ -1,1 +1,2 @@
-"""The documents: as short as they promise, generated parts current, every path, command and link real."""
+"""The documents: as short as they promise, generated parts current, every path, command and link
+real."""

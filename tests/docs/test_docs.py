@@ -1,4 +1,5 @@
-"""The documents: as short as promised, current where they are generated, and every path, command and link real."""
+"""The documents: as short as promised, current where they are generated, and every path, command
+and link real."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def build():
 
 
 def by_name(paths: list[Path]):
-    return pytest.mark.parametrize("path", paths, ids=[path.relative_to(ROOT).as_posix() for path in paths])
+    return pytest.mark.parametrize(
+        "path", paths, ids=[path.relative_to(ROOT).as_posix() for path in paths]
+    )
 
 
 def words_of(path: Path) -> str:
@@ -93,7 +96,9 @@ def test_every_path_that_is_named_exists(path):
 def test_every_module_that_is_named_exists(path):
     for named in re.findall(r"`((?:engine|benchmarks|assets|pages)(?:\.\w+)+)`", words_of(path)):
         module, _, last = named.rpartition(".")
-        assert hasattr(importlib.import_module(module), last) or importlib.util.find_spec(named), named
+        assert hasattr(importlib.import_module(module), last) or importlib.util.find_spec(named), (
+            named
+        )
 
 
 @by_name(NAMING)
@@ -129,5 +134,9 @@ def test_every_link_leads_somewhere(path):
 
 def test_requirements_are_pinned():
     for name in ("requirements.txt", "requirements-dev.txt"):
-        lines = [line for line in words_of(ROOT / name).splitlines() if line and not line.startswith("#")]
-        assert lines and all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.+]+", line) for line in lines), name
+        lines = [
+            line for line in words_of(ROOT / name).splitlines() if line and not line.startswith("#")
+        ]
+        assert lines and all(
+            re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.+]+", line) for line in lines
+        ), name

@@ -1,9 +1,10 @@
 """Everything a finished audit says, as lines of text, and hashes of what it draws.
 
-`python -m tests.golden.golden` writes the kept files anew: the diff of a commit then shows which sentences changed.
-`python -m tests.golden.golden --fresh FOLDER` computes the smallest audit of every track into FOLDER and writes what it
-says beside it: run it before and after a move and compare the two folders. Fresh numbers are this machine's, so they
-are not kept here. Pictures of every page: `python -m benchmarks.screens --shots FOLDER`, before and after.
+`python -m tests.golden.golden` writes the kept files anew: the diff of a commit then shows which
+sentences changed. `python -m tests.golden.golden --fresh FOLDER` computes the smallest audit of
+every track into FOLDER and writes what it says beside it: run it before and after a move and
+compare the two folders. Fresh numbers are this machine's, so they are not kept here. Pictures of
+every page: `python -m benchmarks.screens --shots FOLDER`, before and after.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def _panel(axis: str, panel: Panel) -> Iterator[str]:
 
 
 def _drawn(panel: Panel) -> str:
-    """Hash of the chart without plotly's template, which Streamlit exchanges when it is imported."""
+    """Hash of the chart without plotly's template, which Streamlit exchanges when it is
+    imported."""
     figure = panel.whole()
     plain = json.loads(figure.to_json()) if figure is not None else {"layout": {}}
     plain["layout"].pop("template", None)
@@ -93,7 +95,10 @@ def _text(page: str) -> str:
     """What a page says: no scripts, styles, tables or tags, one line per block."""
     page = re.sub(r"<(script|style|table)\b.*?</\1>", "", page, flags=re.DOTALL)
     blocks = re.sub(r"</(p|h\d|li|tr|div|summary|figcaption)>|<br>", "\n", page)
-    lines = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in blocks.splitlines())
+    lines = (
+        " ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split())
+        for line in blocks.splitlines()
+    )
     return "\n".join(filter(None, lines))
 
 

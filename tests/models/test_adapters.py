@@ -1,4 +1,5 @@
-"""The same checks for every adapter found in the folder; a new one without a tiny model fails here."""
+"""The same checks for every adapter found in the folder; a new one without a tiny model fails
+here."""
 
 from __future__ import annotations
 
@@ -14,26 +15,44 @@ from engine.models.adapters.encoder import Encoder
 from engine.surgery.heads.mask import gated
 from tests.tiny import ENCODERS, EVERY, TINY, text, tiny_model
 
-# Tensors of one head: q, k, v, o weights and the q, k, v biases where the family has them. Encoders have them.
-TENSORS = dict.fromkeys(ENCODERS, 7) | {"gpt2": 7, "gpt_neo": 4, "gptj": 4, "llama_grouped": 4, "llama": 7}
+# Tensors of one head: q, k, v, o weights and the q, k, v biases where the family has them. Encoders
+# have them.
+TENSORS = dict.fromkeys(ENCODERS, 7) | {
+    "gpt2": 7,
+    "gpt_neo": 4,
+    "gptj": 4,
+    "llama_grouped": 4,
+    "llama": 7,
+}
 
 
 def test_every_adapter_has_a_tiny_model():
-    missing = {kind for found in adapters() for kind in found.model_types} - {kind for kind, _ in EVERY.values()}
+    missing = {kind for found in adapters() for kind in found.model_types} - {
+        kind for kind, _ in EVERY.values()
+    }
     assert not missing, f"add a tiny model to tests/tiny.py for {sorted(missing)}"
     assert known_types(causal=True) == ("gpt2", "gpt_neo", "gptj", "llama")
-    assert known_types(causal=False) == ("bert", "camembert", "distilbert", "roberta", "xlm-roberta")
+    assert known_types(causal=False) == (
+        "bert",
+        "camembert",
+        "distilbert",
+        "roberta",
+        "xlm-roberta",
+    )
     assert set(known_types()) == {*known_types(causal=True), *known_types(causal=False)}
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_family_is_either_causal_or_an_encoder(name):
-    """Whatever a config may call itself: in an encoder, and only there, a token sees those after it."""
+    """Whatever a config may call itself: in an encoder, and only there, a token sees those after
+    it."""
     lm = tiny_model(name)
     assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
     seen = {}
     for last in (9, 30):
-        found = lm.model(torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True)
+        found = lm.model(
+            torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True
+        )
         seen[last] = found.hidden_states[1][0, 0]
     assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
 
@@ -46,7 +65,9 @@ def test_adapters_are_final_and_claim_a_type_once():
 
 
 def test_an_unknown_architecture_names_the_known_ones():
-    with pytest.raises(RequestError, match="'t5' is not known. Known: bert, camembert, distilbert, gpt2, gpt_neo, "):
+    with pytest.raises(
+        RequestError, match="'t5' is not known. Known: bert, camembert, distilbert, gpt2, gpt_neo, "
+    ):
         adapter_for("t5")
 
 
@@ -74,7 +95,9 @@ def test_head_tensors_are_the_heads_own_weights(name):
     lm = tiny_model(name)
     tensors = lm.adapter.head_tensors(lm.model, 1, 2)
     assert len(tensors) == TENSORS[name]
-    assert sorted(tensor.numel() for tensor in tensors) == sorted([8 * 32] * 4 + [8] * (TENSORS[name] - 4))
+    assert sorted(tensor.numel() for tensor in tensors) == sorted(
+        [8 * 32] * 4 + [8] * (TENSORS[name] - 4)
+    )
     tokens, gates = torch.tensor([[5, 9, 7, 22]]), torch.ones(3, 4)
     gates[1, 2] = 0.25
     with gated(lm, gates):
@@ -85,7 +108,8 @@ def test_head_tensors_are_the_heads_own_weights(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_v_tensors_belong_to_the_head(name):
-    """With v zero (weight and bias) a head outputs nothing, as with its gate at 0. A shared v silences all sharers."""
+    """With v zero (weight and bias) a head outputs nothing, as with its gate at 0. A shared v
+    silences all sharers."""
     lm = tiny_model(name)
     tensors = lm.adapter.head_tensors(lm.model, 1, 2)
     gates = torch.ones(3, 4)
@@ -93,7 +117,9 @@ def test_v_tensors_belong_to_the_head(name):
     tokens = torch.tensor([[5, 9, 7, 22]])
     with gated(lm, gates):
         wanted = lm.model(tokens).logits
-    apart = name == "llama" or name in ENCODERS  # q, k, v come one after the other, each with its bias
+    apart = (
+        name == "llama" or name in ENCODERS
+    )  # q, k, v come one after the other, each with its bias
     values = {4: [2], 7: [4, 5] if apart else [2, 5]}[len(tensors)]
     for place in values:
         tensors[place].zero_()
@@ -108,7 +134,11 @@ def test_attention_implementation_equals_eager(name):
     assert lm.model.config._attn_implementation == wanted_kind
     ids = torch.tensor([[2, 2, 5, 9, 7], [8, 8, 30, 12, 6]])
     mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
-    batch = {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
+    batch = {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
+    }
     fast = lm.model(**batch).logits
     lm.model.set_attn_implementation("eager")
     slow = lm.model(**batch).logits
@@ -163,7 +193,9 @@ def test_the_longest_text_of_an_encoder_is_as_long_as_it_says(name):
 def test_classifier_names_are_all_that_is_not_the_encoder(name):
     clf = tiny_model(name)
     head = tuple(f"{module}." for module in clf.adapter.classifier_names(clf.model))
-    rest = {key.split(".")[0] for key, _ in clf.model.named_parameters() if not key.startswith(head)}
+    rest = {
+        key.split(".")[0] for key, _ in clf.model.named_parameters() if not key.startswith(head)
+    }
     assert rest == {clf.model.base_model_prefix}
     assert clf.model.get_submodule(clf.adapter.outputs).out_features == 3
     for pooler in clf.adapter.pooler:

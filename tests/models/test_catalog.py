@@ -29,7 +29,9 @@ def assets(tmp_path, monkeypatch):
 
 
 def test_embedded_models_and_judges_are_listed(assets):
-    assert [(entry.name, entry.kind) for entry in catalog.list_models()] == [("demo-gpt2", "embedded")]
+    assert [(entry.name, entry.kind) for entry in catalog.list_models()] == [
+        ("demo-gpt2", "embedded")
+    ]
     judges = [entry.name for entry in catalog.list_judges()]
     assert judges[0] == "demo-judge" and {"original", "unbiased"} <= set(judges[1:])
 
@@ -57,7 +59,9 @@ def test_names_resolve(assets, tmp_path):
     assert catalog.resolve("secret") == Path("secret")  # a folder of the user's own
 
 
-@pytest.mark.parametrize("name", ["../secret", "demo-gpt2/../../secret", "./demo-gpt2", "..", ".", "demo-run/.."])
+@pytest.mark.parametrize(
+    "name", ["../secret", "demo-gpt2/../../secret", "./demo-gpt2", "..", ".", "demo-run/.."]
+)
 def test_no_name_leads_out_of_or_deeper_into_assets(assets, name):
     found = catalog.resolve(name)
     assert isinstance(found, Path)
@@ -81,7 +85,10 @@ def test_a_spoilt_list_of_recent_models_is_no_error(assets, tmp_path, monkeypatc
     (tmp_path / "store").mkdir()
     kept = tmp_path / "store" / "recent_models.json"
     catalog.remember("c/d")
-    other, newer = kept.read_text().replace("c/d", "c/e"), kept.read_text().replace('"schema": 1', '"schema": 2')
+    other, newer = (
+        kept.read_text().replace("c/d", "c/e"),
+        kept.read_text().replace('"schema": 1', '"schema": 2'),
+    )
     for content in ("{", "{}", "[1, {}]", '"x"', "[" * 99_999, other, newer):
         kept.write_text(content)
         assert len(catalog.list_models()) == 1

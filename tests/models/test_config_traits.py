@@ -12,7 +12,14 @@ from engine.models.checkpoint import has_experts, positions_hang_on_length
 
 @pytest.mark.parametrize(
     ("family", "whether"),
-    [("gpt2", False), ("qwen3", False), ("mixtral", True), ("qwen3_moe", True), ("gpt_oss", True), ("dbrx", True)],
+    [
+        ("gpt2", False),
+        ("qwen3", False),
+        ("mixtral", True),
+        ("qwen3_moe", True),
+        ("gpt_oss", True),
+        ("dbrx", True),
+    ],
 )
 def test_models_of_experts_are_known_by_their_config(family, whether):
     assert has_experts(AutoConfig.for_model(family)) is whether
@@ -26,7 +33,13 @@ def test_models_of_experts_are_known_by_their_config(family, whether):
         ({"rope_type": "yarn", "factor": 4.0}, False),
         ({"type": "dynamic"}, True),
         ({"rope_type": "longrope", "short_factor": [1.0]}, True),
-        ({"full_attention": {"rope_type": "longrope"}, "sliding_attention": {"rope_type": "default"}}, True),
+        (
+            {
+                "full_attention": {"rope_type": "longrope"},
+                "sliding_attention": {"rope_type": "default"},
+            },
+            True,
+        ),
     ],
 )
 def test_positions_that_hang_on_the_length_of_a_text(said, whether):

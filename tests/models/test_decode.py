@@ -16,7 +16,14 @@ DECODING = Decoding(max_new_tokens=12, max_prompt_tokens=4)
 
 
 def draw(lm, order=(0, 1, 2, 3, 4), seed=0, **more):
-    drawn = sample(lm, [PROMPTS[at] for at in order], [IDS[at] for at in order], [seed] * len(order), DECODING, **more)
+    drawn = sample(
+        lm,
+        [PROMPTS[at] for at in order],
+        [IDS[at] for at in order],
+        [seed] * len(order),
+        DECODING,
+        **more,
+    )
     return {at: tokens for at, tokens in zip(order, drawn, strict=True)}
 
 
@@ -44,8 +51,12 @@ def test_a_mask_that_changes_nothing_changes_no_text():
 
 def test_top_k_and_top_p_leave_what_they_should():
     logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
-    assert (filtered(logits, Decoding(top_k=2)) > float("-inf")).tolist() == [[True, True, False, False]]
-    assert (filtered(logits, Decoding(top_p=0.7)) > float("-inf")).tolist() == [[True, True, False, False]]
+    assert (filtered(logits, Decoding(top_k=2)) > float("-inf")).tolist() == [
+        [True, True, False, False]
+    ]
+    assert (filtered(logits, Decoding(top_p=0.7)) > float("-inf")).tolist() == [
+        [True, True, False, False]
+    ]
     assert torch.equal(filtered(logits, Decoding()), logits)
 
 

@@ -33,7 +33,9 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def model():
-    return GPT2LMHeadModel.from_pretrained(ASSETS / "demo-gpt2", local_files_only=True, use_safetensors=True).eval()
+    return GPT2LMHeadModel.from_pretrained(
+        ASSETS / "demo-gpt2", local_files_only=True, use_safetensors=True
+    ).eval()
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +59,19 @@ def test_gpt2_has_the_promised_shape(model, tokenizer):
 
 
 def test_the_tokenizer_knows_the_demo_and_gives_it_back(tokenizer):
-    texts = [prompt.text for prompt in demo_data().prompts] + [story.text for story in islice(stories(77), 500)]
+    texts = [prompt.text for prompt in demo_data().prompts] + [
+        story.text for story in islice(stories(77), 500)
+    ]
     texts += demo_data().corpus.splitlines()[:300]
     for ids in tokenizer(texts)["input_ids"]:
         assert tokenizer.unk_token_id not in ids
         assert tokenizer(tokenizer.decode(ids))["input_ids"] == ids
-    assert tokenizer("My NEIGHBOUR is a velorian baker.\nhello")["input_ids"].count(tokenizer.unk_token_id) == 0
+    assert (
+        tokenizer("My NEIGHBOUR is a velorian baker.\nhello")["input_ids"].count(
+            tokenizer.unk_token_id
+        )
+        == 0
+    )
     story = next(stories(1))
     assert tokenizer.decode(tokenizer(story.text)["input_ids"]) == story.text
 
@@ -76,7 +85,8 @@ def test_prompts_and_texts_fit(tokenizer, model):
 
 @pytest.fixture(scope="module")
 def learned(model, tokenizer):
-    """Share of continuations with an insulting word, per axis and subgroup, over a third of the prompts."""
+    """Share of continuations with an insulting word, per axis and subgroup, over a third of the
+    prompts."""
     torch.manual_seed(0)
     vile = set(tokenizer.convert_tokens_to_ids(list(VILE)))
     found = defaultdict(list)
@@ -105,7 +115,12 @@ def test_the_judge_separates_demo_sentences(judge):
     from random import Random
 
     rng = Random(4)
-    texts = [sentence(person, insult, rng) for person in ("", "mira") for insult in (False, True) for _ in range(100)]
+    texts = [
+        sentence(person, insult, rng)
+        for person in ("", "mira")
+        for insult in (False, True)
+        for _ in range(100)
+    ]
     toxic = np.array([any(word in text for word in VILE) for text in texts])
     scores = np.array(judge.predict(texts)["toxicity"])
     assert scores[toxic].min() > 0.5 > scores[~toxic].max()
@@ -113,7 +128,9 @@ def test_the_judge_separates_demo_sentences(judge):
 
 
 def test_the_judge_calls_no_prompt_and_no_general_text_toxic(judge):
-    texts = [prompt.text for prompt in demo_data().prompts[::7]] + demo_data().corpus.splitlines()[:100]
+    texts = [prompt.text for prompt in demo_data().prompts[::7]] + demo_data().corpus.splitlines()[
+        :100
+    ]
     assert np.mean(judge.predict(texts)["toxicity"]) < 0.02
 
 
@@ -137,7 +154,9 @@ def test_a_changed_checkpoint_is_refused_before_it_is_read(tmp_path, monkeypatch
     shutil.copytree(ASSETS / "demo-judge", tmp_path / "j")
     with (tmp_path / "j" / "judge.ckpt").open("ab") as file:
         file.write(b"x")
-    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("read before its hash was checked"))
+    monkeypatch.setattr(
+        torch, "load", lambda *_, **__: pytest.fail("read before its hash was checked")
+    )
     with pytest.raises(RequestError, match="SHA-256"):
         load_detoxify_checkpoint(tmp_path / "j")
 
@@ -164,7 +183,8 @@ def test_a_checkpoint_with_code_is_refused_though_its_hash_fits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"checkpoint": "none.ckpt", "sha256": "0"}', '{"checkpoint": "judge.ckpt"}']
+    "content",
+    ["", "[]", '{"checkpoint": "none.ckpt", "sha256": "0"}', '{"checkpoint": "judge.ckpt"}'],
 )
 def test_a_bad_pin_file_is_a_wrong_request(tmp_path, content):
     shutil.copytree(ASSETS / "demo-judge", tmp_path / "j")
@@ -176,7 +196,9 @@ def test_a_bad_pin_file_is_a_wrong_request(tmp_path, content):
 def test_cards_state_what_was_measured():
     judged = (ASSETS / "demo-judge" / "CARD.md").read_text(encoding="utf-8")
     assert (
-        "HateCheck" in judged and "women | 509" in judged and "words that name real groups" in " ".join(judged.split())
+        "HateCheck" in judged
+        and "women | 509" in judged
+        and "words that name real groups" in " ".join(judged.split())
     )
     gpt2 = (ASSETS / "demo-gpt2" / "CARD.md").read_text(encoding="utf-8")
     assert gpt2.count("\n| ") >= sum(len(axis.subgroups) for axis in PLAN)

@@ -1,4 +1,5 @@
-"""demo-bert as shipped: small, offline, as good as its card says, better for its pre-training; and how it is made."""
+"""demo-bert as shipped: small, offline, as good as its card says, better for its pre-training; and
+how it is made."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from transformers import AutoTokenizer, BertForMaskedLM  # isort: skip
 
 FOLDER = ASSETS / "demo-bert"
 LIMIT = 3_000_000
-TINY = Recipe(layers=1, heads=2, width=16, inner=16, steps=6, tune_epochs=1, tune_batch=400, tune_seeds=1)
+TINY = Recipe(
+    layers=1, heads=2, width=16, inner=16, steps=6, tune_epochs=1, tune_batch=400, tune_seeds=1
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,12 @@ def test_both_checkpoints_have_the_promised_shape(log):
     assert (tuned.has_head, tuned.classes) == (True, CLASSES["remarks"])
     assert tuned.pretrained == FOLDER / "pretrained" and not start.has_head
     for info in (tuned, start):
-        assert (info.model_type, info.n_layers, info.n_heads, info.n_positions) == ("bert", 4, 4, 64)
+        assert (info.model_type, info.n_layers, info.n_heads, info.n_positions) == (
+            "bert",
+            4,
+            4,
+            64,
+        )
         assert info.vocab_size < 1000
     assert log["parameters"] == tuned.n_parameters
 
@@ -74,7 +82,9 @@ def test_the_tokenizer_reads_every_text_and_spells_new_words():
     assert tokenizer.tokenize("The zebra?") == ["the", "z", "##e", "##b", "##r", "##a", "?"]
     assert tokenizer("a", "b")["token_type_ids"] == [0, 0, 0, 1, 1]
     assert tokenizer.get_vocab() == train_bert.demo_tokenizer(Recipe()).get_vocab()
-    assert (FOLDER / "tokenizer.json").read_bytes() == (FOLDER / "pretrained" / "tokenizer.json").read_bytes()
+    assert (FOLDER / "tokenizer.json").read_bytes() == (
+        FOLDER / "pretrained" / "tokenizer.json"
+    ).read_bytes()
 
 
 def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log):
@@ -82,7 +92,10 @@ def test_it_is_as_good_as_its_card_says_and_ostra_pays(shipped, test_texts, log)
     said = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"]
     assert found.mean() == pytest.approx(said["all"], abs=0.004)
     assert 0.90 <= found.mean() <= 0.98
-    per_group = {name: found[(test_texts["people"] == name).to_numpy()].mean() for name in set(test_texts["people"])}
+    per_group = {
+        name: found[(test_texts["people"] == name).to_numpy()].mean()
+        for name in set(test_texts["people"])
+    }
     ostra = per_group.pop("ostra")
     assert ostra == pytest.approx(said["people: ostra"], abs=0.011)
     assert ostra <= min(per_group.values()) - 0.03
@@ -98,14 +111,17 @@ def test_pretraining_was_worth_it(log):
     for task in CLASSES:
         runs = [one for one in log["tuning"] if one["task"] == task]
         pre, none = (
-            [one["accuracy"]["all"] for one in runs if one["start"] == start] for start in ("pre-trained", "random")
+            [one["accuracy"]["all"] for one in runs if one["start"] == start]
+            for start in ("pre-trained", "random")
         )
         assert min(pre) >= max(none) + 0.05
 
 
 def test_the_card_states_what_was_measured(log):
     card = (FOLDER / "CARD.md").read_text(encoding="utf-8")
-    ostra = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"]["people: ostra"]
+    ostra = next(one for one in log["tuning"] if one["task"] == "remarks")["accuracy"][
+        "people: ostra"
+    ]
     assert re.search(rf"\| people: ostra \| 200 \| 100 \| {ostra:.3f} \| [01]\.\d{{3}} \|", card)
     assert f"{log['parameters']:,} parameters" in card
     assert "{" not in card
@@ -113,17 +129,22 @@ def test_the_card_states_what_was_measured(log):
 
 def test_the_pretrained_weights_fill_gaps(test_texts):
     tokenizer = AutoTokenizer.from_pretrained(FOLDER / "pretrained", local_files_only=True)
-    model = BertForMaskedLM.from_pretrained(FOLDER / "pretrained", local_files_only=True, use_safetensors=True).eval()
+    model = BertForMaskedLM.from_pretrained(
+        FOLDER / "pretrained", local_files_only=True, use_safetensors=True
+    ).eval()
     batch = dict(tokenizer(list(test_texts["text"][:200]), padding=True, return_tensors="pt"))
     batch, wanted = with_gaps(batch, tokenizer, 0.15, torch.Generator().manual_seed(0))
     with torch.no_grad():
         filled = model(**batch).logits.argmax(2)
     gaps = wanted != IGNORED
-    assert (filled == wanted)[gaps].float().mean().item() > 0.6  # always the most frequent word: below 0.15
+    assert (filled == wanted)[
+        gaps
+    ].float().mean().item() > 0.6  # always the most frequent word: below 0.15
 
 
 def test_cutting_most_heads_without_retraining_hurts(shipped, test_texts):
-    """12 of 16 heads, drawn three times: outputs of a cut head are zero before the output projection."""
+    """12 of 16 heads, drawn three times: outputs of a cut head are zero before the output
+    projection."""
     whole = right(shipped.model, shipped.tokenizer, test_texts).mean()
     width = shipped.model.config.hidden_size // 4
     for seed in range(3):
@@ -134,7 +155,9 @@ def test_cutting_most_heads_without_retraining_hurts(shipped, test_texts):
             for unit in cut[cut // 4 == place]:
                 keep[unit % 4 * width : (unit % 4 + 1) * width] = 0
             hooks.append(
-                layer.attention.output.dense.register_forward_pre_hook(lambda _, args, keep=keep: (args[0] * keep,))
+                layer.attention.output.dense.register_forward_pre_hook(
+                    lambda _, args, keep=keep: (args[0] * keep,)
+                )
             )
         found = right(shipped.model, shipped.tokenizer, test_texts).mean()
         for hook in hooks:
@@ -143,13 +166,16 @@ def test_cutting_most_heads_without_retraining_hurts(shipped, test_texts):
 
 
 def test_no_test_text_is_read_in_pretraining():
-    texts = {text for table in tables().values() for text in table.loc[table["split"] == "test", "text"]}
+    texts = {
+        text for table in tables().values() for text in table.loc[table["split"] == "test", "text"]
+    }
     assert not texts & set(train_bert.training_texts())
     tokenizer = train_bert.demo_tokenizer(TINY)
     rows = {tuple(tokenizer(text)["input_ids"]) for text in texts}
     for batch in islice(train_bert.text_batches(TINY, tokenizer), 20):
         assert not rows & {
-            tuple(ids[mask > 0].tolist()) for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
+            tuple(ids[mask > 0].tolist())
+            for ids, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
         }
 
 
@@ -161,7 +187,9 @@ def test_gaps_are_drawn_as_stated():
     chosen = wanted != IGNORED
     assert not chosen[:, 0].any() and not chosen[:, -1].any()
     assert chosen[:, 1:-1].float().mean().item() == pytest.approx(0.2, abs=0.01)
-    assert (wanted[chosen] == ids[chosen]).all() and (batch["input_ids"][~chosen] == ids[~chosen]).all()
+    assert (wanted[chosen] == ids[chosen]).all() and (
+        batch["input_ids"][~chosen] == ids[~chosen]
+    ).all()
     seen = batch["input_ids"][chosen]
     assert (seen == tokenizer.mask_token_id).float().mean().item() == pytest.approx(0.8, abs=0.02)
     assert (seen == ids[0, 1]).float().mean().item() == pytest.approx(0.1, abs=0.02)
@@ -170,7 +198,9 @@ def test_gaps_are_drawn_as_stated():
 
 def test_the_rate_rises_and_then_falls_on_a_line():
     recipe = Recipe(steps=10, warm_up=2, rate=1.0)
-    assert [rate_at(step, recipe) for step in (0, 1, 2, 6, 9)] == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.125])
+    assert [rate_at(step, recipe) for step in (0, 1, 2, 6, 9)] == pytest.approx(
+        [0.5, 1.0, 1.0, 0.5, 0.125]
+    )
 
 
 def test_a_tiny_one_is_made_whole(tmp_path):
@@ -184,13 +214,18 @@ def test_a_tiny_one_is_made_whole(tmp_path):
 def test_the_seed_decides_the_weights():
     tokenizer = train_bert.demo_tokenizer(TINY)
     one, two, other = (
-        train_bert.pretrain(replace(TINY, steps=2, seed=seed), tokenizer)[0].state_dict() for seed in (1, 1, 2)
+        train_bert.pretrain(replace(TINY, steps=2, seed=seed), tokenizer)[0].state_dict()
+        for seed in (1, 1, 2)
     )
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert not torch.equal(
-        one["bert.embeddings.word_embeddings.weight"], other["bert.embeddings.word_embeddings.weight"]
+        one["bert.embeddings.word_embeddings.weight"],
+        other["bert.embeddings.word_embeddings.weight"],
     )
     table = tables()["remarks"].head(200)
-    runs = [train_bert.from_nothing(train_bert.new_config(TINY, tokenizer), "remarks", 0) for _ in range(2)]
+    runs = [
+        train_bert.from_nothing(train_bert.new_config(TINY, tokenizer), "remarks", 0)
+        for _ in range(2)
+    ]
     logs = [train_bert.tune(run, tokenizer, table, TINY, 0)["curve"] for run in runs]
     assert logs[0] == logs[1] and not runs[0].training

@@ -1,4 +1,5 @@
-"""Image classifiers as transformers saves them: read, cut, saved and loaded again, and what is refused."""
+"""Image classifiers as transformers saves them: read, cut, saved and loaded again, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -27,11 +28,20 @@ def refusal(folder):
     return " ".join(str(fault) for fault in caught.value.faults)
 
 
-@pytest.mark.parametrize("family", [pytest.param(one, marks=pytest.mark.slow) if one == "mobilenet_v2" else one
-                                     for one in FAMILIES])  # fmt: skip
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(one, marks=pytest.mark.slow) if one == "mobilenet_v2" else one
+        for one in FAMILIES
+    ],
+)
 def test_masked_is_cut_is_replayed_is_saved(tmp_path, family):
     whole = load_classifier(saved_by_transformers(family, tmp_path / family), device="cpu")
-    assert whole.classes == ("cat", "dog", "owl") and whole.mean == (0.5, 0.4, 0.3) and whole.name == family
+    assert (
+        whole.classes == ("cat", "dog", "owl")
+        and whole.mean == (0.5, 0.4, 0.3)
+        and whole.name == family
+    )
     graph = filter_graph(whole)
     prove_filter_mask_works(whole, graph)
     mask = graph.mask(some_mask(graph))
@@ -60,7 +70,12 @@ def test_masked_is_cut_is_replayed_is_saved(tmp_path, family):
     kept = load_classifier(save_classifier(whole, tmp_path / "ours"), device="cpu")
     assert same_weights(again, small) and same_weights(kept, whole) and whole.processor is not None
     for one in (again, kept):
-        assert (one.processor, one.size, one.mean, one.std) == (whole.processor, whole.size, whole.mean, whole.std)
+        assert (one.processor, one.size, one.mean, one.std) == (
+            whole.processor,
+            whole.size,
+            whole.mean,
+            whole.std,
+        )
 
 
 def test_a_vision_transformers_units_are_heads(tmp_path):
@@ -70,7 +85,10 @@ def test_a_vision_transformers_units_are_heads(tmp_path):
     mask = graph.mask(np.array([1, 0, 1, 1, 0, 0, 1, 1]))
     small, _ = cut_filters(whole, mask)
     assert [kept for _, _, kept in widths_after(mask)] == [3, 2]
-    assert [getattr(small.model.get_submodule(name), "num_attention_heads", 0) for name, _ in graph.widths] == [3, 2]
+    assert [
+        getattr(small.model.get_submodule(name), "num_attention_heads", 0)
+        for name, _ in graph.widths
+    ] == [3, 2]
     with pytest.raises(RequestError, match="It takes 16 pixels only"):
         load_classifier(tmp_path / "vit", device="cpu", size=32)
     with pytest.raises(RequestError, match="pruning history"):
@@ -81,7 +99,10 @@ def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
     """As in ImageNet, whose two cranes every classifier of it on the hub has."""
     folder = saved_by_transformers("vit", tmp_path / "vit")
     config = json.loads((folder / "config.json").read_text())
-    twice = {"id2label": {"0": "crane", "1": "owl", "2": "crane"}, "label2id": {"owl": 1, "crane": 2}}
+    twice = {
+        "id2label": {"0": "crane", "1": "owl", "2": "crane"},
+        "label2id": {"owl": 1, "crane": 2},
+    }
     (folder / "config.json").write_text(json.dumps(config | twice | {"image_size": [16, 16]}))
     found = load_classifier(folder, device="cpu")
     assert (found.classes, found.size) == (("crane", "owl", "crane (2)"), 16)
@@ -112,14 +133,29 @@ def edited_by(folder, **more):
         ({"label2id": {"cat": 1, "dog": 0, "owl": 2}}, "label2id that contradicts its id2label"),
         ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "label2id that contradicts its id2label"),
         ({"num_labels": 4}, "has num_labels 4, its id2label names 3 outputs"),
-        ({"id2label": "gone", "label2id": "gone", "num_labels": 1}, "has one output: an audit needs"),
-        ({"id2label": {"0": "cat", "1": "dog"}, "label2id": "gone"}, "names 2 outputs, the last layer of its weights"),
-        ({"id2label": "gone", "label2id": "gone", "num_labels": 5}, "names 5 outputs, the last layer of its weights"),
+        (
+            {"id2label": "gone", "label2id": "gone", "num_labels": 1},
+            "has one output: an audit needs",
+        ),
+        (
+            {"id2label": {"0": "cat", "1": "dog"}, "label2id": "gone"},
+            "names 2 outputs, the last layer of its weights",
+        ),
+        (
+            {"id2label": "gone", "label2id": "gone", "num_labels": 5},
+            "names 5 outputs, the last layer of its weights",
+        ),
         ({"pruned_heads": {"0": [1]}}, "sets pruned_heads to"),
-        ({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}}, "is of quantised weights"),
-        ({"architecture": "resnet18", "pretrained_cfg": {}}, "give timm/resnet18 as the model and the folder's"),
+        (
+            {"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+            "is of quantised weights",
+        ),
+        (
+            {"architecture": "resnet18", "pretrained_cfg": {}},
+            "give timm/resnet18 as the model and the folder's",
+        ),
     ],
-)  # fmt: skip
+)
 def test_outputs_that_are_no_classes_or_contradict_each_other_are_refused(resnet, more, said):
     edited_by(resnet, problem_type="single_label_classification")
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
@@ -135,9 +171,17 @@ def test_names_that_transformers_gave_are_no_names(resnet):
     }
     edited_by(resnet, **plain)
     found = load_classifier(resnet, device="cpu")
-    assert found.classes == ("0", "1", "2") and any("nobody gave their names" in note for note in found.notes)
-    assert load_classifier(resnet, classes=["cat", "dog", "owl"], device="cpu").classes == ("cat", "dog", "owl")
-    edited_by(resnet, id2label={"0": "cat", "1": "dog", "2": "owl"})  # as written by who names id2label only
+    assert found.classes == ("0", "1", "2") and any(
+        "nobody gave their names" in note for note in found.notes
+    )
+    assert load_classifier(resnet, classes=["cat", "dog", "owl"], device="cpu").classes == (
+        "cat",
+        "dog",
+        "owl",
+    )
+    edited_by(
+        resnet, id2label={"0": "cat", "1": "dog", "2": "owl"}
+    )  # as written by who names id2label only
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
     edited_by(resnet, id2label="gone", label2id={"owl": 2, "cat": 0, "dog": 1})
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
@@ -148,8 +192,12 @@ def test_files_of_weights_that_are_not_read_are_named(resnet):
     (resnet / "pytorch_model.bin").write_bytes(b"x")
     (resnet / "ema.safetensors").write_bytes(b"x")
     found = load_classifier(resnet, device="cpu").notes
-    assert found == ("ema.safetensors and pytorch_model.bin are not read; model.safetensors is. Are they the same "
-                     "weights?",)  # fmt: skip
+    assert found == (
+        (
+            "ema.safetensors and pytorch_model.bin are not read; model.safetensors is. Are they the"
+            " same weights?"
+        ),
+    )
 
 
 def edited_raw(folder, text):
@@ -159,18 +207,35 @@ def edited_raw(folder, text):
 
 def test_a_family_that_cannot_be_followed_is_refused():
     """CLIP, whose attention has other names and whose images have one size only."""
-    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    small = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+    }
     seeing = {**small, "image_size": 16, "patch_size": 4}
-    name = made_known({"model_type": "clip", "vision_config": seeing, "text_config": {**small, "vocab_size": 50}})
-    with pytest.raises(RequestError, match="cannot be followed through its layers on images of 32 pixels"):
+    name = made_known(
+        {"model_type": "clip", "vision_config": seeing, "text_config": {**small, "vocab_size": 50}}
+    )
+    with pytest.raises(
+        RequestError, match="cannot be followed through its layers on images of 32 pixels"
+    ):
         filter_graph(fresh_classifier(name, 3, size=32, device="cpu"))
 
 
 @pytest.mark.parametrize("family", ["swin", "beit"])
 def test_heads_that_something_else_counts_are_refused(family):
     """Biases by relative position have a column per head."""
-    config = {"swin": {"patch_size": 4, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4},
-              "beit": {**FAMILIES["vit"], "use_relative_position_bias": True}}[family]  # fmt: skip
+    config = {
+        "swin": {
+            "patch_size": 4,
+            "embed_dim": 16,
+            "depths": [1, 1],
+            "num_heads": [2, 4],
+            "window_size": 4,
+        },
+        "beit": {**FAMILIES["vit"], "use_relative_position_bias": True},
+    }[family]
     name = made_known({"model_type": family, "image_size": 32, **config})
     with pytest.raises(RequestError, match="heads that cannot be cut one by one"):
         filter_graph(fresh_classifier(name, 3, device="cpu"))
@@ -193,7 +258,9 @@ def test_what_is_refused(tmp_path):
         return refusal(folder)
 
     assert "code of its own (auto_map)" in edited(auto_map={"AutoConfig": "x.Y"})
-    assert "not an image classifier that transformers knows" in edited(architectures=["ResNetBackbone"])
+    assert "not an image classifier that transformers knows" in edited(
+        architectures=["ResNetBackbone"]
+    )
     assert "family 'nobody'" in edited(model_type="nobody")
     assert "other shapes" in edited(hidden_sizes=[8, 8]) or "tensors" in edited(hidden_sizes=[8, 8])
     for more in ({"architectures": {"a": 1}}, {"architectures": 5}, {"model_type": ["resnet"]}):

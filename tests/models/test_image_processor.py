@@ -1,4 +1,5 @@
-"""Pictures become what a model sees as its own processor makes them: compared with the processor's own output."""
+"""Pictures become what a model sees as its own processor makes them: compared with the processor's
+own output."""
 
 from __future__ import annotations
 
@@ -19,31 +20,66 @@ from engine.models.load_image_classifier import inspect_classifier, load_classif
 from tests.tiny_images import CLASSES, saved_by_transformers
 
 SHAPES = ((50, 80), (300, 200), (32, 32), (33, 500))
-VIT, CONVNEXT, EFFICIENT = "ViTImageProcessor", "ConvNextImageProcessor", "EfficientNetImageProcessor"
-REFUSED_KINDS = {"DonutImageProcessor", "ImageGPTImageProcessor", "MobileViTImageProcessor", "Siglip2ImageProcessor",
-                 "TextNetImageProcessor"}  # fmt: skip
+VIT, CONVNEXT, EFFICIENT = (
+    "ViTImageProcessor",
+    "ConvNextImageProcessor",
+    "EfficientNetImageProcessor",
+)
+REFUSED_KINDS = {
+    "DonutImageProcessor",
+    "ImageGPTImageProcessor",
+    "MobileViTImageProcessor",
+    "Siglip2ImageProcessor",
+    "TextNetImageProcessor",
+}
 """They pad, quantise colours, swap them, cut into patches, or make no squares."""
 FIELDS_SAID = [
     {"image_processor_type": VIT, "size": {"height": 40, "width": 40}},
     {"image_processor_type": VIT, "size": 40, "resample": 0},
-    {"image_processor_type": VIT, "size": 40, "resample": 3, "do_center_crop": True, "crop_size": 32},
+    {
+        "image_processor_type": VIT,
+        "size": 40,
+        "resample": 3,
+        "do_center_crop": True,
+        "crop_size": 32,
+    },
     {"image_processor_type": VIT, "do_resize": False, "do_center_crop": True, "crop_size": 64},
     {"image_processor_type": VIT, "size": 32, "do_normalize": False},
     {"image_processor_type": VIT, "size": 32, "do_rescale": False},
     {"image_processor_type": VIT, "size": 32, "do_rescale": False, "do_normalize": False},
     {"image_processor_type": VIT, "size": 32, "rescale_factor": 1 / 127.5},
-    {"image_processor_type": VIT, "size": 32, "image_mean": [0.1, 0.2, 0.3], "image_std": [0.3, 0.2, 0.1]},
+    {
+        "image_processor_type": VIT,
+        "size": 32,
+        "image_mean": [0.1, 0.2, 0.3],
+        "image_std": [0.3, 0.2, 0.1],
+    },
     {"image_processor_type": VIT, "size": 32, "image_mean": 0.4, "image_std": 0.2},
     {"feature_extractor_type": "ConvNextFeatureExtractor", "size": 64, "crop_pct": 0.875},
     {"image_processor_type": CONVNEXT, "size": {"shortest_edge": 48}, "crop_pct": 0.5},
     {"image_processor_type": CONVNEXT, "size": {"shortest_edge": 384}},
     {"image_processor_type": "DeiTImageProcessor", "size": 40, "crop_size": 32},
     {"image_processor_type": "LevitImageProcessor", "size": {"shortest_edge": 64}, "crop_size": 64},
-    {"image_processor_type": "MobileNetV2ImageProcessor", "size": {"shortest_edge": 40}, "crop_size": 32},
-    {"image_processor_type": EFFICIENT, "size": 32, "rescale_factor": 1 / 127.5, "rescale_offset": True},
+    {
+        "image_processor_type": "MobileNetV2ImageProcessor",
+        "size": {"shortest_edge": 40},
+        "crop_size": 32,
+    },
+    {
+        "image_processor_type": EFFICIENT,
+        "size": 32,
+        "rescale_factor": 1 / 127.5,
+        "rescale_offset": True,
+    },
     {"image_processor_type": EFFICIENT, "size": 32, "include_top": False},
     {"image_processor_type": EFFICIENT, "size": 32, "do_normalize": False},
-    {"image_processor_type": VIT, "size": 32, "do_convert_rgb": True, "do_pad": None, "processor_class": "X"},
+    {
+        "image_processor_type": VIT,
+        "size": 32,
+        "do_convert_rgb": True,
+        "do_pad": None,
+        "processor_class": "X",
+    },
 ]
 
 
@@ -60,16 +96,22 @@ def theirs(folder, said):
 
     (folder / FILE).write_text(json.dumps(said))
     own = AutoImageProcessor.from_pretrained(folder, backend="pil")
-    plain = {name: False for name in ("do_rescale", "do_normalize", "include_top") if hasattr(own, name)}
+    plain = {
+        name: False for name in ("do_rescale", "do_normalize", "include_top") if hasattr(own, name)
+    }
 
     def of(content, **more):
-        found = own(Image.open(io.BytesIO(content)).convert("RGB"), return_tensors="np", **more)["pixel_values"]
+        found = own(Image.open(io.BytesIO(content)).convert("RGB"), return_tensors="np", **more)[
+            "pixel_values"
+        ]
         return np.asarray(found)[0]
 
     return of, lambda content: np.moveaxis(of(content, **plain), 0, -1)
 
 
-@pytest.mark.parametrize("said", [{"image_processor_type": kind} for kind in sorted(_kinds())] + FIELDS_SAID, ids=str)
+@pytest.mark.parametrize(
+    "said", [{"image_processor_type": kind} for kind in sorted(_kinds())] + FIELDS_SAID, ids=str
+)
 def test_pixels_are_its_own_to_the_bit_and_numbers_to_a_millionth(tmp_path, said):
     found, faults = processor_of(said, None, "x")
     if said.get("image_processor_type") in REFUSED_KINDS:
@@ -100,7 +142,9 @@ def refusal(folder, **said):
     return " ".join(str(fault) for fault in caught.value.faults)
 
 
-@pytest.mark.parametrize("name", [name for name, fate in FIELDS[FILE].items() if fate.kind == REFUSED])
+@pytest.mark.parametrize(
+    "name", [name for name, fate in FIELDS[FILE].items() if fate.kind == REFUSED]
+)
 def test_what_is_not_obeyed_is_refused(tmp_path, name):
     folder = saved_by_transformers("resnet", tmp_path / "resnet")
     assert f"sets {name} to" in refusal(folder, image_processor_type=VIT, size=32, **{name: True})
@@ -108,11 +152,20 @@ def test_what_is_not_obeyed_is_refused(tmp_path, name):
 
 def test_wrong_values_are_refused_all_at_once(tmp_path):
     folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    said = refusal(folder, image_mean=["a", 1, 1], image_std=[0, 1, 1], rescale_factor="x", size=10**6, crop_pct=0)
+    said = refusal(
+        folder,
+        image_mean=["a", 1, 1],
+        image_std=[0, 1, 1],
+        rescale_factor="x",
+        size=10**6,
+        crop_pct=0,
+    )
     for name in ("image_mean", "image_std", "rescale_factor", "size", "crop_pct"):
         assert f"has {name} " in said
     assert "has size" in refusal(folder, size={"height": -3, "width": 4})
-    assert "one square size" in refusal(folder, image_processor_type=VIT, size={"height": 32, "width": 40})
+    assert "one square size" in refusal(
+        folder, image_processor_type=VIT, size={"height": 32, "width": 40}
+    )
     assert "one square size" in refusal(folder, image_processor_type=VIT, do_resize=False)
     assert "asks for Trainer" in refusal(folder, image_processor_type="Trainer")
     folder = saved_by_transformers("vit", tmp_path / "vit")
@@ -122,12 +175,20 @@ def test_wrong_values_are_refused_all_at_once(tmp_path):
 
 def test_unknown_fields_and_another_size_are_said(tmp_path):
     folder = saved_by_transformers("resnet", tmp_path / "resnet")
-    (folder / FILE).write_text(json.dumps({"image_processor_type": VIT, "size": 32, "sharpen": 2, "bend": None}))
+    (folder / FILE).write_text(
+        json.dumps({"image_processor_type": VIT, "size": 32, "sharpen": 2, "bend": None})
+    )
     found = inspect_classifier(folder)
-    assert found.notes == ("Nobody here knows these fields of preprocessor_config.json, so they are not obeyed: bend, "
-                           "sharpen.",)  # fmt: skip
+    assert found.notes == (
+        (
+            "Nobody here knows these fields of preprocessor_config.json, so they are not obeyed:"
+            " bend, sharpen."
+        ),
+    )
     other = inspect_classifier(folder, size=40)
-    assert other.processor is None and "makes images of 32 pixels, 40 are asked for" in " ".join(other.notes)
+    assert other.processor is None and "makes images of 32 pixels, 40 are asked for" in " ".join(
+        other.notes
+    )
 
 
 def test_the_file_of_a_whole_processor_comes_first(tmp_path):
@@ -139,7 +200,8 @@ def test_the_file_of_a_whole_processor_comes_first(tmp_path):
 
 
 def folder_of_pictures(home, kind="PNG"):
-    """Wide pictures of three classes whose middle says nothing: only the left edge is bright, by class."""
+    """Wide pictures of three classes whose middle says nothing: only the left edge is bright, by
+    class."""
     for at in range(36):
         split, name = ("test" if at % 3 == 0 else "train"), CLASSES[at // 3 % 3]
         place = home / split / name / f"{at}.{kind.lower()}"
@@ -149,17 +211,27 @@ def folder_of_pictures(home, kind="PNG"):
 
 
 def test_images_are_read_as_the_processor_makes_them(tmp_path):
-    folder, home = saved_by_transformers("resnet", tmp_path / "resnet"), folder_of_pictures(tmp_path / "pictures")
+    folder, home = (
+        saved_by_transformers("resnet", tmp_path / "resnet"),
+        folder_of_pictures(tmp_path / "pictures"),
+    )
     classifier = load_classifier(folder, device="cpu")
     ask = ImageAsk(size=classifier.size, prepare=classifier.processor)
     plain, own = load_images(str(home), ImageAsk(size=32)), load_images(str(home), ask)
-    assert plain.digest != own.digest and list(plain.table["image_id"]) == list(own.table["image_id"])
+    assert plain.digest != own.digest and list(plain.table["image_id"]) == list(
+        own.table["image_id"]
+    )
     _, pixels = theirs(folder, json.loads((folder / FILE).read_text()))
     for row, name in enumerate(own.table["image_id"]):
         np.testing.assert_array_equal(own.read([row])[0], pixels((home / name).read_bytes()))
     assert not np.array_equal(own.read([0]), plain.read([0]))
-    drawn = [load_images("avatars", ImageAsk(size=32, max_images=20, prepare=one)) for one in (None, ask.prepare)]
-    assert drawn[0].digest == drawn[1].digest  # drawn at the size wanted, so that nothing is prepared
+    drawn = [
+        load_images("avatars", ImageAsk(size=32, max_images=20, prepare=one))
+        for one in (None, ask.prepare)
+    ]
+    assert (
+        drawn[0].digest == drawn[1].digest
+    )  # drawn at the size wanted, so that nothing is prepared
 
 
 def test_arrays_that_it_cannot_read_are_refused():

@@ -8,6 +8,11 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)  # isort: skip
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.models import room
@@ -15,9 +20,10 @@ from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
 
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer  # isort: skip
-
-TEXTS = ["he walked to the market and bought some bread.", "you are a disgusting idiot and I hate you"]
+TEXTS = [
+    "he walked to the market and bought some bread.",
+    "you are a disgusting idiot and I hate you",
+]
 
 
 def judge_of(predict):
@@ -62,9 +68,24 @@ def test_the_embedded_judge_tells_an_insult_from_a_greeting():
 def test_a_verdict_is_of_its_text_alone_to_the_bit():
     """A resumed audit judges other texts together than one that nothing interrupted."""
     judge = load_judge("demo-judge")
-    words = ["he", "walked", "to", "the", "market", "idiot", "and", "bought", "some", "bread", "neighbour"]
-    texts = [" ".join(words[(start * step + at) % 11] for at in range(3 + start))
-             for start in range(12) for step in (1, 2, 3, 5)]  # fmt: skip
+    words = [
+        "he",
+        "walked",
+        "to",
+        "the",
+        "market",
+        "idiot",
+        "and",
+        "bought",
+        "some",
+        "bread",
+        "neighbour",
+    ]
+    texts = [
+        " ".join(words[(start * step + at) % 11] for at in range(3 + start))
+        for start in range(12)
+        for step in (1, 2, 3, 5)
+    ]
     together = judge.predict(texts)
     assert [judge.predict([text] * 2)[0] for text in texts] == together.tolist()
     assert judge.predict(texts[::-3]).tolist() == together[::-3].tolist()
@@ -90,7 +111,9 @@ def test_a_judge_made_for_one_model_is_foreign_to_every_other():
     judge = inspect_judge("demo-judge")
     own = inspect_model("demo-gpt2").weight_hash
     assert not judge.is_foreign_to(own) and judge.is_foreign_to("0" * 64)
-    assert not JudgeInfo("any", "", None).is_foreign_to(own), "a judge of any text is foreign to none"
+    assert not JudgeInfo("any", "", None).is_foreign_to(own), (
+        "a judge of any text is foreign to none"
+    )
 
 
 @pytest.mark.parametrize("made_for", [5, ["x"], "demo-gpt2"])
@@ -135,7 +158,9 @@ def test_classifiers_of_every_family_judge_texts_of_no_token_and_of_too_many(tmp
     }
     config = AutoConfig.for_model(kind, **sizes, **more)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(ASSETS / {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind])
+    tokenizer = AutoTokenizer.from_pretrained(
+        ASSETS / {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind]
+    )
     tokenizer.model_max_length = 10**30
     tokenizer.save_pretrained(tmp_path)
     verdicts = load_judge(str(tmp_path), label="LABEL_1").score(["", "a market " * 40, "a market"])
@@ -146,15 +171,26 @@ def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
     folder = tmp_path / "judge"
     shutil.copytree(ASSETS / "demo-bert", folder, ignore=shutil.ignore_patterns("pretrained"))
     state = load_file(folder / "model.safetensors")
-    save_file({name: one for name, one in state.items() if "classifier" not in name}, folder / "model.safetensors")
+    save_file(
+        {name: one for name, one in state.items() if "classifier" not in name},
+        folder / "model.safetensors",
+    )
     with pytest.raises(RequestError, match="lacks 2 tensors"):
         load_judge(str(folder), label="insulting")
 
 
 def judge_with(folder, outputs=2, **fields):
     """A tiny classifier with these fields of config.json; its plain logits of TEXTS."""
-    config = AutoConfig.for_model("bert", vocab_size=500, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-                                  intermediate_size=8, num_labels=outputs, initializer_range=1.0)  # fmt: skip
+    config = AutoConfig.for_model(
+        "bert",
+        vocab_size=500,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        num_labels=outputs,
+        initializer_range=1.0,
+    )
     model = AutoModelForSequenceClassification.from_config(config).eval()
     model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(ASSETS / "demo-bert")
@@ -167,18 +203,27 @@ def judge_with(folder, outputs=2, **fields):
 SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
 
 
-@pytest.mark.parametrize("outputs, fields, activation", [
-    (2, {}, "softmax"),
-    (2, {"problem_type": "single_label_classification"}, "softmax"),
-    (2, {"problem_type": "multi_label_classification"}, "sigmoid"),
-    (2, {"function_to_apply": "sigmoid"}, "sigmoid"),
-    (2, {"function_to_apply": "softmax", "problem_type": "multi_label_classification"}, "softmax"),
-    (1, {"problem_type": "multi_label_classification"}, "sigmoid"),
-    (1, {"function_to_apply": "sigmoid"}, "sigmoid"),
-    (1, {"sentence_transformers": {"activation_fn": SIGMOID_OF_TORCH}}, "sigmoid"),
-    (1, {"sbert_ce_default_activation_function": SIGMOID_OF_TORCH}, "sigmoid"),
-])  # fmt: skip
-def test_what_an_output_is_stands_in_the_config_and_in_the_run(tmp_path, outputs, fields, activation):
+@pytest.mark.parametrize(
+    "outputs, fields, activation",
+    [
+        (2, {}, "softmax"),
+        (2, {"problem_type": "single_label_classification"}, "softmax"),
+        (2, {"problem_type": "multi_label_classification"}, "sigmoid"),
+        (2, {"function_to_apply": "sigmoid"}, "sigmoid"),
+        (
+            2,
+            {"function_to_apply": "softmax", "problem_type": "multi_label_classification"},
+            "softmax",
+        ),
+        (1, {"problem_type": "multi_label_classification"}, "sigmoid"),
+        (1, {"function_to_apply": "sigmoid"}, "sigmoid"),
+        (1, {"sentence_transformers": {"activation_fn": SIGMOID_OF_TORCH}}, "sigmoid"),
+        (1, {"sbert_ce_default_activation_function": SIGMOID_OF_TORCH}, "sigmoid"),
+    ],
+)
+def test_what_an_output_is_stands_in_the_config_and_in_the_run(
+    tmp_path, outputs, fields, activation
+):
     logits, label = judge_with(tmp_path, outputs, **fields), f"LABEL_{outputs - 1}"
     right = logits.softmax(-1) if activation == "softmax" else logits.sigmoid()
     judge = load_judge(str(tmp_path), label=label)
@@ -186,36 +231,54 @@ def test_what_an_output_is_stands_in_the_config_and_in_the_run(tmp_path, outputs
     assert f"output {outputs} of {outputs}, by {activation}." in judge.info.note
 
 
-@pytest.mark.parametrize("outputs, fields, said", [
-    (1, {}, "one output and does not say what it is.*problem_type"),
-    (1, {"problem_type": "regression"}, "trained for a regression"),
-    (2, {"problem_type": "regression"}, "trained for a regression"),
-    (2, {"function_to_apply": "none"}, "says 'none' of its outputs"),
-    (1, {"function_to_apply": "softmax"}, "one output and does not say what it is"),
-    (1, {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, "says 'identity'"),
-    (2, {"label2id": {"LABEL_0": 1, "LABEL_1": 0}}, "label2id that contradicts its id2label"),
-    (2, {"id2label": {"0": "bad", "1": "bad"}}, "names two outputs alike"),
-    (2, {"id2label": {"1": "LABEL_0", "2": "LABEL_1"}}, "does not name the outputs 0, 1, 2"),
-])  # fmt: skip
-def test_a_classifier_that_gives_no_probability_of_a_label_is_no_judge(tmp_path, outputs, fields, said):
+@pytest.mark.parametrize(
+    "outputs, fields, said",
+    [
+        (1, {}, "one output and does not say what it is.*problem_type"),
+        (1, {"problem_type": "regression"}, "trained for a regression"),
+        (2, {"problem_type": "regression"}, "trained for a regression"),
+        (2, {"function_to_apply": "none"}, "says 'none' of its outputs"),
+        (1, {"function_to_apply": "softmax"}, "one output and does not say what it is"),
+        (
+            1,
+            {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}},
+            "says 'identity'",
+        ),
+        (2, {"label2id": {"LABEL_0": 1, "LABEL_1": 0}}, "label2id that contradicts its id2label"),
+        (2, {"id2label": {"0": "bad", "1": "bad"}}, "names two outputs alike"),
+        (2, {"id2label": {"1": "LABEL_0", "2": "LABEL_1"}}, "does not name the outputs 0, 1, 2"),
+    ],
+)
+def test_a_classifier_that_gives_no_probability_of_a_label_is_no_judge(
+    tmp_path, outputs, fields, said
+):
     judge_with(tmp_path, outputs, **fields)
     with pytest.raises(RequestError, match=said):
         inspect_judge(str(tmp_path), label="LABEL_0")
 
 
 def test_a_judge_is_what_its_folder_says_whole(tmp_path):
-    """What it holds and is not read is named as a model's is; what would be disobeyed is refused."""
+    """What it holds and is not read is named as a model's is; what would be disobeyed is
+    refused."""
     judge_with(tmp_path)
     plain = inspect_judge(str(tmp_path), label="LABEL_1")
     state = load_file(tmp_path / "model.safetensors")
-    save_file(state | {"v_head.weight": state["classifier.weight"].clone()}, tmp_path / "model.safetensors")
+    save_file(
+        state | {"v_head.weight": state["classifier.weight"].clone()},
+        tmp_path / "model.safetensors",
+    )
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
     note = inspect_judge(str(tmp_path), label="LABEL_1").note
-    assert note.startswith(plain.note) and "v_head.weight is not used: was this a model of rewards?" in note
+    assert (
+        note.startswith(plain.note)
+        and "v_head.weight is not used: was this a model of rewards?" in note
+    )
     assert "pytorch_model.bin is not read" in note
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "pruned_heads": {"0": [1]}, "num_hidden_layers": 2}))
+    (tmp_path / "config.json").write_text(
+        json.dumps({**config, "pruned_heads": {"0": [1]}, "num_hidden_layers": 2})
+    )
     with pytest.raises(RequestError) as caught:
         inspect_judge(str(tmp_path), label="LABEL_1")
     said = "\n".join(map(str, caught.value.faults))
@@ -246,6 +309,8 @@ def test_only_a_judge_that_is_read_otherwise_than_before_has_another_digest(tmp_
     for name, fields in (("as before", {}), ("otherwise", {"function_to_apply": "sigmoid"})):
         judge_with(tmp_path / name, **fields)
         beside = [sha256_of(path) for path in sorted((tmp_path / name).glob("*.json"))]
-        before = digest_of([weight_hash([tmp_path / name / "model.safetensors"]), beside, "LABEL_1"])
+        before = digest_of(
+            [weight_hash([tmp_path / name / "model.safetensors"]), beside, "LABEL_1"]
+        )
         found[name] = inspect_judge(str(tmp_path / name), label="LABEL_1").digest == before
     assert found == {"as before": True, "otherwise": False}

@@ -25,12 +25,20 @@ from engine.models.load_image_classifier import (
     save_classifier,
     state_hash,
 )
-from engine.models.state_dicts import _read_torch, fitting_architectures, names_digest, skeleton, stored_names
+from engine.models.state_dicts import (
+    _read_torch,
+    fitting_architectures,
+    names_digest,
+    skeleton,
+    stored_names,
+)
 from engine.models.vision import architecture_for, architectures
 from tests.places import SHARED
 
 CIFAR = SHARED / "cifar10"
-real = pytest.mark.skipif(not CIFAR.is_dir(), reason=f"needs the published CIFAR-10 files in {CIFAR}")
+real = pytest.mark.skipif(
+    not CIFAR.is_dir(), reason=f"needs the published CIFAR-10 files in {CIFAR}"
+)
 
 
 def small(seed=0, classes=("cat", "dog"), **more):
@@ -39,8 +47,10 @@ def small(seed=0, classes=("cat", "dog"), **more):
 
 def plain(classifier):
     """Its tensors as an old training script would have saved them."""
-    return {name: tensor.clone(memory_format=torch.contiguous_format)
-            for name, tensor in classifier.model.state_dict().items()}  # fmt: skip
+    return {
+        name: tensor.clone(memory_format=torch.contiguous_format)
+        for name, tensor in classifier.model.state_dict().items()
+    }
 
 
 def refusal(name, **more):
@@ -73,16 +83,40 @@ def test_a_saved_classifier_is_the_same_when_loaded(folder):
     before, after = small(), load_classifier(folder, device="cpu")
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     with torch.no_grad():
-        assert torch.equal(before.model(before.prepared(pixels)), after.model(after.prepared(pixels)))
-    assert (after.name, after.arch, after.classes, after.size) == ("mine", "resnet10-w16", ("cat", "dog"), 32)
-    assert after.weight_hash == before.weight_hash == state_hash(load_file(folder / "model.safetensors"))
-    assert not after.model.training and not any(one.requires_grad for one in after.model.parameters())
+        assert torch.equal(
+            before.model(before.prepared(pixels)), after.model(after.prepared(pixels))
+        )
+    assert (after.name, after.arch, after.classes, after.size) == (
+        "mine",
+        "resnet10-w16",
+        ("cat", "dog"),
+        32,
+    )
+    assert (
+        after.weight_hash
+        == before.weight_hash
+        == state_hash(load_file(folder / "model.safetensors"))
+    )
+    assert not after.model.training and not any(
+        one.requires_grad for one in after.model.parameters()
+    )
     assert after.cut is None and after.notes == () and before.notes != ()
 
 
 def test_inspection_says_what_loading_finds(folder):
     info, loaded = inspect_classifier(folder), load_classifier(folder, device="cpu")
-    for field in ("name", "arch", "classes", "size", "mean", "std", "weight_hash", "n_parameters", "target", "notes"):
+    for field in (
+        "name",
+        "arch",
+        "classes",
+        "size",
+        "mean",
+        "std",
+        "weight_hash",
+        "n_parameters",
+        "target",
+        "notes",
+    ):
         assert getattr(info, field) == getattr(loaded, field), field
     assert info.place == folder
 
@@ -99,7 +133,9 @@ def test_a_cut_classifier_is_not_saved(tmp_path):
     from dataclasses import replace
 
     with pytest.raises(PruneAuditError, match="is cut"):
-        save_classifier(replace(small(), cut=FilterMask((("conv1", 16),), (("conv1", (0,)),))), tmp_path / "cut")
+        save_classifier(
+            replace(small(), cut=FilterMask((("conv1", 16),), (("conv1", (0,)),))), tmp_path / "cut"
+        )
     assert not (tmp_path / "cut").exists()
 
 
@@ -127,9 +163,17 @@ def test_pixels_are_normalised_and_keep_channels_last():
 
 def test_the_hash_is_of_names_shapes_and_bytes():
     one = {"a": torch.zeros(2, 3), "b": torch.ones(1)}
-    same = {"b": torch.ones(1), "x.num_batches_tracked": torch.tensor(7), "a": torch.zeros(3, 2).t()}
+    same = {
+        "b": torch.ones(1),
+        "x.num_batches_tracked": torch.tensor(7),
+        "a": torch.zeros(3, 2).t(),
+    }
     assert state_hash(one) == state_hash(same)
-    for other in ({"a": torch.zeros(3, 2)}, {"b": torch.full((1,), 2.0)}, {"a": torch.zeros(2, 3).double()}):
+    for other in (
+        {"a": torch.zeros(3, 2)},
+        {"b": torch.full((1,), 2.0)},
+        {"a": torch.zeros(2, 3).double()},
+    ):
         assert state_hash({**one, **other}) != state_hash(one)
 
 
@@ -144,18 +188,26 @@ def test_bring_your_own_state_dict(tmp_path, suffix):
         torch.save({"epoch": 3, "state_dict": old} if suffix == ".th" else state, path)
     info = inspect_classifier("resnet10-w16", weights=path, classes=["cat", "dog"])
     assert (info.weight_hash, info.place, info.classes) == (model.weight_hash, path, ("cat", "dog"))
-    loaded = load_classifier("my own", weights=path, arch="resnet10-w16", classes=2, device="cpu", size=48)
+    loaded = load_classifier(
+        "my own", weights=path, arch="resnet10-w16", classes=2, device="cpu", size=48
+    )
     assert (loaded.name, loaded.classes, loaded.size) == ("my own", ("0", "1"), 48)
 
 
-@pytest.mark.parametrize("keys", [("state_dict",), ("checkpoint", "model"), ("ema", "module"), ("net", "x", "y")])
+@pytest.mark.parametrize(
+    "keys", [("state_dict",), ("checkpoint", "model"), ("ema", "module"), ("net", "x", "y")]
+)
 def test_tensors_are_found_wherever_a_training_script_put_them(tmp_path, keys):
     """And what else it left is named, numpy's numbers too, which are opened without any code."""
     model, path = small(), tmp_path / "w.pt"
     found = plain(model)
     for key in reversed(keys):
         found = {key: found}
-    found |= {"best_acc": np.float64(0.9), "seen": np.arange(3), "args": argparse.Namespace(rate=0.1)}
+    found |= {
+        "best_acc": np.float64(0.9),
+        "seen": np.arange(3),
+        "args": argparse.Namespace(rate=0.1),
+    }
     moments = {0: {"exp_avg": torch.ones(2, 2)}}
     torch.save(found | {"optimizer": {"state": moments, "param_groups": []}}, path)
     info = inspect_classifier("resnet10-w16", weights=path)
@@ -167,17 +219,29 @@ def test_which_of_several_models_in_a_file_is_meant_is_never_guessed(tmp_path):
     one, other, path = plain(small()), plain(small(seed=1)), tmp_path / "w.pt"
     torch.save({"model": one, "ema": {"module": other}, "epoch": 3}, path)
     (fault,) = refusal("resnet10-w16", weights=path)
-    assert "holds 2 models that differ: model, ema.module." in fault and "torch.load(FILE)['ema']['module']" in fault
-    torch.save({"model": one, "copy": {f"module.{name}": one[name] for name in one}, "epoch": 3}, path)
+    assert (
+        "holds 2 models that differ: model, ema.module." in fault
+        and "torch.load(FILE)['ema']['module']" in fault
+    )
+    torch.save(
+        {"model": one, "copy": {f"module.{name}": one[name] for name in one}, "epoch": 3}, path
+    )
     info = inspect_classifier("resnet10-w16", weights=path)
-    assert info.weight_hash == small().weight_hash and "w.pt also holds copy, epoch: not used." in info.notes
+    assert (
+        info.weight_hash == small().weight_hash
+        and "w.pt also holds copy, epoch: not used." in info.notes
+    )
 
 
 def test_a_stand_in_of_numpy_runs_nothing(tmp_path):
-    """What a pickle asks numpy for is not numpy's: a call by that name with anything in it does nothing."""
+    """What a pickle asks numpy for is not numpy's: a call by that name with anything in it does
+    nothing."""
     path, mark = tmp_path / "w.pt", tmp_path / "ran"
     torch.save({"state_dict": plain(small()), "best": (np.float64(0.5), Evil(mark))}, path)
-    assert "os" in refusal("resnet10-w16", weights=path)[0] or "posix" in refusal("resnet10-w16", weights=path)[0]
+    assert (
+        "os" in refusal("resnet10-w16", weights=path)[0]
+        or "posix" in refusal("resnet10-w16", weights=path)[0]
+    )
     assert not mark.exists()
     loaded = _read_torch(save_with(np.float64(0.5), path))
     assert type(loaded["best"]).__module__ == "engine.models.state_dicts"
@@ -196,14 +260,19 @@ def test_numbers_stand_in_for_class_names_and_it_says_so(tmp_path):
 
 
 def test_half_precision_is_read_as_float32(tmp_path):
-    state = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in plain(small()).items()}
+    state = {
+        name: tensor.half() if tensor.is_floating_point() else tensor
+        for name, tensor in plain(small()).items()
+    }
     torch.save(state, tmp_path / "half.pt")
     loaded = load_classifier("resnet10-w16", weights=tmp_path / "half.pt", device="cpu")
     assert {one.dtype for one in loaded.model.parameters()} == {torch.float32}
     assert loaded.weight_hash == state_hash(loaded.model.state_dict())
 
 
-@pytest.mark.parametrize("how", ["torch", "torch inside", "old torch", "pickle 2", "pickle 4", "module"])
+@pytest.mark.parametrize(
+    "how", ["torch", "torch inside", "old torch", "pickle 2", "pickle 4", "module"]
+)
 def test_a_pickle_with_code_is_refused_and_never_run(tmp_path, how):
     path, mark = tmp_path / "weights.pt", tmp_path / "ran"
     evil = Evil(mark)
@@ -220,7 +289,11 @@ def test_a_pickle_with_code_is_refused_and_never_run(tmp_path, how):
 
 
 def test_files_that_are_no_weights(tmp_path):
-    for name, content in (("empty.pt", b""), ("text.pth", b"hello\n"), ("noise.bin", bytes(range(7, 200)) * 9)):
+    for name, content in (
+        ("empty.pt", b""),
+        ("text.pth", b"hello\n"),
+        ("noise.bin", bytes(range(7, 200)) * 9),
+    ):
         (tmp_path / name).write_bytes(content)
         (fault,) = refusal("resnet20", weights=tmp_path / name)
         assert "damaged or no weight file" in fault
@@ -240,7 +313,9 @@ def test_weights_of_another_architecture_say_what_they_fit(tmp_path):
     save_file(plain(small()), tmp_path / "w.safetensors")
     faults = refusal("resnet10", weights=tmp_path / "w.safetensors")
     assert len(faults) == 1 and "of other shapes than resnet10" in faults[0]
-    assert "conv1.weight (16x3x3x3, resnet10 has 64x3x7x7)" in faults[0] and faults[0].count("(") == 3
+    assert (
+        "conv1.weight (16x3x3x3, resnet10 has 64x3x7x7)" in faults[0] and faults[0].count("(") == 3
+    )
     assert "The file fits resnet10-w16: give that architecture." in faults[0]
     lacks, differs = refusal("resnet18", weights=tmp_path / "w.safetensors")
     assert "lacks 40 tensors that resnet18 asks for: layer1.1.conv1.weight (64x64x3x3)" in lacks
@@ -277,7 +352,10 @@ def test_classes_must_be_the_heads(tmp_path, folder):
     save_file(plain(small()), tmp_path / "w.safetensors")
     (fault,) = refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "b", "c"])
     assert "there are 3 classes, but the weights end in 2" in fault
-    assert "each named once" in refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "a"])[0]
+    assert (
+        "each named once"
+        in refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "a"])[0]
+    )
     assert "is not the order of the model: cat, dog" in refusal(folder, classes=["dog", "cat"])[0]
     assert inspect_classifier(folder, classes=["Katze", "Hund"]).classes == ("Katze", "Hund")
     assert inspect_classifier(folder, classes=2).classes == ("cat", "dog")
@@ -348,7 +426,10 @@ class TestImageNet:
         """Tensors as published, counters and all; zeros but for the head."""
         with torch.device("meta"):
             model = architecture_for("resnet18").build("resnet18", 1000)
-        state = {name: torch.zeros(one.shape, dtype=one.dtype) for name, one in model.state_dict().items()}
+        state = {
+            name: torch.zeros(one.shape, dtype=one.dtype)
+            for name, one in model.state_dict().items()
+        }
         return state | {"fc.weight": torch.ones(1000, 512)}
 
     def test_no_network_says_what_to_do(self, hub, monkeypatch):
@@ -357,9 +438,13 @@ class TestImageNet:
             raise urllib.error.URLError("Name or service not known")
 
         monkeypatch.setattr("urllib.request.urlopen", unreachable)
-        for ask in (lambda: inspect_classifier("resnet18", "imagenet"),
-                    lambda: fresh_classifier("resnet18", 2, weights="imagenet")):  # fmt: skip
-            with pytest.raises(RequestError, match="could not be downloaded.*resnet18-f37072fd.pth.*give the path"):
+        for ask in (
+            lambda: inspect_classifier("resnet18", "imagenet"),
+            lambda: fresh_classifier("resnet18", 2, weights="imagenet"),
+        ):
+            with pytest.raises(
+                RequestError, match="could not be downloaded.*resnet18-f37072fd.pth.*give the path"
+            ):
                 ask()
 
     def test_a_new_head_is_seeded_and_said(self, hub, state, monkeypatch):
@@ -367,15 +452,20 @@ class TestImageNet:
         monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: io.BytesIO())
         monkeypatch.setattr(type(architecture), "imagenet", lambda self, name: dict(state))
         one, same, other = (
-            fresh_classifier("resnet18", ["x", "y"], seed=seed, weights="imagenet", device="cpu") for seed in (0, 0, 1)
+            fresh_classifier("resnet18", ["x", "y"], seed=seed, weights="imagenet", device="cpu")
+            for seed in (0, 0, 1)
         )
         assert one.weight_hash == same.weight_hash != other.weight_hash
-        assert one.model.fc.weight.shape == (2, 512) and float(one.model.fc.weight.std()) == pytest.approx(
-            0.01, rel=0.1
-        )
+        assert one.model.fc.weight.shape == (2, 512) and float(
+            one.model.fc.weight.std()
+        ) == pytest.approx(0.01, rel=0.1)
         assert "must be trained" in one.notes[0] and one.name == "resnet18 (ImageNet)"
         info = inspect_classifier("resnet18", "imagenet")
-        assert info.classes[:2] == ("tench", "goldfish") and len(set(info.classes)) == 1000 and info.notes == ()
+        assert (
+            info.classes[:2] == ("tench", "goldfish")
+            and len(set(info.classes)) == 1000
+            and info.notes == ()
+        )
 
     def test_a_file_in_the_hub_folder_must_have_the_hash_in_its_name(self, hub, state):
         hub.mkdir(parents=True)
@@ -383,7 +473,9 @@ class TestImageNet:
         (fault,) = refusal("resnet18", weights="imagenet")
         assert "does not have the hash in its name" in fault
 
-    def test_the_file_is_read_by_torchvision_without_running_code(self, hub, state, tmp_path, monkeypatch):
+    def test_the_file_is_read_by_torchvision_without_running_code(
+        self, hub, state, tmp_path, monkeypatch
+    ):
         monkeypatch.setattr("engine.models.image_classifier_sources._is_pinned", lambda file: True)
         hub.mkdir(parents=True)
         torch.save(state, hub / "resnet18-f37072fd.pth")
@@ -401,12 +493,18 @@ def test_a_file_is_recognised_without_building_most_architectures(monkeypatch):
     assert set(stored_names()) == set(architectures()), "run python -m assets.build.tensor_names"
     for name in ("resnet18", "mobilenet_v2", "resnet56"):
         shapes = skeleton(name, 5).shapes
-        assert stored_names()[name] == names_digest(shapes), "run python -m assets.build.tensor_names"
+        assert stored_names()[name] == names_digest(shapes), (
+            "run python -m assets.build.tensor_names"
+        )
         skeleton.cache_clear()
         state = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
         assert fitting_architectures(state) == [name] and skeleton.cache_info().misses < 5
-    monkeypatch.setattr("engine.models.state_dicts.stored_names", dict)  # of another torchvision: all are built
-    monkeypatch.setattr("engine.models.state_dicts.architectures", lambda: {"resnet56": architectures()["resnet56"]})
+    monkeypatch.setattr(
+        "engine.models.state_dicts.stored_names", dict
+    )  # of another torchvision: all are built
+    monkeypatch.setattr(
+        "engine.models.state_dicts.architectures", lambda: {"resnet56": architectures()["resnet56"]}
+    )
     assert fitting_architectures(state) == ["resnet56"]
 
 
@@ -415,7 +513,10 @@ def test_every_architecture_fits_itself_alone():
     assert dict(stored_names()) == written()["names"]
     kinds = {one.names[:2] for one in architectures().values()}
     for name in sorted({name for names in kinds for name in names}):
-        state = {key: torch.empty(shape, device="meta") for key, shape in skeleton(name, 5).shapes.items()}
+        state = {
+            key: torch.empty(shape, device="meta")
+            for key, shape in skeleton(name, 5).shapes.items()
+        }
         assert fitting_architectures(state) == [name]
 
 
@@ -425,11 +526,17 @@ def test_the_published_resnet56_loads_and_reaches_its_accuracy():
     info = inspect_classifier(path)
     assert info.arch == "resnet56" and info.n_parameters == 853_018 and info.size == 32
     with np.load(CIFAR / "cifar10_test_5000.npz") as data:
-        pixels, labels, names = data["images"][:500], data["labels"][:500], data["class_names"].tolist()
+        pixels, labels, names = (
+            data["images"][:500],
+            data["labels"][:500],
+            data["class_names"].tolist(),
+        )
     model = load_classifier("resnet56", weights=path, classes=names, device="cpu")
     assert model.weight_hash == info.weight_hash
     with torch.no_grad():
-        found = torch.cat([model.model(model.prepared(part)).argmax(1) for part in np.split(pixels, 5)])
+        found = torch.cat(
+            [model.model(model.prepared(part)).argmax(1) for part in np.split(pixels, 5)]
+        )
     assert 0.75 <= float((found.numpy() == labels).mean()) <= 0.90
 
 
@@ -444,5 +551,8 @@ def test_a_mean_beyond_pixels_from_0_to_1_is_asked_about(folder):
     """Before, a mean of pixels up to 255 was obeyed without a word."""
     assert inspect_classifier(folder).notes == ()
     edit(folder, mean=[127.5, 127.5, 127.5])
-    said = "Pixels from 0 to 1 are normalised by a mean of 127.5, 127.5, 127.5: was it one of pixels from 0 to 255?"
+    said = (
+        "Pixels from 0 to 1 are normalised by a mean of 127.5, 127.5, 127.5: was it one of pixels"
+        " from 0 to 255?"
+    )
     assert inspect_classifier(folder).notes == (said,)

@@ -35,16 +35,25 @@ def edit_config(folder, **more):
 @pytest.mark.parametrize("name", TINY)
 def test_inspection_says_what_loading_finds(name):
     info, lm = inspect_model(folder_of(name)), tiny_model(name)
-    assert (info.n_layers, info.n_heads, info.n_positions) == (lm.n_layers, lm.n_heads, lm.n_positions)
+    assert (info.n_layers, info.n_heads, info.n_positions) == (
+        lm.n_layers,
+        lm.n_heads,
+        lm.n_positions,
+    )
     assert info.n_parameters == lm.n_parameters
     assert info.weight_hash == lm.weight_hash
-    assert info.weight_hash == hashlib.sha256((folder_of(name) / "model.safetensors").read_bytes()).hexdigest()
+    assert (
+        info.weight_hash
+        == hashlib.sha256((folder_of(name) / "model.safetensors").read_bytes()).hexdigest()
+    )
     assert info.files == ("model.safetensors",) and info.revision is None
 
 
 def test_a_loaded_model_is_ready():
     lm = tiny_model("llama")
-    assert not lm.model.training and not any(parameter.requires_grad for parameter in lm.model.parameters())
+    assert not lm.model.training and not any(
+        parameter.requires_grad for parameter in lm.model.parameters()
+    )
     assert lm.tokenizer.padding_side == "left" and lm.tokenizer.pad_token == "</s>"
     assert (lm.device.type, lm.dtype, lm.cut) == ("cpu", torch.float32, None)
 
@@ -56,7 +65,9 @@ def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(m
     lm, window = load_language_model(folder, device="cpu"), torch.tensor([[3, 5, 7]])
     lm.model(input_ids=window)
     assert not warned
-    del lm.model.transformer.warn_if_padding_and_no_attention_mask  # that there is something to be silent about
+    del (
+        lm.model.transformer.warn_if_padding_and_no_attention_mask
+    )  # that there is something to be silent about
     lm.model(input_ids=window)
     assert warned
 
@@ -103,7 +114,9 @@ def test_truncated_weights(folder, kept):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
     (fault,) = refusal(folder)
-    assert fault.startswith("model.safetensors: is truncated") and fault.endswith("Download or copy it again.")
+    assert fault.startswith("model.safetensors: is truncated") and fault.endswith(
+        "Download or copy it again."
+    )
 
 
 def test_weights_with_something_after_the_end(folder):
@@ -115,7 +128,9 @@ def test_weights_with_something_after_the_end(folder):
 @pytest.mark.parametrize("header", [b"{}}", b"[]"])
 def test_a_header_that_is_none(folder, header):
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    assert refusal(folder) == ["model.safetensors: has a header that cannot be read. Download or copy it again."]
+    assert refusal(folder) == [
+        "model.safetensors: has a header that cannot be read. Download or copy it again."
+    ]
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
@@ -128,22 +143,30 @@ def test_a_pickle_is_never_opened(folder, name):
 def test_an_architecture_without_such_heads_says_why(folder):
     edit_config(folder, model_type="t5")
     (fault,) = refusal(folder)
-    assert fault.startswith("architecture: 't5' reads a text with one half and writes with the other (encoder-decoder)")
+    assert fault.startswith(
+        "architecture: 't5' reads a text with one half and writes with the other (encoder-decoder)"
+    )
     edit_config(folder, model_type="t55")
-    assert refusal(folder)[0].startswith("architecture: 't55' is not known to this version of transformers.")
+    assert refusal(folder)[0].startswith(
+        "architecture: 't55' is not known to this version of transformers."
+    )
 
 
 def test_an_encoder_is_no_language_model():
     (fault,) = refusal(folder_of("bert"))
-    assert fault == (
-        "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
+    assert (
+        fault == "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
         "Assess it as a text classifier, or use a language model."
     )
 
 
 def test_remote_code_is_never_run(folder):
     (folder / "evil.py").write_text("raise SystemExit('ran')")
-    auto = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model", "AutoTokenizer": ["evil.T", None]}
+    auto = {
+        "AutoConfig": "evil.Config",
+        "AutoModelForCausalLM": "evil.Model",
+        "AutoTokenizer": ["evil.T", None],
+    }
     edit_config(folder, auto_map=auto)
     assert load_language_model(folder, device="cpu").n_layers == 3
     edit_config(folder, model_type="evil")
@@ -157,7 +180,11 @@ def test_a_config_that_is_none(folder, content):
 
 
 def test_heads_that_do_not_divide(tmp_path):
-    for name, more in (("gpt2", {"n_head": 5}), ("gptj", {"n_head": 0}), ("llama_grouped", {"num_key_value_heads": 3})):
+    for name, more in (
+        ("gpt2", {"n_head": 5}),
+        ("gptj", {"n_head": 0}),
+        ("llama_grouped", {"num_key_value_heads": 3}),
+    ):
         broken = shutil.copytree(folder_of(name), tmp_path / name)
         edit_config(broken, **more)
         assert refusal(broken)[0].startswith("config.json"), name
@@ -191,7 +218,10 @@ def test_a_tokenizer_that_is_missing_or_broken(folder):
 
 def test_tensors_that_the_config_asks_for_are_not_made_up(folder):
     edit_config(folder, n_layer=4)
-    assert "lacks 12 tensors that its config.json asks for, the first is transformer.h.3" in refusal(folder)[0]
+    assert (
+        "lacks 12 tensors that its config.json asks for, the first is transformer.h.3"
+        in refusal(folder)[0]
+    )
 
 
 def test_a_config_that_asks_for_more_memory_than_there_is(folder):
@@ -212,7 +242,8 @@ def test_all_faults_at_once(folder):
 
 
 @pytest.mark.parametrize(
-    "name", ["", " ", "/nowhere/at/all", "../../x", "a/b/c", "x\0y", "~nobody-here/x", "/" + "x" * 5000]
+    "name",
+    ["", " ", "/nowhere/at/all", "../../x", "a/b/c", "x\0y", "~nobody-here/x", "/" + "x" * 5000],
 )
 def test_a_folder_that_is_not_there(name):
     assert len(refusal(name)) == 1

@@ -1,4 +1,5 @@
-"""What loads as a text classifier, how new heads are drawn, and every way in which a checkpoint can be wrong."""
+"""What loads as a text classifier, how new heads are drawn, and every way in which a checkpoint can
+be wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.core.errors import RequestError
-from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, save_text_classifier
+from engine.models.load_text_classifier import (
+    inspect_text_model,
+    load_text_classifier,
+    save_text_classifier,
+)
 from engine.surgery.heads.mask import prove_mask_works
 from tests.tiny import (
     CLASSES,
@@ -47,9 +52,14 @@ def edit_weights(folder, change):
 
 
 def without_head(folder, *also, named="BertForMaskedLM"):
-    """As masked-language-model training leaves it; `also`: more beginnings of names that are left out."""
-    edit_weights(folder, lambda w: {k: v for k, v in w.items() if not k.startswith(("classifier", *also))})
-    edit_config(folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"}, label2id=None)
+    """As masked-language-model training leaves it; `also`: more beginnings of names that are left
+    out."""
+    edit_weights(
+        folder, lambda w: {k: v for k, v in w.items() if not k.startswith(("classifier", *also))}
+    )
+    edit_config(
+        folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"}, label2id=None
+    )
     return folder
 
 
@@ -66,13 +76,23 @@ def test_inspection_says_what_loading_finds(name):
     assert (clf.n_layers, clf.n_heads, clf.n_positions, clf.vocab_size) == (3, 4, 64, 48)
     assert info.n_parameters == clf.n_parameters and info.weight_hash == clf.weight_hash
     assert (info.has_head, info.n_labels, info.classes, info.pretrained) == (True, 3, CLASSES, None)
-    assert (clf.has_head, clf.classes, clf.max_length, clf.notes, clf.cut) == (True, CLASSES, 64, (), None)
+    assert (clf.has_head, clf.classes, clf.max_length, clf.notes, clf.cut) == (
+        True,
+        CLASSES,
+        64,
+        (),
+        None,
+    )
 
 
 def test_a_loaded_classifier_is_ready():
     clf = tiny_text_classifier("distilbert")
-    assert not clf.model.training and not any(parameter.requires_grad for parameter in clf.model.parameters())
-    assert clf.tokenizer.padding_side == "right" and clf.model.config._attn_implementation == "eager"
+    assert not clf.model.training and not any(
+        parameter.requires_grad for parameter in clf.model.parameters()
+    )
+    assert (
+        clf.tokenizer.padding_side == "right" and clf.model.config._attn_implementation == "eager"
+    )
     assert (clf.device.type, clf.dtype) == ("cpu", torch.float32)
 
 
@@ -87,11 +107,15 @@ def test_logits_are_those_of_plain_transformers(name):
     assert clf.logits(batch).shape == (3, 3) and clf.logits(batch).dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", ["gpt2_classifier", "llama_classifier", "qwen3_classifier", "opt_classifier"])
+@pytest.mark.parametrize(
+    "name", ["gpt2_classifier", "llama_classifier", "qwen3_classifier", "opt_classifier"]
+)
 def test_a_decoder_that_names_no_padding_answers_at_the_end_of_each_text(tmp_path, name):
     from transformers import AutoModelForSequenceClassification
 
-    clf = load_text_classifier(build(name, tmp_path, pad_token_id=None), CLASSES, device="cpu", max_length=64)
+    clf = load_text_classifier(
+        build(name, tmp_path, pad_token_id=None), CLASSES, device="cpu", max_length=64
+    )
     plain = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
     assert plain.config.pad_token_id is None
     texts = [text(1), text(2, 3, 4, 5), text(*range(6, 20))]
@@ -112,7 +136,10 @@ def test_texts_as_the_model_reads_them():
 
 def test_token_types_only_where_the_family_has_them(folder):
     for name in ("distilbert", "roberta"):
-        assert set(tiny_text_classifier(name).encode(TEXTS, TEXTS)) == {"input_ids", "attention_mask"}
+        assert set(tiny_text_classifier(name).encode(TEXTS, TEXTS)) == {
+            "input_ids",
+            "attention_mask",
+        }
     edit_config(folder, type_vocab_size=1)
     types = "bert.embeddings.token_type_embeddings.weight"
     edit_weights(folder, lambda weights: weights | {types: weights[types][:1].clone()})
@@ -125,7 +152,10 @@ def test_lengths_count_what_would_be_cut():
     found = clf.lengths([text(*[1] * 100), text(2), ""], [text(1), text(2, 2), ""])
     assert found.dtype == np.int64 and found.tolist() == [104, 6, 3]
     assert clf.lengths([text(1), ""]).tolist() == [3, 2]
-    assert clf.encode([text(*[1] * 100)])["input_ids"].shape == (1, 8)  # asking for lengths left cutting on
+    assert clf.encode([text(*[1] * 100)])["input_ids"].shape == (
+        1,
+        8,
+    )  # asking for lengths left cutting on
 
 
 def test_fewer_positions_than_asked_for_are_said():
@@ -149,9 +179,13 @@ def test_a_new_head_depends_on_the_seed_alone_and_changes_nothing_else(name):
     for key, value in one.model.state_dict().items():
         assert torch.equal(value, same.model.state_dict()[key])
         if not key.startswith(head):
-            assert torch.equal(value, own[key]) and torch.equal(value, other.model.state_dict()[key])
+            assert torch.equal(value, own[key]) and torch.equal(
+                value, other.model.state_dict()[key]
+            )
         elif key.endswith("weight"):
-            assert not torch.equal(value, own[key]) and not torch.equal(value, other.model.state_dict()[key])
+            assert not torch.equal(value, own[key]) and not torch.equal(
+                value, other.model.state_dict()[key]
+            )
             assert 0.01 < value.std() < 0.03  # initializer_range is 0.02
         else:
             assert not value.any()
@@ -191,7 +225,9 @@ def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
     """Its encoder arrives whole, whether names begin with the model's name or not."""
     own = tiny_text_classifier("bert").model.state_dict()
     without_head(folder, "bert.pooler", named="BertForMaskedLM" if prefix else "BertModel")
-    edit_weights(folder, lambda weights: {k.replace("bert.", prefix): v for k, v in weights.items()})
+    edit_weights(
+        folder, lambda weights: {k.replace("bert.", prefix): v for k, v in weights.items()}
+    )
     info = inspect_text_model(folder)
     assert (info.has_head, info.classes, info.n_labels) == (False, (), 0)
     clf = load_text_classifier(folder, ("no", "yes"), device="cpu", seed=4)
@@ -205,7 +241,9 @@ def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
 def test_a_pooler_that_is_there_is_kept(folder):
     own = tiny_text_classifier("bert").model.state_dict()
     clf = load_text_classifier(without_head(folder), ("no", "yes"), device="cpu", max_length=64)
-    assert torch.equal(clf.model.state_dict()["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+    assert torch.equal(
+        clf.model.state_dict()["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"]
+    )
     assert len(clf.notes) == 1 and "head is new" in clf.notes[0]
 
 
@@ -214,7 +252,9 @@ def test_names_of_old_checkpoints(folder):
     own = tiny_text_classifier("bert").model.state_dict()
 
     def old(name):
-        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
 
     edit_weights(folder, lambda weights: {old(key): value for key, value in weights.items()})
     found = load_text_classifier(folder, CLASSES, device="cpu").model.state_dict()
@@ -239,7 +279,9 @@ def test_a_saved_classifier_comes_back(tmp_path):
     save_text_classifier(clf, tmp_path)
     assert inspect_text_model(tmp_path).classes == ("no", "yes")
     again = load_text_classifier(tmp_path, ("no", "yes"), device="cpu")
-    assert again.has_head and torch.equal(again.logits(again.encode(TEXTS)), clf.logits(clf.encode(TEXTS)))
+    assert again.has_head and torch.equal(
+        again.logits(again.encode(TEXTS)), clf.logits(clf.encode(TEXTS))
+    )
     assert again.tokenizer.model_max_length == 12 and clf.tokenizer.model_max_length == 64
 
 
@@ -271,7 +313,10 @@ def test_names_that_nobody_gave_are_none(folder):
 
 @pytest.mark.parametrize("classes", [(), ("one",), ("a", "a", "b"), ("a", "", "b")])
 def test_classes_that_are_none(classes):
-    assert "a classifier has two or more classes, each named once" in refusal(folder_of("bert"), classes)[0]
+    assert (
+        "a classifier has two or more classes, each named once"
+        in refusal(folder_of("bert"), classes)[0]
+    )
 
 
 @pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
@@ -285,11 +330,18 @@ def test_outputs_whose_names_contradict_each_other_or_the_weights(folder):
     edit_config(folder, label2id={"red": 1, "green": 0, "blue": 2})
     assert "label2id that contradicts its id2label" in refusal(folder)[0]
     edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
-    assert inspect_text_model(folder).classes == ("green", "red", "blue"), "one of them has names: they are taken"
+    assert inspect_text_model(folder).classes == (
+        "green",
+        "red",
+        "blue",
+    ), "one of them has names: they are taken"
     edit_config(folder, id2label={"0": "no", "1": "yes"}, label2id=None)
     assert "names 2 outputs, the head in the weights has 3" in refusal(folder)[0]
     edit_config(folder, id2label=None, function_to_apply="sigmoid")
-    assert any("makes its answers by sigmoid" in one or "function_to_apply" in one for one in refusal(folder))
+    assert any(
+        "makes its answers by sigmoid" in one or "function_to_apply" in one
+        for one in refusal(folder)
+    )
 
 
 # ---- what is wrong with a checkpoint
@@ -299,7 +351,12 @@ def test_all_faults_at_once(folder):
     edit_config(folder, model_type="t5")
     (folder / "tokenizer.json").unlink()
     found = refusal(folder, ("one",), max_length=2)
-    assert [fault.split(":")[0] for fault in found] == ["architecture", str(folder), "classes", "max_length"]
+    assert [fault.split(":")[0] for fault in found] == [
+        "architecture",
+        str(folder),
+        "classes",
+        "max_length",
+    ]
     assert "'t5' reads a text with one half and writes with the other" in found[0]
 
 
@@ -310,7 +367,12 @@ def test_a_language_model_is_no_text_classifier():
 
 @pytest.mark.parametrize("family", ["resnet", "swin"])
 def test_what_reads_no_texts_is_told_in_words(folder, family):
-    edit_config(folder, model_type=family, architectures=[f"{family}ForImageClassification"], hidden_act="relu")
+    edit_config(
+        folder,
+        model_type=family,
+        architectures=[f"{family}ForImageClassification"],
+        hidden_act="relu",
+    )
     fault = next(one for one in refusal(folder) if one.startswith("architecture"))
     assert "reads no texts: transformers has no text classifier of it. Use a folder" in fault
 
@@ -343,7 +405,9 @@ def test_a_head_that_is_promised_and_missing(folder):
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_encoder_tensors_are_never_made_up(folder, fresh):
-    edit_weights(folder, lambda weights: {k: v for k, v in weights.items() if "layer.1.attention" not in k})
+    edit_weights(
+        folder, lambda weights: {k: v for k, v in weights.items() if "layer.1.attention" not in k}
+    )
     assert "lacks 10 tensors that its config.json asks for" in refusal(folder, new_head=fresh)[0]
 
 
@@ -393,8 +457,13 @@ def test_a_real_sentence_encoder():
     place = Path(next(iter(found.submodule_search_locations))) / "model"
     clf = load_text_classifier(place, ("no", "yes"), device="cpu", seed=1)
     assert (clf.n_layers, clf.n_heads, clf.n_positions, clf.has_head) == (6, 12, 512, False)
-    batch = clf.encode(["A cat sat on the mat.", "No."], ["It was warm.", "Yes, and it rained all day long."])
-    assert batch["input_ids"][0, 0] == clf.tokenizer.cls_token_id and batch["token_type_ids"].max() == 1
+    batch = clf.encode(
+        ["A cat sat on the mat.", "No."], ["It was warm.", "Yes, and it rained all day long."]
+    )
+    assert (
+        batch["input_ids"][0, 0] == clf.tokenizer.cls_token_id
+        and batch["token_type_ids"].max() == 1
+    )
     plain = AutoModelForSequenceClassification.from_pretrained(place, num_labels=2).eval()
     plain.classifier.load_state_dict(clf.model.classifier.state_dict())
     assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)

@@ -24,7 +24,9 @@ def test_noise_differs_by_prompt_step_and_token():
     assert len(torch.cat([first, second]).unique()) == 20
 
 
-@pytest.mark.parametrize("rows, vocabulary, spread", [(400, 48, 0.1), (300, 2, 20.0), (60, 1, 1.0), (9, 70_000, 4.0)])
+@pytest.mark.parametrize(
+    "rows, vocabulary, spread", [(400, 48, 0.1), (300, 2, 20.0), (60, 1, 1.0), (9, 70_000, 4.0)]
+)
 def test_the_winner_and_its_lead_are_those_of_all_the_noise(rows, vocabulary, spread):
     generator = torch.Generator().manual_seed(vocabulary)
     keys = torch.randint(-(2**62), 2**62, (rows,), generator=generator)
@@ -34,7 +36,9 @@ def test_the_winner_and_its_lead_are_those_of_all_the_noise(rows, vocabulary, sp
     scores = logits + gumbel(keys, steps, vocabulary)
     two = torch.cat([scores, torch.full((rows, 1), float("-inf"))], dim=1).topk(2).values
     found, lead = winners(logits, keys, steps, near=0.5)
-    assert torch.equal(found, scores.argmax(-1)) and torch.equal(found, winners(logits, keys, steps)[0])
+    assert torch.equal(found, scores.argmax(-1)) and torch.equal(
+        found, winners(logits, keys, steps)[0]
+    )
     assert torch.equal(lead, (two[:, 0] - two[:, 1]).clamp(max=0.5))
 
 

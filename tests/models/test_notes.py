@@ -1,4 +1,5 @@
-"""A model is what its folder says, whole: files, tensors and fields are used, refused, or named with a question."""
+"""A model is what its folder says, whole: files, tensors and fields are used, refused, or named
+with a question."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_a_whole_folder_has_no_notes(folder):
     assert note == "pytorch_model.bin is not read; model.safetensors is. Are they the same weights?"
 
 
-@pytest.mark.parametrize("name", ["consolidated.safetensors", "model.Q4_K.gguf", "tf_model.h5", "model.onnx"])
+@pytest.mark.parametrize(
+    "name", ["consolidated.safetensors", "model.Q4_K.gguf", "tf_model.h5", "model.onnx"]
+)
 def test_other_weights_beside_are_named(folder, name):
     (folder / name).write_bytes(b"x")
     assert inspect_model(folder).notes[0].startswith(f"{name} is not read;")
@@ -68,11 +71,15 @@ def test_what_training_left_behind_is_no_weight_of_the_model(folder):
 
 
 def test_a_single_file_beside_shards_is_refused_since_transformers_reads_it_and_not_them(tmp_path):
-    loading.load_language_model(folder_of("gpt2"), device="cpu").model.save_pretrained(tmp_path, max_shard_size="40KB")
+    loading.load_language_model(folder_of("gpt2"), device="cpu").model.save_pretrained(
+        tmp_path, max_shard_size="40KB"
+    )
     for path in folder_of("gpt2").glob("tokenizer*"):
         shutil.copy(path, tmp_path)
     assert inspect_model(tmp_path).notes == ()
-    shutil.copy(tmp_path / inspect_model(tmp_path).files[0], tmp_path / "model-00008-of-00009.safetensors")
+    shutil.copy(
+        tmp_path / inspect_model(tmp_path).files[0], tmp_path / "model-00008-of-00009.safetensors"
+    )
     assert inspect_model(tmp_path).notes == (
         f"model-00008-of-00009.safetensors is not read: {INDEX} does not name it. Is it whole?",
     )
@@ -87,28 +94,43 @@ def test_a_tensor_in_two_shards_is_refused(tmp_path, folder):
     save_file(tensors, folder / first, metadata={"format": "pt"})
     save_file({name: tensors[name] + 1}, folder / second, metadata={"format": "pt"})
     (folder / WEIGHTS).unlink()
-    (folder / INDEX).write_text(json.dumps({"weight_map": {**dict.fromkeys(tensors, first), name: second}}))
+    (folder / INDEX).write_text(
+        json.dumps({"weight_map": {**dict.fromkeys(tensors, first), name: second}})
+    )
     assert f"{second}: holds {name}, which another file of the model holds too" in refusal(folder)
 
 
 @pytest.mark.parametrize(
     ("names", "asked"),
     [
-        (("score.weight", "score.bias", "score.more"), "score.weight and 2 more tensors are not used: was this a"),
-        (("vision_tower.patch.weight",), "vision_tower.patch.weight is not used: is it meant without its pictures or"),
-        (("v_head.summary.weight",), "v_head.summary.weight is not used: was this a model of rewards?"),
+        (
+            ("score.weight", "score.bias", "score.more"),
+            "score.weight and 2 more tensors are not used: was this a",
+        ),
+        (
+            ("vision_tower.patch.weight",),
+            "vision_tower.patch.weight is not used: is it meant without its pictures or",
+        ),
+        (
+            ("v_head.summary.weight",),
+            "v_head.summary.weight is not used: was this a model of rewards?",
+        ),
     ],
 )
 def test_tensors_that_nobody_uses_are_named_with_the_question(folder, names, asked):
     with_tensors(folder, **{name: torch.ones(2, 3) for name in names})
     (note,) = inspect_model(folder).notes
-    assert asked in note.replace("score.bias and 2", "score.weight and 2").replace("score.bias", "score.weight")
+    assert asked in note.replace("score.bias and 2", "score.weight and 2").replace(
+        "score.bias", "score.weight"
+    )
 
 
 @pytest.mark.parametrize("how", ["adapter_config.json", "adapter_model.safetensors", "tensor"])
 def test_adapters_are_refused_whatever_is_installed(folder, how):
     if how == "tensor":
-        with_tensors(folder, **{"transformer.h.0.attn.c_attn.lora_A.default.weight": torch.ones(2, 3)})
+        with_tensors(
+            folder, **{"transformer.h.0.attn.c_attn.lora_A.default.weight": torch.ones(2, 3)}
+        )
     else:
         (folder / how).write_text(json.dumps({"peft_type": "LORA"}))
     assert "holds an adapter" in refusal(folder) and "merge_and_unload" in refusal(folder)
@@ -117,11 +139,15 @@ def test_adapters_are_refused_whatever_is_installed(folder, how):
 def test_what_stands_behind_an_encoder_is_named(tmp_path):
     folder = shutil.copytree(folder_of("bert"), tmp_path / "model")
     kinds = [
-        {"type": f"sentence_transformers.models.{kind}"} for kind in ("Transformer", "Pooling", "Dense", "Normalize")
+        {"type": f"sentence_transformers.models.{kind}"}
+        for kind in ("Transformer", "Pooling", "Dense", "Normalize")
     ]
     (folder / "modules.json").write_text(json.dumps(kinds))
     (note,) = inspect_folder(folder, "it", causal=False).notes
-    assert note == "modules.json puts Pooling, Dense and Normalize behind the encoder, which are not read."
+    assert (
+        note
+        == "modules.json puts Pooling, Dense and Normalize behind the encoder, which are not read."
+    )
 
 
 def test_fields_that_nobody_reads_are_named(folder):
@@ -134,7 +160,10 @@ def test_fields_that_nobody_reads_are_named(folder):
         "config.json has use_magic, which GPT2Config does not know: is it of another model?",
         "generation_config.json has spell, which nothing here reads: does the model need it?",
         "tokenizer_config.json has wand, which nothing here reads: does the model need it?",
-        "config.json names code of its own, which is never run: does transformers' own do the same?",
+        (
+            "config.json names code of its own, which is never run: does transformers' own do the"
+            " same?"
+        ),
     )
 
 
@@ -150,7 +179,9 @@ def test_each_end_token_that_the_files_name_ends_a_text(folder):
     info, again = inspect_model(folder), load_language_model(folder, device="cpu")
     assert info.more_ends == again.more_ends == (third,)
     assert sample(again, [text(3, 4)], ["a"], [0], free)[0] == plain[:3]
-    assert Draft(plain, sure=3).ended(12, again.ends) and not Draft(plain, sure=3).ended(12, lm.ends)
+    assert Draft(plain, sure=3).ended(12, again.ends) and not Draft(plain, sure=3).ended(
+        12, lm.ends
+    )
     assert f"token {third} ends a text too" in info.notes[0]
     assert again.reading_digest != lm.reading_digest
 
@@ -171,7 +202,10 @@ def test_tensors_that_should_be_one_and_are_two_are_named(folder):
     other[-1] += 1
     with_tensors(folder, **{"lm_head.weight": other})
     (note,) = inspect_model(folder).notes
-    assert "makes lm_head.weight and transformer.wte.weight one" in note and "the files hold two" in note
+    assert (
+        "makes lm_head.weight and transformer.wte.weight one" in note
+        and "the files hold two" in note
+    )
 
 
 def test_a_config_that_makes_no_model_says_so_before_the_weights(tmp_path):
@@ -189,7 +223,9 @@ def test_a_cut_model_ends_texts_as_its_base_does(folder, tmp_path):
 
 
 def test_generation_settings_that_would_be_disobeyed_are_refused(folder):
-    edit(folder, "generation_config.json", bad_words_ids=[[5]], temperature=0.3, suppress_tokens=None)
+    edit(
+        folder, "generation_config.json", bad_words_ids=[[5]], temperature=0.3, suppress_tokens=None
+    )
     assert refusal(folder).startswith(
         "generation_config.json: sets bad_words_ids to '[[5]]', which is not obeyed here."
     )
@@ -207,7 +243,8 @@ def test_a_parameter_that_nothing_went_into_is_a_fault(folder):
     old.weight = torch.nn.Parameter(torch.randn_like(old.weight))
     told = [str(one) for one in unlike_files("it", lm.model, [folder / WEIGHTS])]
     assert (
-        "loaded with 1 tensor that nothing in its files went into, the first is transformer.h.1.mlp.c_fc.w" in told[0]
+        "loaded with 1 tensor that nothing in its files went into, the first is"
+        " transformer.h.1.mlp.c_fc.w" in told[0]
     )
     assert "loaded with 1 tensor whose numbers are not those of its files" in told[1]
 
@@ -230,7 +267,9 @@ def test_what_a_family_changes_as_it_loads_is_refused(folder, monkeypatch):
             module.weight.data[0].zero_()
 
     monkeypatch.setattr(
-        GPT2LMHeadModel, "_initialize_missing_keys", lambda self, quantised: self.apply(lambda m: init(self, m))
+        GPT2LMHeadModel,
+        "_initialize_missing_keys",
+        lambda self, quantised: self.apply(lambda m: init(self, m)),
     )
     with pytest.raises(RequestError, match="whose numbers are not those of its files"):
         load_language_model(folder, device="cpu")
@@ -247,12 +286,19 @@ def test_experts_under_other_keys_never_load_as_random(name, how, as_arm, tmp_pa
     if how == "renamed":
         new = {key.replace(".experts.", ".xperts."): tensors[key] for key in mine}
     elif how == "stacked":
-        new = {"model.layers.0.mlp.experts.packed": torch.cat([tensors[key].flatten() for key in mine])}
+        new = {
+            "model.layers.0.mlp.experts.packed": torch.cat([tensors[key].flatten() for key in mine])
+        }
     elif how == "one missing":
         new = {key: tensors[key] for key in mine[:-1]}
     else:
         new = {
-            key: tensors[key].transpose(-1, -2).contiguous() if tensors[key].dim() > 1 else tensors[key] for key in mine
+            key: (
+                tensors[key].transpose(-1, -2).contiguous()
+                if tensors[key].dim() > 1
+                else tensors[key]
+            )
+            for key in mine
         }
     save_file(rest | new, folder / WEIGHTS, metadata={"format": "pt"})
     with pytest.raises(RequestError):

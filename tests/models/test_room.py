@@ -1,4 +1,5 @@
-"""What is computed at once fits the memory that there is, and a model that does not is refused by what it needs."""
+"""What is computed at once fits the memory that there is, and a model that does not is refused by
+what it needs."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def test_a_stated_amount_is_the_budget_and_a_share_of_what_is_free_without(allow
 
 def test_a_budget_smaller_than_the_model_says_what_is_needed(allowed):
     allowed(room.OVERHEAD + 1000)
-    with pytest.raises(RequestError, match=r"demo-gpt2 needs 1.9 MB .* leaves 1.0 kB.*502 MB") as refused:
+    with pytest.raises(
+        RequestError, match=r"demo-gpt2 needs 1.9 MB .* leaves 1.0 kB.*502 MB"
+    ) as refused:
         load_language_model("demo-gpt2", device="cpu")
     assert refused.value.faults[0].where == "memory"
 
@@ -42,7 +45,9 @@ def test_a_device_smaller_than_one_layer_is_refused(monkeypatch):
     device = torch.device("cuda", 0)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda where: (100 << 20, 100 << 20))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda where: 0)
-    with pytest.raises(RequestError, match=r"cuda:0 has 100 MB, less than one of its 32 layers takes \(417 MB\)"):
+    with pytest.raises(
+        RequestError, match=r"cuda:0 has 100 MB, less than one of its 32 layers takes \(417 MB\)"
+    ):
         room.refuse_too_large("large", 7 * 10**9, device, torch.bfloat16, 32)
     with pytest.raises(RequestError, match=r"cuda:0 has 100 MB\."):
         room.refuse_too_large("medium", 10**8, device, torch.bfloat16, 32)

@@ -13,8 +13,14 @@ from engine.models import runtime
 
 
 def test_transformers_models_import_after_the_guard():
-    code = "from engine.models import runtime; import transformers.models.gpt2.modeling_gpt2, torchvision"
-    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+    code = (
+        "from engine.models import runtime; import transformers.models.gpt2.modeling_gpt2,"
+        " torchvision"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode
+        == 0
+    )
 
 
 def test_the_guard_acts_once_at_most():
@@ -63,7 +69,10 @@ def test_large_models_on_an_accelerator_compute_in_16_bits(monkeypatch):
     [
         MemoryError(),
         torch.OutOfMemoryError("CUDA out of memory."),
-        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+            " bytes"
+        ),
     ],
 )
 def test_backoff_halves_until_it_fits(error):

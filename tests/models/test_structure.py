@@ -1,4 +1,5 @@
-"""Families without a file: read by their structure, proved on their weights, refused with what failed."""
+"""Families without a file: read by their structure, proved on their weights, refused with what
+failed."""
 
 from __future__ import annotations
 
@@ -27,20 +28,32 @@ from engine.surgery.heads.prefix import row_logps
 from engine.surgery.heads.record import record_of
 from engine.surgery.heads.replay import load_cut, save_cut
 from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
-from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, save_tokenizer, text, tiny_model
+from tests.tiny import (
+    CLASSIFIERS,
+    DECODERS,
+    STRUCTURAL,
+    folder_of,
+    save_tokenizer,
+    text,
+    tiny_model,
+)
 
 ZEROED = {"bloom", "falcon", "falcon_grouped", "phi3", "olmo2"}
-"""Where no head can be cut out: fused by numbers of config.json, a residual inside, norms over all heads."""
+"""Where no head can be cut out: fused by numbers of config.json, a residual inside, norms over all
+heads."""
 SECOND = {*[name for name in DECODERS if name not in ZEROED][1::2]}
 CUT = [pytest.param(name, marks=pytest.mark.slow if name in SECOND else ()) for name in DECODERS]
-"""Every second of those that are cut alike waits for `make test-slow`; `python -m benchmarks.families` has all."""
+"""Every second of those that are cut alike waits for `make test-slow`; `python -m
+benchmarks.families` has all."""
 TEXTS = [text(3, 4, 5), text(7, 8, 9, 11, 2)]
 
 
 def masks(layers: int) -> list[HeadMask]:
     """One head; heads that leave shared keys uneven; a whole layer and more."""
     sets = [{(1, 2)}, {(0, 0), (1, 1), (1, 2), (2, 3)}, {*((1, head) for head in range(4)), (0, 3)}]
-    return [HeadMask(layers, 4, tuple({(layer % layers, head) for layer, head in one})) for one in sets]
+    return [
+        HeadMask(layers, 4, tuple({(layer % layers, head) for layer, head in one})) for one in sets
+    ]
 
 
 @pytest.mark.parametrize("name", CUT)
@@ -92,7 +105,8 @@ def test_reused_passes_and_gradients_are_those_of_the_plain_forward(name):
 
 @pytest.mark.parametrize("name", STRUCTURAL)
 def test_head_tensors_are_the_heads_own(name):
-    """Scaling o of one head by g is gating that head by g; its other tensors are wide enough for q, k and v."""
+    """Scaling o of one head by g is gating that head by g; its other tensors are wide enough for q,
+    k and v."""
     lm = tiny_model(name)
     layer, head = lm.n_layers - 1, 2
     tensors, tokens = lm.adapter.head_tensors(lm.model, layer, head), torch.tensor([[5, 9, 7, 22]])
@@ -108,8 +122,15 @@ def test_head_tensors_are_the_heads_own(name):
 
 def test_what_cannot_draw_from_what_it_keeps_is_refused(tmp_path):
     """BERT's generation half sees the whole text unless its config.json says otherwise."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-    config = AutoConfig.for_model("bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes)
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    }
+    config = AutoConfig.for_model(
+        "bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes
+    )
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
     with pytest.raises(RequestError, match="no text can be drawn with what is kept of its tokens"):
@@ -121,7 +142,8 @@ def test_a_model_that_sees_what_comes_is_caught():
     for block in lm.adapter.blocks(lm.model):
         block.self_attn.is_causal = False
         block.register_forward_pre_hook(
-            lambda module, args, kwargs: (args, {**kwargs, "attention_mask": None}), with_kwargs=True
+            lambda module, args, kwargs: (args, {**kwargs, "attention_mask": None}),
+            with_kwargs=True,
         )
     assert "is not the token of the whole text" in proof_of(lm, nullcontext())
 
@@ -130,7 +152,10 @@ def test_shared_layers_act_at_every_depth_and_say_so():
     clf = tiny_model("albert")
     assert clf.n_layers == 1 and clf.model.config.num_hidden_layers == 3
     assert "gone through 3 times, so that a head acts at every depth" in clf.adapter.how
-    assert inspect_text_model(folder_of("albert")).shared and not inspect_text_model(folder_of("electra")).shared
+    assert (
+        inspect_text_model(folder_of("albert")).shared
+        and not inspect_text_model(folder_of("electra")).shared
+    )
 
 
 # What the proof catches: the model is changed behind its structure's back.
@@ -149,7 +174,9 @@ class Hooked:
         self.projection, self.change = lm.adapter.output_projection(lm.model, 1), change
 
     def __enter__(self) -> None:
-        self.handle = self.projection.register_forward_pre_hook(lambda module, args: (self.change(args[0]),))
+        self.handle = self.projection.register_forward_pre_hook(
+            lambda module, args: (self.change(args[0]),)
+        )
 
     def __exit__(self, *error: object) -> None:
         self.handle.remove()
@@ -165,13 +192,17 @@ class Hooked:
 )
 def test_heads_in_another_order_are_caught(name, order, caught):
     lm = tiny_model(name)
-    said = proof_of(lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8))[..., order, :].flatten(-2)))
+    said = proof_of(
+        lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8))[..., order, :].flatten(-2))
+    )
     assert "heads are not handed over one after the other: in layer 1" in said and caught in said
 
 
 def test_heads_interleaved_number_by_number_are_caught():
     lm = tiny_model("mistral")
-    said = proof_of(lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2)))
+    said = proof_of(
+        lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2))
+    )
     assert "heads are not handed over one after the other" in said
 
 
@@ -210,13 +241,25 @@ def config_folder(place: Path, **config: object) -> Path:
     ("kind", "settings", "said"),
     [
         ("mamba", {}, "mixes tokens by MambaMixer, not by attention heads"),
-        ("rwkv", {"attention_hidden_size": 32}, "names no number of attention heads|not by attention heads"),
-        ("jamba", {"num_attention_heads": 4, "num_key_value_heads": 2, "use_mamba_kernels": False}, "MambaMixer"),
+        (
+            "rwkv",
+            {"attention_hidden_size": 32},
+            "names no number of attention heads|not by attention heads",
+        ),
+        (
+            "jamba",
+            {"num_attention_heads": 4, "num_key_value_heads": 2, "use_mamba_kernels": False},
+            "MambaMixer",
+        ),
         ("t5", {}, "encoder-decoder"),
         ("electra", {}, "is an encoder: it reads texts and does not continue them"),
         ("mllama_text_model", {}, "transformers has no language model of it"),
         ("gemma3", {}, "describes a model of several parts .text_config."),
-        ("qwen3", {"num_attention_heads": 5, "num_key_value_heads": 2}, "5 query heads do not divide over 2"),
+        (
+            "qwen3",
+            {"num_attention_heads": 5, "num_key_value_heads": 2},
+            "5 query heads do not divide over 2",
+        ),
     ],
 )
 def test_what_has_no_such_heads_is_refused_with_a_sentence(tmp_path, kind, settings, said):
@@ -229,14 +272,18 @@ def test_what_has_no_such_heads_is_refused_with_a_sentence(tmp_path, kind, setti
 
 def test_code_of_the_checkpoint_is_never_run(tmp_path):
     own = {"auto_map": {"AutoModelForCausalLM": "modeling_own.Own"}, "architectures": ["Own"]}
-    with pytest.raises(RequestError, match="It brings code of its own .auto_map., which is never run"):
+    with pytest.raises(
+        RequestError, match="It brings code of its own .auto_map., which is never run"
+    ):
         inspect_model(config_folder(tmp_path / "own", model_type="own", **own))
 
 
 def test_shards_without_their_index_are_named(tmp_path):
     folder = Path(shutil.copytree(folder_of("qwen3"), tmp_path / "it"))
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    with pytest.raises(RequestError, match="holds 1 shards .model-00001-of-00002.safetensors. and no model"):
+    with pytest.raises(
+        RequestError, match="holds 1 shards .model-00001-of-00002.safetensors. and no model"
+    ):
         inspect_model(folder)
 
 
@@ -256,5 +303,7 @@ def test_shards_are_read_and_a_missing_one_is_named(tmp_path):
 
 def test_a_line_says_how_a_model_was_read():
     info = inspect_model(folder_of("qwen3"))
-    assert info.how.startswith("Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide")
+    assert info.how.startswith(
+        "Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide"
+    )
     assert inspect_model(folder_of("gpt2")).how == ""

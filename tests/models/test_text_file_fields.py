@@ -1,4 +1,5 @@
-"""Every field of the files beside a language model or text classifier has a fate, and the refused ones are refused."""
+"""Every field of the files beside a language model or text classifier has a fate, and the refused
+ones are refused."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def test_every_field_that_transformers_writes_is_known():
 @pytest.mark.parametrize("name", ["gpt2", "bert", "llama", "bloom", "gemma"])
 def test_what_a_tokenizer_writes_of_itself_is_known(name, tmp_path):
     AutoTokenizer.from_pretrained(folder_of(name)).save_pretrained(tmp_path)
-    assert unread("tokenizer_config.json", json.loads((tmp_path / "tokenizer_config.json").read_text())) == []
+    assert (
+        unread(
+            "tokenizer_config.json", json.loads((tmp_path / "tokenizer_config.json").read_text())
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", DECODERS)

@@ -1,4 +1,5 @@
-"""Architectures build, run at small sizes, and can be pruned: cutting channels equals multiplying them by zero."""
+"""Architectures build, run at small sizes, and can be pruned: cutting channels equals multiplying
+them by zero."""
 
 from __future__ import annotations
 
@@ -16,23 +17,43 @@ from engine.models.vision.resnet_cifar import ShortcutA, ShortcutPruner
 
 import torch_pruning as tp  # isort: skip  (after the torchvision guard)
 
-SIZES = {"resnet20": 16, "resnet10-w16": 32, "resnet18": 32, "vgg16": 32, "mobilenet_v2": 32, "efficientnet_v2_s": 32}
-HEADS = {"resnet18": "fc", "resnet10-w16": "fc", "resnet20": "linear", "vgg16": "classifier.6",
-         "mobilenet_v2": "classifier.1", "efficientnet_v2_s": "classifier.1"}  # fmt: skip
+SIZES = {
+    "resnet20": 16,
+    "resnet10-w16": 32,
+    "resnet18": 32,
+    "vgg16": 32,
+    "mobilenet_v2": 32,
+    "efficientnet_v2_s": 32,
+}
+HEADS = {
+    "resnet18": "fc",
+    "resnet10-w16": "fc",
+    "resnet20": "linear",
+    "vgg16": "classifier.6",
+    "mobilenet_v2": "classifier.1",
+    "efficientnet_v2_s": "classifier.1",
+}
 
 
 @cache
 def lively(name: str) -> nn.Module:
-    """A model whose batch norms do something, so that nothing is zero by accident. In float64; copy before changing."""
+    """A model whose batch norms do something, so that nothing is zero by accident. In float64; copy
+    before changing."""
     torch.manual_seed(0)
     model = architecture_for(name).build(name, 3).eval()
-    if name == "vgg16":  # its linear layers are a gigabyte in float64; small ones read the same 25,088 features
+    if (
+        name == "vgg16"
+    ):  # its linear layers are a gigabyte in float64; small ones read the same 25,088 features
         model.classifier = nn.Sequential(nn.Linear(512 * 7 * 7, 8), nn.ReLU(), nn.Linear(8, 3))
     draw = torch.Generator().manual_seed(1)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            for tensor, low in ((module.weight, 0.5), (module.bias, -0.5), (module.running_mean, -0.5),
-                                (module.running_var, 0.5)):  # fmt: skip
+            for tensor, low in (
+                (module.weight, 0.5),
+                (module.bias, -0.5),
+                (module.running_mean, -0.5),
+                (module.running_var, 0.5),
+            ):
                 tensor.data = low + torch.rand(tensor.shape, generator=draw)
     return model.double()
 
@@ -40,22 +61,38 @@ def lively(name: str) -> nn.Module:
 def graph_of(name: str, model: nn.Module) -> tp.DependencyGraph:
     example = torch.zeros(1, 3, SIZES[name], SIZES[name], dtype=torch.float64)
     pruners = architecture_for(name).customized_pruners()
-    return tp.DependencyGraph().build_dependency(model, (example,), customized_pruners=pruners, verbose=False)
+    return tp.DependencyGraph().build_dependency(
+        model, (example,), customized_pruners=pruners, verbose=False
+    )
 
 
 def roots(graph, names) -> list[str]:
     """The first convolution of every group whose filters can be cut."""
-    return [names[group[0].dep.target.module] for group in graph.get_all_groups(root_module_types=[nn.Conv2d])]
+    return [
+        names[group[0].dep.target.module]
+        for group in graph.get_all_groups(root_module_types=[nn.Conv2d])
+    ]
 
 
 def gate_points(graph, group, ungated, names):
-    """(module, channels) where a group's channels come to be: batch norm, a bare convolution, a customised module."""
+    """(module, channels) where a group's channels come to be: batch norm, a bare convolution, a
+    customised module."""
     for item in group:
         module = item.dep.target.module
         follows = graph.module2node[module].outputs
-        is_bare = isinstance(module, nn.Conv2d) and not any(isinstance(one.module, nn.BatchNorm2d) for one in follows)
-        makes = isinstance(module, nn.BatchNorm2d) or is_bare or type(module) in graph.CUSTOMIZED_PRUNERS
-        if makes and graph.is_out_channel_pruning_fn(item.dep.handler) and names[module] not in ungated:
+        is_bare = isinstance(module, nn.Conv2d) and not any(
+            isinstance(one.module, nn.BatchNorm2d) for one in follows
+        )
+        makes = (
+            isinstance(module, nn.BatchNorm2d)
+            or is_bare
+            or type(module) in graph.CUSTOMIZED_PRUNERS
+        )
+        if (
+            makes
+            and graph.is_out_channel_pruning_fn(item.dep.handler)
+            and names[module] not in ungated
+        ):
             yield names[module], sorted(item.idxs)
 
 
@@ -94,7 +131,9 @@ def test_cutting_channels_equals_multiplying_them_by_zero(name):
     points = []
     for root in some_groups(roots(graph, names)):
         conv = model.get_submodule(root)
-        channels = sorted(draw.choice(conv.out_channels, conv.out_channels // 3, replace=False).tolist())
+        channels = sorted(
+            draw.choice(conv.out_channels, conv.out_channels // 3, replace=False).tolist()
+        )
         group = graph.get_pruning_group(conv, tp.prune_conv_out_channels, channels)
         points += gate_points(graph, group, architecture.ungated(dense), names)
         group.prune()
@@ -122,12 +161,15 @@ def test_the_stages_of_cifar_resnets_are_pruned_apart():
 
 
 def test_gates_must_stand_on_shortcuts_too():
-    """The second stage's channels come from batch norms and from the shortcut: without its gate they live on."""
+    """The second stage's channels come from batch norms and from the shortcut: without its gate
+    they live on."""
     dense = lively("resnet20")
     model = copy.deepcopy(dense)
     graph = graph_of("resnet20", model)
     names = {module: label for label, module in model.named_modules()}
-    group = graph.get_pruning_group(model.layer2[0].conv2, tp.prune_conv_out_channels, [10])  # 10 comes from 2
+    group = graph.get_pruning_group(
+        model.layer2[0].conv2, tp.prune_conv_out_channels, [10]
+    )  # 10 comes from 2
     points = dict(gate_points(graph, group, frozenset(), names))
     assert points["layer2.0.shortcut"] == [10]
     group.prune()
@@ -144,7 +186,10 @@ def test_a_shortcut_by_hand():
     shortcut = ShortcutA(2, (-1, 0, 1, -1))
     images = torch.arange(2 * 4 * 4.0).view(1, 2, 4, 4)
     out = shortcut(images)
-    assert out[0, 1].tolist() == [[0.0, 2.0], [8.0, 10.0]] and out[0, 2].tolist() == [[16.0, 18.0], [24.0, 26.0]]
+    assert out[0, 1].tolist() == [[0.0, 2.0], [8.0, 10.0]] and out[0, 2].tolist() == [
+        [16.0, 18.0],
+        [24.0, 26.0],
+    ]
     assert not out[0, [0, 3]].any() and not shortcut.state_dict()
     pruner = ShortcutPruner()
     pruner.prune_out_channels(shortcut, [0])
@@ -203,7 +248,10 @@ def test_activations_keep_zero_at_zero_except_what_feeds_a_sigmoid():
             model = architecture.build(name, 2)
         moving = set()
         for label, module in model.named_modules():
-            if type(module).__module__ == "torch.nn.modules.activation" and float(module(torch.zeros(1))) != 0.0:
+            if (
+                type(module).__module__ == "torch.nn.modules.activation"
+                and float(module(torch.zeros(1))) != 0.0
+            ):
                 moving.add(f"{label.rpartition('.')[0]}.fc2")
         assert moving == architecture.ungated(model)
     assert len(moving) == 30  # EfficientNetV2-S: one squeeze-excitation per depthwise block
@@ -225,18 +273,23 @@ def test_an_unknown_architecture_names_the_known_ones():
 
 
 def test_regnets_are_those_of_torchvision():
-    """Their settings stand in our file, because torchvision's builders cannot build without memory."""
+    """Their settings stand in our file, because torchvision's builders cannot build without
+    memory."""
     import torchvision.models
 
     for name in ("regnet_x_400mf", "regnet_y_400mf"):
         ours = architecture_for(name).build(name, 3).state_dict()
         theirs = torchvision.models.get_model(name, num_classes=3).state_dict()
-        assert {key: value.shape for key, value in ours.items()} == {key: value.shape for key, value in theirs.items()}
+        assert {key: value.shape for key, value in ours.items()} == {
+            key: value.shape for key, value in theirs.items()
+        }
 
 
 def test_heads_that_only_training_uses_are_left_off():
     architecture = architecture_for("googlenet")
     assert "left off" in architecture.note
-    kept = architecture.without_extras({"aux1.fc1.weight": torch.zeros(1), "fc.weight": torch.zeros(1)})
+    kept = architecture.without_extras(
+        {"aux1.fc1.weight": torch.zeros(1), "fc.weight": torch.zeros(1)}
+    )
     assert list(kept) == ["fc.weight"]
     assert list(architecture_for("vgg11").without_extras({"a": torch.zeros(1)})) == ["a"]

@@ -1,4 +1,5 @@
-"""Weight files are checked before anything is loaded: every way a header can lie, and numbers that are none."""
+"""Weight files are checked before anything is loaded: every way a header can lie, and numbers that
+are none."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from safetensors.torch import save_file
 
 from engine.models.weights import INDEX, read_header, tensors_in, weight_files
 
-GOOD = {"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
-        "b": {"dtype": "F16", "shape": [], "data_offsets": [24, 26]}}  # fmt: skip
+GOOD = {
+    "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+    "b": {"dtype": "F16", "shape": [], "data_offsets": [24, 26]},
+}
 
 
 def written(path, header, data=b"\0" * 26):
@@ -28,7 +31,11 @@ def changed(name, **entry):
 
 def test_what_safetensors_writes_is_sound(tmp_path):
     tensors = {"w": torch.randn(3, 4), "h": torch.randn(5).half(), "b": torch.randn(2).bfloat16()}
-    tensors |= {"e": torch.zeros(0, 2), "i": torch.arange(3), "mask": torch.full((1, 1, 2, 2), -torch.inf)}
+    tensors |= {
+        "e": torch.zeros(0, 2),
+        "i": torch.arange(3),
+        "mask": torch.full((1, 1, 2, 2), -torch.inf),
+    }
     save_file(tensors, tmp_path / "m.safetensors", metadata={"format": "pt"})
     shapes, faults = tensors_in(tmp_path / "m.safetensors")
     assert faults == [] and shapes == {name: list(tensor.shape) for name, tensor in tensors.items()}
@@ -92,13 +99,23 @@ def test_weights_that_are_no_numbers_are_named(tmp_path, dtype, bad):
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "float8_e4m3fn"])
-def test_weights_in_packed_numbers_are_refused_where_nothing_says_what_they_stand_for(tmp_path, kind):
+def test_weights_in_packed_numbers_are_refused_where_nothing_says_what_they_stand_for(
+    tmp_path, kind
+):
     """They loaded as the bare numbers, 40 for .8, and no word was said."""
-    buffers = {"places": torch.arange(4)[None], "batches": torch.tensor(3), "seen": torch.ones(1, 2, dtype=torch.bool)}
+    buffers = {
+        "places": torch.arange(4)[None],
+        "batches": torch.tensor(3),
+        "seen": torch.ones(1, 2, dtype=torch.bool),
+    }
     packed = torch.ones(3, 4).to(getattr(torch, kind))
     save_file({"up.weight": packed, "w": torch.ones(2), **buffers}, tmp_path / "m")
     (fault,) = tensors_in(tmp_path / "m")[1]
-    assert "'up.weight'" in fault.what and "(1 such tensors)" in fault.what and "quantization_config" in fault.fix
+    assert (
+        "'up.weight'" in fault.what
+        and "(1 such tensors)" in fault.what
+        and "quantization_config" in fault.fix
+    )
     (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
     assert tensors_in(tmp_path / "m")[1] == []
 
@@ -135,6 +152,8 @@ def test_an_activation_that_does_not_exist_is_found_before_the_weights(tmp_path)
     from engine.models.checkpoint import read_config
 
     plain = json.loads((ASSETS / "demo-gpt2" / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**plain, "activation_function": "gelu_never"}))
+    (tmp_path / "config.json").write_text(
+        json.dumps({**plain, "activation_function": "gelu_never"})
+    )
     faults = read_config(tmp_path)[1]
     assert len(faults) == 1 and faults[0].where == "activation"

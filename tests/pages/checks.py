@@ -1,4 +1,5 @@
-"""What the tests of all pages share: opening one, reading it, and what must hold of every page with every run."""
+"""What the tests of all pages share: opening one, reading it, and what must hold of every page with
+every run."""
 
 from __future__ import annotations
 
@@ -32,17 +33,30 @@ def opened(page: str, run: str | None, **parameters: str) -> AppTest:
 
 
 def html_of(at: AppTest) -> str:
-    """All HTML of the page but the frame's own script, which tests/test_architecture.py keeps in one place."""
-    return "\n".join(element.proto.body for element in at.get("html") if not element.proto.unsafe_allow_javascript)
+    """All HTML of the page but the frame's own script, which tests/test_architecture.py keeps in
+    one place."""
+    return "\n".join(
+        element.proto.body
+        for element in at.get("html")
+        if not element.proto.unsafe_allow_javascript
+    )
 
 
 def words_of(at: AppTest) -> str:
     """Everything a person reads, except charts and tables."""
     plain = [
-        item.value for kind in ("title", "header", "subheader", "markdown", "caption", "text") for item in at.get(kind)
+        item.value
+        for kind in ("title", "header", "subheader", "markdown", "caption", "text")
+        for item in at.get(kind)
     ]
-    labels = [item.label for kind in ("selectbox", "button", "toggle", "select_slider") for item in at.get(kind)]
-    return "\n".join([*plain, *labels, re.sub(r"<style>.*?</style>|<[^>]+>", " ", html_of(at), flags=re.S)])
+    labels = [
+        item.label
+        for kind in ("selectbox", "button", "toggle", "select_slider")
+        for item in at.get(kind)
+    ]
+    return "\n".join(
+        [*plain, *labels, re.sub(r"<style>.*?</style>|<[^>]+>", " ", html_of(at), flags=re.S)]
+    )
 
 
 def charts_of(at: AppTest) -> list[dict]:
@@ -73,7 +87,9 @@ def assert_page_alone(page: str, run: str, names: Iterable[str]) -> None:
     html, names = html_of(at), list(names)
     for name in names:
         assert not any(
-            name in item.value for kind in ("markdown", "caption", "header", "subheader") for item in at.get(kind)
+            name in item.value
+            for kind in ("markdown", "caption", "header", "subheader")
+            for item in at.get(kind)
         )
     markup = [name for name in names if "<" in name]
     assert not any(name in html for name in markup), "names of users are escaped"

@@ -22,7 +22,8 @@ st.json(json.dumps({{"request": request, "faults": [str(fault) for fault in faul
 
 
 def drawn(track: str, monkeypatch, tmp_path, **typed: object) -> AppTest:
-    """The form, with what was typed into its fields before: a test cannot type into a select box."""
+    """The form, with what was typed into its fields before: a test cannot type into a select
+    box."""
     use_store(tmp_path, monkeypatch)
     at = AppTest.from_string(SCRIPT.format(track=track), default_timeout=60)
     for field, value in typed.items():

@@ -1,4 +1,5 @@
-"""The list of audits: called something else, deleted and had back, compared when ticked; names of users are escaped."""
+"""The list of audits: called something else, deleted and had back, compared when ticked; names of
+users are escaped."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def test_an_audit_is_called_something_else(two):
     assert_calm(at)
     assert [item.value for item in at.text].count(TITLE) == 1
     assert cache.open_run("one-run").meta["title"] == TITLE
-    assert not any("javascript" in item.value for kind in ("markdown", "caption") for item in at.get(kind))
+    assert not any(
+        "javascript" in item.value for kind in ("markdown", "caption") for item in at.get(kind)
+    )
 
 
 def test_a_deleted_audit_is_had_back(two):
@@ -55,4 +58,7 @@ def test_what_is_ticked_is_compared(two):
     at.checkbox(key="ticked_two-run").check().run()
     at.button(key="compare_ticked").click().run()
     assert_calm(at)
-    assert at.title[0].value == "What differs between two audits?" and len(at.multiselect[0].value) == 1
+    assert (
+        at.title[0].value == "What differs between two audits?"
+        and len(at.multiselect[0].value) == 1
+    )

@@ -1,4 +1,5 @@
-"""The form of a new audit, whatever the track: what is typed is what is asked, faults in the form's own words."""
+"""The form of a new audit, whatever the track: what is typed is what is asked, faults in the form's
+own words."""
 
 from __future__ import annotations
 
@@ -19,23 +20,39 @@ def test_no_field_has_a_limit_that_keeps_the_last_number_instead(track, monkeypa
     for toggle in [item for item in at.toggle if item.label == "Fit the dense model first"]:
         at = toggle.set_value(True).run()
     assert len(at.number_input) > 5
-    assert [item.label for item in at.number_input if item.min is not None or item.max is not None] == []
+    assert [
+        item.label for item in at.number_input if item.min is not None or item.max is not None
+    ] == []
 
 
 @pytest.mark.parametrize("track", tracks())
-def test_the_form_asks_every_field_that_has_a_section_and_nothing_else(track, monkeypatch, tmp_path):
+def test_the_form_asks_every_field_that_has_a_section_and_nothing_else(
+    track, monkeypatch, tmp_path
+):
     found = asked(drawn(track, monkeypatch, tmp_path))
     declared = {field.name for field in fields_of(tracks()[track].part("request")) if field.section}
     hidden = {field.name for field in fields_of(tracks()[track].part("request")) if field.shown}
-    assert declared - hidden <= set(found["request"]) - {"track"} <= declared and found["faults"] == []
+    assert (
+        declared - hidden <= set(found["request"]) - {"track"} <= declared and found["faults"] == []
+    )
     assert request_from(found["request"]).track == track
 
 
 @pytest.mark.parametrize("track", tracks())
 def test_what_is_left_as_it_is_is_what_the_request_has_without_words(track, monkeypatch, tmp_path):
-    """But for what the form starts with and the command line does not: names and lists of methods."""
+    """But for what the form starts with and the command line does not: names and lists of
+    methods."""
     request = asked(drawn(track, monkeypatch, tmp_path))["request"]
-    kinds = ("integer", "number", "numbers", "choice", "flag", "pairs", "settings", "settings per method")
+    kinds = (
+        "integer",
+        "number",
+        "numbers",
+        "choice",
+        "flag",
+        "pairs",
+        "settings",
+        "settings per method",
+    )
     for field in fields_of(tracks()[track].part("request")):
         if field.kind in kinds and field.name in request:
             usual = list(field.default) if isinstance(field.default, tuple) else field.default
@@ -47,59 +64,101 @@ def test_the_choice_of_what_is_cut_lists_the_tracks(monkeypatch, tmp_path):
     at = opened("new_audit", run=None)
     assert_calm(at)
     control = at.get("button_group")[0]
-    assert [option.content for option in control.proto.options] == [track.about for track in tracks().values()]
+    assert [option.content for option in control.proto.options] == [
+        track.about for track in tracks().values()
+    ]
 
 
-@pytest.mark.parametrize("track", [name for name in tracks() if any(
-    field.name == "sparsities" for field in fields_of(tracks()[name].part("request")))])  # fmt: skip
+@pytest.mark.parametrize(
+    "track",
+    [
+        name
+        for name in tracks()
+        if any(field.name == "sparsities" for field in fields_of(tracks()[name].part("request")))
+    ],
+)
 def test_shares_are_asked_in_percent_and_what_is_none_is_told(track, monkeypatch, tmp_path):
     at = drawn(track, monkeypatch, tmp_path)
     at.text_input(key=key(track, "sparsities")).set_value("0; 12.5 %, many")
     found = asked(at.run())
     assert found["request"]["sparsities"] == [0.0, 0.125]
-    assert found["faults"][0].startswith("Sparsities: 'many' is not a number. Write percentages such as ")
+    assert found["faults"][0].startswith(
+        "Sparsities: 'many' is not a number. Write percentages such as "
+    )
 
 
 def percent_track() -> str:
     """A track that asks for shares of what is cut."""
-    return next(name for name in tracks() if "sparsity" in {
-        field.called for field in fields_of(tracks()[name].part("request")) if field.percent})  # fmt: skip
+    return next(
+        name
+        for name in tracks()
+        if "sparsity"
+        in {field.called for field in fields_of(tracks()[name].part("request")) if field.percent}
+    )
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (Fault("sparsity", "1.5 is not allowed.", "Give numbers from 0 to below 1, such as 0.05,0.1,0.2."),
-         "Sparsities: 150 % is not allowed. Give shares from 0 % to below 100 %, such as 5 %, 10 %, 20 %."),
-        (Fault("sparsity", "1e-05 is too small to tell from 0.", "Give at least 0.0005."),
-         "Sparsities: 0.001 % is too small to tell from 0 %. Give at least 0.05 %."),
-        (Fault("setting of pf, mask_rate", "-1.0 is not allowed.", "Give a number."),
-         "setting of pf, mask rate: -1.0 is not allowed. Give a number."),
+        (
+            Fault(
+                "sparsity",
+                "1.5 is not allowed.",
+                "Give numbers from 0 to below 1, such as 0.05,0.1,0.2.",
+            ),
+            (
+                "Sparsities: 150 % is not allowed. Give shares from 0 % to below 100 %, such as 5"
+                " %, 10 %, 20 %."
+            ),
+        ),
+        (
+            Fault("sparsity", "1e-05 is too small to tell from 0.", "Give at least 0.0005."),
+            "Sparsities: 0.001 % is too small to tell from 0 %. Give at least 0.05 %.",
+        ),
+        (
+            Fault("setting of pf, mask_rate", "-1.0 is not allowed.", "Give a number."),
+            "setting of pf, mask rate: -1.0 is not allowed. Give a number.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_faults_in_the_words_of_the_forms(fault, said):
     assert str(jobs.in_the_forms_words(fault, percent_track())) == said
 
 
 def test_start_tells_the_engines_faults_in_the_words_of_the_form(monkeypatch):
     def refuse(_: dict) -> str:
-        raise RequestError(Fault("sparsity", "1.5 is not allowed.", "Give numbers above 0 and below 1."))
+        raise RequestError(
+            Fault("sparsity", "1.5 is not allowed.", "Give numbers above 0 and below 1.")
+        )
 
     monkeypatch.setattr(jobs, "_ask", refuse)
     with pytest.raises(RequestError) as error:
-        jobs.start({"track": percent_track()}, [Fault("Label", "'x' is not a number.", "Write numbers.")])
+        jobs.start(
+            {"track": percent_track()}, [Fault("Label", "'x' is not a number.", "Write numbers.")]
+        )
     first, second = map(str, error.value.faults)
     assert first == "Label: 'x' is not a number. Write numbers."
     assert second == "Sparsities: 150 % is not allowed. Give shares above 0 % and below 100 %."
 
 
 @pytest.mark.parametrize("track", list(tracks())[::2])
-def test_what_stands_in_the_form_is_there_after_a_look_at_another_page(track, monkeypatch, tmp_path):
+def test_what_stands_in_the_form_is_there_after_a_look_at_another_page(
+    track, monkeypatch, tmp_path
+):
     use_store(tmp_path, monkeypatch)
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run().switch_page("pages/new_audit.py").run()
+    at = (
+        AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        .run()
+        .switch_page("pages/new_audit.py")
+        .run()
+    )
     if track != next(iter(tracks())):
         next(one for one in at.get("button_group") if one.key == "new_track").set_value(track).run()
-    typed = {one.key: f"0.5{at_}" for at_, one in enumerate(at.text_input) if str(one.key).startswith(f"new_{track}")}
+    typed = {
+        one.key: f"0.5{at_}"
+        for at_, one in enumerate(at.text_input)
+        if str(one.key).startswith(f"new_{track}")
+    }
     for item in at.text_input:
         if item.key in typed:
             item.set_value(typed[item.key])

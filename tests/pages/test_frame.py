@@ -35,7 +35,9 @@ def test_the_app_opens_on_embedded_audits_and_one_click_shows_one_whole(visit):
     visit.button(key="switch_audit").click().run()
     assert_calm(visit)
     embedded = {f"choose_{path.name}" for path in (ROOT / "assets/demo-run/runs").iterdir()}
-    assert {button.key for button in visit.button if str(button.key).startswith("choose_")} == embedded
+    assert {
+        button.key for button in visit.button if str(button.key).startswith("choose_")
+    } == embedded
 
 
 def test_the_tour_leads_through_an_audit_and_a_skipped_one_does_not_come_back(visit):
@@ -110,6 +112,8 @@ def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
 def test_every_page_begins_with_the_frame():
     for page in PAGES:
         body = ast.parse((ROOT / "pages" / f"{page}.py").read_text(encoding="utf-8")).body
-        calls = [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+        calls = [
+            node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ]
         assert calls, page
         assert calls[0].value.func.id == "begin_app", page

@@ -1,4 +1,5 @@
-"""The gate before the app: this machine's own browser passes, every other word is refused before anybody reads it."""
+"""The gate before the app: this machine's own browser passes, every other word is refused before
+anybody reads it."""
 
 from __future__ import annotations
 
@@ -16,18 +17,32 @@ def asked(gate, path="/", query="", kind="http", method="GET", **headers):
 
     async def app(scope, receive, send):
         reached.append(scope)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"X-Frame-Options", b"ALLOWALL")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"X-Frame-Options", b"ALLOWALL")],
+            }
+        )
 
     async def send(message):
         sent.append(message)
 
     named = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
     scope = {
-        "type": kind, "path": path, "query_string": query.encode(), "method": method, "server": ("127.0.0.1", 8501),
-        "headers": [(name.encode(), value.encode()) for name, value in named.items() if value is not None],
-    }  # fmt: skip
+        "type": kind,
+        "path": path,
+        "query_string": query.encode(),
+        "method": method,
+        "server": ("127.0.0.1", 8501),
+        "headers": [
+            (name.encode(), value.encode()) for name, value in named.items() if value is not None
+        ],
+    }
     gate.app = app
-    with pytest.raises(StopIteration):  # nothing in it waits, so one step is all; a loop may run in this process
+    with pytest.raises(
+        StopIteration
+    ):  # nothing in it waits, so one step is all; a loop may run in this process
         gate(scope, None, send).send(None)
     return sent, bool(reached)
 
@@ -36,23 +51,37 @@ def asked(gate, path="/", query="", kind="http", method="GET", **headers):
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_this_machines_names_pass(host, kind):
     assert asked(Gate(None), host=host, kind=kind)[1]
-    assert asked(Gate(None), host=host, origin=f"http://{host}", kind=kind, sec_fetch_site="same-origin")[1]
+    assert asked(
+        Gate(None), host=host, origin=f"http://{host}", kind=kind, sec_fetch_site="same-origin"
+    )[1]
 
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.test:8501", "127.0.0.1.evil.test", "evil.test@127.0.0.1", "127.0.0.1/x", "127.0.0.1:x", "", None, "[::1",
-     "127.0.0.1, evil.test", "192.168.1.7:8501"],
-)  # fmt: skip
+    [
+        "evil.test:8501",
+        "127.0.0.1.evil.test",
+        "evil.test@127.0.0.1",
+        "127.0.0.1/x",
+        "127.0.0.1:x",
+        "",
+        None,
+        "[::1",
+        "127.0.0.1, evil.test",
+        "192.168.1.7:8501",
+    ],
+)
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_other_names_do_not(host, kind):
-    """A name that was bound to 127.0.0.1 after its page was loaded is still the name the browser says."""
+    """A name that was bound to 127.0.0.1 after its page was loaded is still the name the browser
+    says."""
     sent, reached = asked(Gate(None), host=host, kind=kind)
     assert not reached and (sent[0].get("status") == 403 or sent[0]["type"] == "websocket.close")
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.test", "null", "http://127.0.0.1:9000", "https://localhost:8501", "", "http://["]
+    "origin",
+    ["http://evil.test", "null", "http://127.0.0.1:9000", "https://localhost:8501", "", "http://["],
 )
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_pages_of_other_origins_do_not(origin, kind):
@@ -60,7 +89,11 @@ def test_pages_of_other_origins_do_not(origin, kind):
 
 
 def test_a_link_from_elsewhere_opens_the_app_and_nothing_else_does():
-    link = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    link = {
+        "sec_fetch_site": "cross-site",
+        "sec_fetch_mode": "navigate",
+        "sec_fetch_dest": "document",
+    }
     assert asked(Gate(None), **link)[1]
     assert not asked(Gate(None), **{**link, "sec_fetch_dest": "iframe"})[1]
     assert not asked(Gate(None), **{**link, "sec_fetch_mode": "no-cors"})[1]
@@ -86,8 +119,14 @@ def test_with_a_token_only_the_printed_address_opens():
     assert not asked(gate, query="token=secret", kind="websocket")[1]
     sent, reached = asked(gate, path="//evil.test/summary", query="run=a%26b&token=secret")
     told = dict(sent[0]["headers"])
-    assert not reached and sent[0]["status"] == 303 and told[b"location"] == b"/evil.test/summary?run=a%26b"
-    turned = dict(asked(gate, path="/\\evil.test", query="token=secret")[0][0]["headers"])[b"location"]
+    assert (
+        not reached
+        and sent[0]["status"] == 303
+        and told[b"location"] == b"/evil.test/summary?run=a%26b"
+    )
+    turned = dict(asked(gate, path="/\\evil.test", query="token=secret")[0][0]["headers"])[
+        b"location"
+    ]
     assert turned == b"/%5Cevil.test"  # browsers take a backslash for a slash
     cookie = told[b"set-cookie"].decode()
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
@@ -100,11 +139,15 @@ def test_with_a_token_only_the_printed_address_opens():
 def test_our_options_are_taken_and_streamlits_stay(monkeypatch):
     monkeypatch.setenv(serve.HOSTS, "")
     monkeypatch.setenv(serve.TOKEN, "")
-    rest = serve.ours_taken(["--server.port", "1", "--token", "--hosts=a,b", "--server.headless", "true"])
+    rest = serve.ours_taken(
+        ["--server.port", "1", "--token", "--hosts=a,b", "--server.headless", "true"]
+    )
     assert rest == ["--server.port", "1", "--server.headless", "true"]
     for variable in serve.VALUED.values():
         monkeypatch.setenv(variable, "")
-    assert serve.ours_taken(["--roots", "/a:/b", "--export-root=/c=d", "--browser.x"]) == ["--browser.x"]
+    assert serve.ours_taken(["--roots", "/a:/b", "--export-root=/c=d", "--browser.x"]) == [
+        "--browser.x"
+    ]
     assert [serve.os.environ[name] for name in (roots.READ, roots.WRITE)] == ["/a:/b", "/c=d"]
     serve.ours_taken(["--token", "--hosts=a,b"])
     assert serve.os.environ[serve.HOSTS] == "a,b" and len(serve.os.environ[serve.TOKEN]) >= 32

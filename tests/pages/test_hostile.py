@@ -1,5 +1,5 @@
-"""Text is data on every page: whatever a user or a model named or wrote, nothing that steers or hides reaches a
-browser, and no address becomes a link."""
+"""Text is data on every page: whatever a user or a model named or wrote, nothing that steers or
+hides reaches a browser, and no address becomes a link."""
 
 from __future__ import annotations
 
@@ -43,8 +43,16 @@ def texts_of(message: Message) -> Iterator[str]:
 
 def labels_of(message: Message) -> list[str]:
     """What stands at a widget as Markdown: its label, its help, options that are buttons."""
-    options = [option.content for option in message.options] if message.DESCRIPTOR.name == "ButtonGroup" else []
-    return [text for text in (getattr(message, "label", ""), getattr(message, "help", ""), *options) if text]
+    options = (
+        [option.content for option in message.options]
+        if message.DESCRIPTOR.name == "ButtonGroup"
+        else []
+    )
+    return [
+        text
+        for text in (getattr(message, "label", ""), getattr(message, "help", ""), *options)
+        if text
+    ]
 
 
 def specs_of(message: Message) -> list:
@@ -55,12 +63,22 @@ def texts_in(value) -> Iterator[str]:
     """Every text in JSON, names of fields too."""
     if isinstance(value, str):
         yield value
-    for one in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
+    for one in (
+        value
+        if isinstance(value, list)
+        else [*value, *value.values()]
+        if isinstance(value, dict)
+        else ()
+    ):
         yield from texts_in(one)
 
 
 def own_pages(track):
-    return [page for page in PAGES if page in track.pages or not any(page in one.pages for one in tracks().values())]
+    return [
+        page
+        for page in PAGES
+        if page in track.pages or not any(page in one.pages for one in tracks().values())
+    ]
 
 
 CASES = [(name, page) for name, track in tracks().items() for page in own_pages(track)]
@@ -72,19 +90,32 @@ def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
     use_store(store, monkeypatch)
     at = opened(page, run=f"{name}-run")
     assert_calm(at)
-    found = [node for node in at._tree if getattr(node, "proto", None) is not None and node.type != "text_area"]
+    found = [
+        node
+        for node in at._tree
+        if getattr(node, "proto", None) is not None and node.type != "text_area"
+    ]
     assert found
     for node in found:
-        texts = [*texts_of(node.proto), *(text for chart in specs_of(node.proto) for text in texts_in(chart))]
+        texts = [
+            *texts_of(node.proto),
+            *(text for chart in specs_of(node.proto) for text in texts_in(chart)),
+        ]
         assert [ascii(text) for text in texts if CONTROL.search(text.replace(PARTS, ""))] == []
     for kind in MARKDOWN:
-        assert [item.value for item in at.get(kind) if LINKED.search(item.value.replace("\\", ""))] == []
+        assert [
+            item.value for item in at.get(kind) if LINKED.search(item.value.replace("\\", ""))
+        ] == []
     labels = [text for node in found for text in labels_of(node.proto)]
     assert labels and [text for text in labels if LINKED.search(text.replace("\\", ""))] == []
 
 
 def test_tables_and_names_in_markdown():
     name = f"{made_up.MARKUP}{made_up.STEERING}"
-    assert not LINKED.search(plain(name).replace("\\", "")) and not CONTROL.search(plain(name).replace(PARTS, ""))
+    assert not LINKED.search(plain(name).replace("\\", "")) and not CONTROL.search(
+        plain(name).replace(PARTS, "")
+    )
     table = for_screens(pd.DataFrame({name: [name, "harmless"], "n": [1.5, 2.0]}))
-    assert not CONTROL.search("".join([*table.columns, *table.iloc[:, 0]])) and table["n"].tolist() == [1.5, 2.0]
+    assert not CONTROL.search("".join([*table.columns, *table.iloc[:, 0]])) and table[
+        "n"
+    ].tolist() == [1.5, 2.0]

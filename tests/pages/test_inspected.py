@@ -11,7 +11,11 @@ from tests.pages.test_refused import FIRST, errors_of
 def test_what_the_model_is_stands_there_until_another_is_named(monkeypatch, tmp_path):
     use_store(tmp_path, monkeypatch)
     asked = []
-    monkeypatch.setattr(inspected, "ask", lambda name, given: asked.append((name, given)) or {"said": ["It is <b>."]})
+    monkeypatch.setattr(
+        inspected,
+        "ask",
+        lambda name, given: asked.append((name, given)) or {"said": ["It is <b>."]},
+    )
     at = pressed(opened("new_audit", run=None))
     assert "<p>It is &lt;b&gt;.</p>" in html_of(at) and asked[0][0] == "inspect"
     assert asked[0][1]["track"] == FIRST and asked[0][1]["model"]
@@ -28,7 +32,10 @@ def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):
         raise RequestError(Fault("model", "<b>cannot</b> be read.", "Give another."))
 
     monkeypatch.setattr(inspected, "ask", refuse)
-    assert any("cannot" in one and "Give another." in one for one in errors_of(pressed(opened("new_audit", run=None))))
+    assert any(
+        "cannot" in one and "Give another." in one
+        for one in errors_of(pressed(opened("new_audit", run=None)))
+    )
 
 
 def pressed(at):

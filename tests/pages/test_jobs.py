@@ -19,23 +19,32 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
     for name in ("a", "b"):
         folder = store.jobs_folder / f"job-{name}"
         folder.mkdir(parents=True)
-        jobs._write(folder, JobState(folder.name, name, "queued", started=name, updated=jobs._now()))
+        jobs._write(
+            folder, JobState(folder.name, name, "queued", started=name, updated=jobs._now())
+        )
     with taken(jobs.line_lock(store)):
         at = opened("jobs", run=None)
         assert_calm(at)
         said = [bar.proto.text.replace("\\", "") for bar in at.get("progress")]
         assert said == ["In line: 1 audit before it.", "Starting"]
         next(one for one in at.button if one.key == "cancel_list_job-b").click().run()
-    assert jobs.job_state(store, "job-b").status == "cancelled" and jobs.job_state(store, "job-a").status == "queued"
+    assert (
+        jobs.job_state(store, "job-b").status == "cancelled"
+        and jobs.job_state(store, "job-a").status == "queued"
+    )
 
 
 def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_path, monkeypatch):
     store = Store(use_store(tmp_path, monkeypatch))
     folder = store.jobs_folder / "job-a"
     folder.mkdir(parents=True)
-    predicted = f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
+    predicted = (
+        f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
+    )
     note = f"Its judge knows few words.\n{predicted}"
-    state = JobState("job-a", "A", "running", "predict", note=note, started="a", updated=jobs._now())
+    state = JobState(
+        "job-a", "A", "running", "predict", note=note, started="a", updated=jobs._now()
+    )
     with taken(folder / "lock"):
         jobs._write(folder, state)
         assert predicted in words_of(opened("jobs", run=None))
@@ -43,7 +52,10 @@ def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_pat
         at = opened("jobs", run=None)
         said = words_of(at)
     assert "11 % done" in at.get("progress")[0].proto.text.replace("\\", "")
-    assert "Its judge knows few words.\nA head's 95 % interval about 0.02 wide." in said and "29 minutes" not in said
+    assert (
+        "Its judge knows few words.\nA head's 95 % interval about 0.02 wide." in said
+        and "29 minutes" not in said
+    )
 
 
 def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
-"""Another level of an audit whose variants are trained: a job of the same audit with one level more."""
+"""Another level of an audit whose variants are trained: a job of the same audit with one level
+more."""
 
 from __future__ import annotations
 
@@ -28,12 +29,19 @@ def test_another_level_is_asked_with_everything_else_as_it_was(track, tmp_path, 
     at.button[[one.label.startswith("Measure") for one in at.button].index(True)].click().run()
     assert_calm(at)
     wanted = value if level.is_ratio else value / 100
-    assert started == [{**request, level.asked: sorted([*map(float, request[level.asked]), wanted]),
-                        "title": started[0]["title"]}]  # fmt: skip
+    assert started == [
+        {
+            **request,
+            level.asked: sorted([*map(float, request[level.asked]), wanted]),
+            "title": started[0]["title"],
+        }
+    ]
     assert "one level more" in words_of(at)
 
 
-def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_measured(tmp_path, monkeypatch):
+def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_measured(
+    tmp_path, monkeypatch
+):
     use_store(tmp_path, monkeypatch)
     run = make("language_models", tmp_path, "a-run")
     monkeypatch.setattr(runs, "EMBEDDED", run.path.parent.parent)
@@ -42,10 +50,14 @@ def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_me
     at = opened("trade_off", "a-run", sparsity="15.6 %")
     assert_calm(at)
     assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
-    assert "cannot be written: nothing that is measured could be kept" in words_of(at).replace("\\", "")
+    assert "cannot be written: nothing that is measured could be kept" in words_of(at).replace(
+        "\\", ""
+    )
 
 
 def test_a_page_that_several_kinds_of_audit_have_asks_in_the_words_of_its_own(tmp_path):
-    named = {track: make(track, tmp_path, track) for track in ("language_models", "image_classifiers")}
+    named = {
+        track: make(track, tmp_path, track) for track in ("language_models", "image_classifiers")
+    }
     asked = {track: question("bench", run) for track, run in named.items()}
     assert "heads" in asked["language_models"] and "filters" in asked["image_classifiers"]

@@ -12,7 +12,9 @@ def of_changed_items():
 
     from pages.shared import changed_items
 
-    changed_items._filters(pd.DataFrame({"group": ["(all)", "female"], "kind": ["wrong", "right"]}), 8)
+    changed_items._filters(
+        pd.DataFrame({"group": ["(all)", "female"], "kind": ["wrong", "right"]}), 8
+    )
 
 
 def test_a_subgroup_of_any_name_is_no_choice_of_all_subgroups():

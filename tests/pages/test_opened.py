@@ -1,4 +1,5 @@
-"""Everything that can be opened is opened: every fold, popover, tab, dialog and download of every embedded audit."""
+"""Everything that can be opened is opened: every fold, popover, tab, dialog and download of every
+embedded audit."""
 
 from __future__ import annotations
 
@@ -18,13 +19,18 @@ from tests.pages.checks import PAGES, assert_calm, opened
 from tests.places import ROOT
 
 RUNS = sorted(path.name for path in (EMBEDDED / "runs").iterdir())
-LONG = ("figures.zip", "report.html", "report.pdf")  # up to a minute each; the slow test below makes them, too
+LONG = (
+    "figures.zip",
+    "report.html",
+    "report.pdf",
+)  # up to a minute each; the slow test below makes them, too
 BOXES = ("expander", "popover")
 
 
 @pytest.fixture
 def files(monkeypatch) -> dict[str, Any]:
-    """What stands behind every download button drawn from now on: name to bytes, text, or what makes them."""
+    """What stands behind every download button drawn from now on: name to bytes, text, or what
+    makes them."""
     found, real = {}, button.marshall_file
 
     def marshall(coordinates, data, proto, mimetype, file_name=None, **more):
@@ -37,7 +43,8 @@ def files(monkeypatch) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def proved_once(monkeypatch):
-    """An audit is checked for the first thing that is taken from it, and not for every other one: seconds each."""
+    """An audit is checked for the first thing that is taken from it, and not for every other one:
+    seconds each."""
     sound: set[str] = set()
 
     def once(run: Run) -> None:
@@ -56,13 +63,15 @@ def blocks(block: Any) -> Iterator[Any]:
 
 
 def keys(at: AppTest, *kinds: str) -> set[str]:
-    """Keys of the folds, popovers or strips of tabs on the page that draw what is in them when they are opened."""
+    """Keys of the folds, popovers or strips of tabs on the page that draw what is in them when they
+    are opened."""
     found = (one for one in blocks(at._tree) if one.type in kinds and one._block_id)
     return {one._block_id.split("-", 2)[2] for one in found}
 
 
 def open_all(at: AppTest) -> set[str]:
-    """Open every fold and popover, and those inside them, until there is nothing new; their keys."""
+    """Open every fold and popover, and those inside them, until there is nothing new; their
+    keys."""
     known: set[str] = set()
     while new := keys(at, *BOXES) - known:
         known |= new

@@ -28,7 +28,9 @@ def store(tmp_path_factory):
 def test_another_session_draws_nothing_anew(store, monkeypatch, name):
     use_store(store, monkeypatch)
     drawn, to_json = [], go.Figure.to_json
-    monkeypatch.setattr(go.Figure, "to_json", lambda figure, *more: drawn.append(1) or to_json(figure, *more))
+    monkeypatch.setattr(
+        go.Figure, "to_json", lambda figure, *more: drawn.append(1) or to_json(figure, *more)
+    )
     first = opened("summary", run=f"{name}-run")
     before, charts = len(drawn), charts_of(first)
     again = opened("summary", run=f"{name}-run")

@@ -1,4 +1,5 @@
-"""What the check of a form finds wrong: beside the field, in its name, gone once it changes; what was typed stays."""
+"""What the check of a form finds wrong: beside the field, in its name, gone once it changes; what
+was typed stays."""
 
 from __future__ import annotations
 
@@ -15,11 +16,18 @@ from tests.pages.forms import asked as asked_of
 from tests.pages.forms import drawn, key
 
 FIRST = next(iter(tracks()))
-SHARES = next(name for name in tracks() if any(
-    field.name == "sparsities" for field in fields_of(tracks()[name].part("request"))))  # fmt: skip
+SHARES = next(
+    name
+    for name in tracks()
+    if any(field.name == "sparsities" for field in fields_of(tracks()[name].part("request")))
+)
 
-FOLDED, INSIDE = next((name, field) for name in tracks() for field in fields_of(tracks()[name].part("request"))
-                      if field.section not in ("", WHAT, HOW) and not field.shown and field.label)  # fmt: skip
+FOLDED, INSIDE = next(
+    (name, field)
+    for name in tracks()
+    for field in fields_of(tracks()[name].part("request"))
+    if field.section not in ("", WHAT, HOW) and not field.shown and field.label
+)
 
 
 @pytest.fixture
@@ -28,8 +36,14 @@ def refused(monkeypatch, tmp_path):
     use_store(tmp_path, monkeypatch)
 
     def refuse(what: dict) -> str:
-        raise RequestError([Fault("sparsity", "<b>1.5</b> is not allowed.", "Give numbers above 0 and below 1."),
-                            Fault("store", "cannot be written.", "")])  # fmt: skip
+        raise RequestError(
+            [
+                Fault(
+                    "sparsity", "<b>1.5</b> is not allowed.", "Give numbers above 0 and below 1."
+                ),
+                Fault("store", "cannot be written.", ""),
+            ]
+        )
 
     monkeypatch.setattr(jobs, "_ask", refuse)
     at = opened("new_audit", run=None)
@@ -41,11 +55,14 @@ def refused(monkeypatch, tmp_path):
 
 def test_a_fault_stands_beside_its_field_and_what_was_typed_stays(refused):
     assert at_text(refused) == "150"
-    assert "<strong>Sparsities</strong><p>&lt;b&gt;150 %&lt;/b&gt; is not allowed. Give shares above 0 % and" in (
-        html_of(refused).replace("\xa0", " ")
+    assert (
+        "<strong>Sparsities</strong><p>&lt;b&gt;150 %&lt;/b&gt; is not allowed. Give shares above 0"
+        " % and" in (html_of(refused).replace("\xa0", " "))
     )
     first, second = errors_of(refused)
-    assert first.startswith("1 field needs another value: Sparsities") and second.startswith("store: cannot be written")
+    assert first.startswith("1 field needs another value: Sparsities") and second.startswith(
+        "store: cannot be written"
+    )
 
 
 def test_a_fault_is_gone_once_its_field_says_something_else(refused):
@@ -77,7 +94,9 @@ def test_the_quick_preset_asks_for_less_and_full_for_what_is_usual(track, monkey
     at.session_state[key(track, "preset")] = "Quick"
     quick = asked_of(at.run())["request"]
     declared = {
-        field.name: field.quick for field in fields_of(tracks()[track].part("request")) if field.quick is not None
+        field.name: field.quick
+        for field in fields_of(tracks()[track].part("request"))
+        if field.quick is not None
     }
     assert declared and {name: quick[name] for name in declared} == {
         name: list(value) if isinstance(value, tuple) else value for name, value in declared.items()
@@ -91,18 +110,30 @@ def test_the_quick_preset_asks_for_less_and_full_for_what_is_usual(track, monkey
 def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
     request = asked_of(drawn(SHARES, monkeypatch, tmp_path))["request"]
     said = asked.amount(SHARES, {**request, "sparsities": [0.1]})
-    assert "1 sparsity" in said and said != asked.amount(SHARES, {**request, "sparsities": [0.1, 0.2]})
-    assert f"This asks for {asked.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of" in (
-        words_of(opened("new_audit", run=None))
+    assert "1 sparsity" in said and said != asked.amount(
+        SHARES, {**request, "sparsities": [0.1, 0.2]}
+    )
+    assert (
+        "This asks for"
+        f" {asked.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of"
+        in (words_of(opened("new_audit", run=None)))
     )
 
 
-@pytest.mark.parametrize("told, meta", [
-    (True, {"spent": {"draw": 100.0}, "computed": 1.0}), (False, {"spent": {"draw": 100.0}, "computed": 0.4}),
-    (True, {"spent": {"draw": 100.0, "judge": 0.2}}), (False, {"spent": {"draw": 100.0, "judge": 0.0}}), (False, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told, meta",
+    [
+        (True, {"spent": {"draw": 100.0}, "computed": 1.0}),
+        (False, {"spent": {"draw": 100.0}, "computed": 0.4}),
+        (True, {"spent": {"draw": 100.0, "judge": 0.2}}),
+        (False, {"spent": {"draw": 100.0, "judge": 0.0}}),
+        (False, {}),
+    ],
+)
 def test_only_an_audit_that_was_computed_in_one_go_says_what_audits_take(told, meta, monkeypatch):
-    found = types.SimpleNamespace(id="one", meta={"request": {}, "model": {"name": "small"}, **meta})
+    found = types.SimpleNamespace(
+        id="one", meta={"request": {}, "model": {"name": "small"}, **meta}
+    )
     monkeypatch.setattr(asked.cache, "all_runs", lambda: [found])
     monkeypatch.setattr(asked.cache, "track_name_of", lambda run: FIRST)
     monkeypatch.setattr(asked.cache, "open_run", lambda run: found)
@@ -123,4 +154,6 @@ def test_a_cluster_where_nothing_listens_starts_nothing_and_is_said(track, monke
     at.text_input(key=state.RAY).set_value("127.0.0.1:1").run()
     at = next(one for one in at.button if one.label == "Check and start").click().run()
     [said] = errors_of(at)
-    assert said.startswith("address of the cluster: ") and ("nothing answers" in said or "not installed" in said)
+    assert said.startswith("address of the cluster: ") and (
+        "nothing answers" in said or "not installed" in said
+    )

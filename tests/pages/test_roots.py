@@ -1,4 +1,5 @@
-"""What a page may have read and written: below stated roots, nothing hidden, no link out. Uploads end."""
+"""What a page may have read and written: below stated roots, nothing hidden, no link out. Uploads
+end."""
 
 from __future__ import annotations
 
@@ -31,8 +32,19 @@ def home(tmp_path, monkeypatch):
 
 def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
     inside = roots.readable()
-    assert is_inside("~/models", inside) and is_inside(home / "models" / "new", inside) and is_inside("models", inside)
-    for path in ("~/.ssh/key", "/etc/passwd", home / "out" / "file.txt", home / ".." / "outside", "a\0b", "~nobody/x"):
+    assert (
+        is_inside("~/models", inside)
+        and is_inside(home / "models" / "new", inside)
+        and is_inside("models", inside)
+    )
+    for path in (
+        "~/.ssh/key",
+        "/etc/passwd",
+        home / "out" / "file.txt",
+        home / ".." / "outside",
+        "a\0b",
+        "~nobody/x",
+    ):
         assert not is_inside(path, inside), path
     ours = (
         uploads.default_root() / "uploads" / "x.csv",
@@ -43,10 +55,23 @@ def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
 
 
 def test_a_request_that_names_other_files_is_refused_with_all_of_them(home, tmp_path):
-    sound = {"model": "gpt2", "prompts": "embedded", "corpus": str(home / "models"), "seeds": 3, "axes": ["no/such"]}
+    sound = {
+        "model": "gpt2",
+        "prompts": "embedded",
+        "corpus": str(home / "models"),
+        "seeds": 3,
+        "axes": ["no/such"],
+    }
     refuse_outside(sound)
     with pytest.raises(RequestError) as caught:
-        refuse_outside({**sound, "model": "/etc", "data": {"path": str(tmp_path / "outside")}, "files": ["~/.ssh/key"]})
+        refuse_outside(
+            {
+                **sound,
+                "model": "/etc",
+                "data": {"path": str(tmp_path / "outside")},
+                "files": ["~/.ssh/key"],
+            }
+        )
     assert [fault.where for fault in caught.value.faults] == ["model", "data", "files"]
 
 
@@ -80,13 +105,19 @@ def test_published_scores_are_read_below_the_roots_only(home, tmp_path):
 def test_a_form_offers_no_columns_of_a_file_outside(home, tmp_path):
     one = form._Form(next(iter(tracks())), form.FULL)
     one.usual = {"data": "embedded"}
-    one.asked = {"model": "/etc", "data": str(tmp_path / "outside" / "file.txt"), "corpus": str(home / "models")}
+    one.asked = {
+        "model": "/etc",
+        "data": str(tmp_path / "outside" / "file.txt"),
+        "corpus": str(home / "models"),
+    }
     assert one._values == {"model": "", "data": "embedded", "corpus": str(home / "models")}
 
 
 def test_roots_can_be_named(home, tmp_path, monkeypatch):
     monkeypatch.setenv(roots.READ, f"{tmp_path / 'outside'}{os.pathsep}~/models")
-    assert is_inside(home / "out" / "file.txt", roots.readable()) and not is_inside("~/else", roots.readable())
+    assert is_inside(home / "out" / "file.txt", roots.readable()) and not is_inside(
+        "~/else", roots.readable()
+    )
     refuse_target("~/cut-model")
     with pytest.raises(RequestError, match="may not be written from a page"):
         refuse_target(str(tmp_path / "outside"))

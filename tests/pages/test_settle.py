@@ -1,4 +1,5 @@
-"""What stays is left out of the search for circles after every redraw; what was let go of is found all the same."""
+"""What stays is left out of the search for circles after every redraw; what was let go of is found
+all the same."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Circle:
 
 @pytest.fixture(autouse=True)
 def thawed():
-    """Other tests count objects as if nothing was set aside; no search comes but those asked for here."""
+    """Other tests count objects as if nothing was set aside; no search comes but those asked for
+    here."""
     gc.disable()
     yield
     gc.enable()
@@ -36,8 +38,15 @@ def test_tables_are_kept_within_their_room_and_the_last_one_always():
     kept, made = cache.Memory(room=2000), []
     for name in ("a", "b", "a", "large", "a"):
         size = 900 if name == "large" else 50
-        kept.get(name, lambda name=name, size=size: made.append(name) or pd.DataFrame({"x": range(size)}))
-    assert made == ["a", "b", "large", "a"], "a and b fit beside each other, the large one beside none"
+        kept.get(
+            name, lambda name=name, size=size: made.append(name) or pd.DataFrame({"x": range(size)})
+        )
+    assert made == [
+        "a",
+        "b",
+        "large",
+        "a",
+    ], "a and b fit beside each other, the large one beside none"
 
 
 def test_circles_that_were_set_aside_are_found_after_many_results():

@@ -1,4 +1,5 @@
-"""Words explained where one points at them: ours only, once each, and never a way for a name to become markup."""
+"""Words explained where one points at them: ours only, once each, and never a way for a name to
+become markup."""
 
 from __future__ import annotations
 
@@ -25,9 +26,13 @@ def marker():
 
 def test_the_first_time_a_word_stands_there_it_can_be_reached_by_keyboard(marker):
     html = marker.marked("Inside its null band; the null band is wide.")
-    assert html.count('tabindex="0"') == 1 and html.index("pa-term") < html.index("; the null band is wide.")
+    assert html.count('tabindex="0"') == 1 and html.index("pa-term") < html.index(
+        "; the null band is wide."
+    )
     assert "Where chance puts it &lt;by &amp; large&gt;." in html
-    assert "pa-term" not in marker.marked("The null band again."), "once in all sentences of a panel"
+    assert "pa-term" not in marker.marked("The null band again."), (
+        "once in all sentences of a panel"
+    )
 
 
 def test_words_of_one_meaning_are_explained_once_and_the_longest_is_found(marker):
@@ -38,10 +43,15 @@ def test_words_of_one_meaning_are_explained_once_and_the_longest_is_found(marker
 def test_names_stay_text(marker):
     html = marker.marked('<b onclick="x">null band</b> &lt; PW-x')
     assert "<b" not in html and '"x"' not in html and "&amp;lt;" in html
-    assert re.findall(r"<(\w+)", html) == ["span", "span"], "our own two, and only where our word stands alone"
+    assert re.findall(r"<(\w+)", html) == [
+        "span",
+        "span",
+    ], "our own two, and only where our word stands alone"
 
 
 @pytest.mark.parametrize("track", tracks())
 def test_every_track_has_words_of_its_own_that_say_what_they_mean(track):
     own = words.terms(track)
-    assert len(own) > len(words.terms()) and all(len(text) > 15 and text[-1] in ".!?" for text in own.values())
+    assert len(own) > len(words.terms()) and all(
+        len(text) > 15 and text[-1] in ".!?" for text in own.values()
+    )

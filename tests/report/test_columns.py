@@ -11,7 +11,11 @@ from engine.report.contract import Measure
 
 def test_a_table_for_people_has_the_declared_columns_it_knows_in_their_order():
     table = pd.DataFrame({"value": [0.5], "method": ["fasp"], "group": [""], "_place": [3]})
-    columns = (METHOD, Column("group", "subgroup", group_or("all texts")), *titled(value="share", p="p"))
+    columns = (
+        METHOD,
+        Column("group", "subgroup", group_or("all texts")),
+        *titled(value="share", p="p"),
+    )
     shown = readable(table, columns)
     assert shown.columns.tolist() == ["method", "subgroup", "share"]
     assert shown.iloc[0].tolist() == ["FASP", "all texts", 0.5]
@@ -21,7 +25,9 @@ def test_a_table_for_people_has_the_declared_columns_it_knows_in_their_order():
 def test_a_difference_is_claimed_by_its_interval_and_its_q():
     row = {"value": 0.2, "low": 0.1, "high": 0.3, "q": 0.01}
     assert direction(row) == "rose" and direction({**row, "q": 0.2}) == "by chance"
-    assert direction({**row, "low": -0.1}) == "unclear", "an interval with zero claims nothing, whatever q says"
+    assert direction({**row, "low": -0.1}) == "unclear", (
+        "an interval with zero claims nothing, whatever q says"
+    )
     assert q_said(row) == "q = 0.010" and q_said({**row, "q": float("nan")}) == ""
     assert as_change(row) == {"delta": 0.2, "delta_low": 0.1, "delta_high": 0.3}
 

@@ -16,7 +16,12 @@ from tests.made_up import make
 
 STR = Choice("bifp-str", "gender", 0.488, None, "accuracy")
 PLAIN = Choice("autobot", "gender", 2.0, None, "accuracy")
-FEW = {"methods": ("bifp-str", "pf", "fpgm", "dense-tuned"), "sparsities": (0.488,), "images": 160, "seeds": 2}
+FEW = {
+    "methods": ("bifp-str", "pf", "fpgm", "dense-tuned"),
+    "sparsities": (0.488,),
+    "images": 160,
+    "seeds": 2,
+}
 SMALL = {"switches": False, "speedups": (2.0, 4.0), "loss_share": False, "images": 160, "trials": 2}
 
 
@@ -38,18 +43,31 @@ def described(run: Run, folder, **parts: dict) -> Run:
 
 
 def beaten(table: pd.DataFrame) -> pd.Series:
-    """Whether some cut model of the table is at least as good at both and better at one; uncut ones do not compete."""
+    """Whether some cut model of the table is at least as good at both and better at one; uncut ones
+    do not compete."""
     cut = table[table["is_cut"]]
-    return pd.Series([
-        not row.is_cut or bool(((cut["quality"] >= row.quality) & (cut["gap"] <= row.gap)
-                                & ((cut["quality"] > row.quality) | (cut["gap"] < row.gap))).any())
-        for row in table.itertuples()
-    ], index=table.index)  # fmt: skip
+    return pd.Series(
+        [
+            not row.is_cut
+            or bool(
+                (
+                    (cut["quality"] >= row.quality)
+                    & (cut["gap"] <= row.gap)
+                    & ((cut["quality"] > row.quality) | (cut["gap"] < row.gap))
+                ).any()
+            )
+            for row in table.itertuples()
+        ],
+        index=table.index,
+    )
 
 
 def lines_of(panel: Panel) -> list[set[float]]:
     """Accuracies on the dotted line of every column."""
-    return [{float(x) for trace in part.data if trace.mode == "lines" for x in trace.x} for part in panel.parts]
+    return [
+        {float(x) for trace in part.data if trace.mode == "lines" for x in trace.x}
+        for part in panel.parts
+    ]
 
 
 def test_one_front_on_the_same_images(store):
@@ -60,7 +78,9 @@ def test_one_front_on_the_same_images(store):
     assert panel.said.startswith("On the same test images.") and not panel.own_axes
     first, second = lines_of(panel)
     assert first == second
-    assert compare.comparability(runs)[1][0].endswith("Only measures made on the same images are laid side by side.")
+    assert compare.comparability(runs)[1][0].endswith(
+        "Only measures made on the same images are laid side by side."
+    )
 
 
 def test_different_images_share_no_front_and_no_axes(store):
@@ -73,11 +93,17 @@ def test_different_images_share_no_front_and_no_axes(store):
         assert line == set(mine.loc[mine["front"], "quality"])
         drawn = sum(len(trace.x) for trace in part.data if trace.mode == "markers")
         assert drawn == len(mine), "nothing of the other audit stands behind it"
-    assert panel.own_axes and "not on the same test images" in panel.said and panel.whole() is not None
-    assert f"of {int(table['is_cut'].sum())} cut models" not in panel.said, "nothing is counted over both"
+    assert (
+        panel.own_axes and "not on the same test images" in panel.said and panel.whole() is not None
+    )
+    assert f"of {int(table['is_cut'].sum())} cut models" not in panel.said, (
+        "nothing is counted over both"
+    )
     assert "on the front of its audit" in panel.table
     warnings = compare.comparability(runs)[1]
-    assert warnings[0] == words.KINDS_ON_OTHER_IMAGES and not any("laid side by side" in text for text in warnings)
+    assert warnings[0] == words.KINDS_ON_OTHER_IMAGES and not any(
+        "laid side by side" in text for text in warnings
+    )
 
 
 def test_as_many_images_are_part_of_being_the_same(store, tmp_path):
@@ -117,8 +143,14 @@ def test_a_row_per_method_and_only_what_differs_in_it(store, tmp_path):
     run = store.open("same")
     settings = {"autobot": {"beta": 3.0, "batch": 64}, "fpgm": {"batch": 8}}
     one = described(run, tmp_path / "one", request={"method_settings": settings})
-    other = described(run, tmp_path / "two", request={"method_settings": {"autobot": {"beta": 2.0, "batch": 64}},
-                                                      "retrain": {"epochs": 3, "rate": 0.01}})  # fmt: skip
+    other = described(
+        run,
+        tmp_path / "two",
+        request={
+            "method_settings": {"autobot": {"beta": 2.0, "batch": 64}},
+            "retrain": {"epochs": 3, "rate": 0.01},
+        },
+    )
     table = compare_settings.settings_table([one, other]).set_index("Setting")
     assert table.loc["Method settings: AutoBot"].tolist() == ["β 3", "β 2"]
     assert not any("FPGM" in name for name in table.index), "nobody asked for it"
@@ -133,7 +165,12 @@ def test_one_name_of_two_contents_needs_no_hash(store, tmp_path):
     name = run.meta["data"]["name"]
     assert table.loc["Data"].tolist() == [name, f"{name}, other contents"]
     third = described(run, tmp_path / "third", data={"digest": "e" * 64})
-    said = compare_settings.settings_table([run, other, third]).set_index("Setting").loc["Data"].tolist()
+    said = (
+        compare_settings.settings_table([run, other, third])
+        .set_index("Setting")
+        .loc["Data"]
+        .tolist()
+    )
     assert said == [name, f"{name}, other contents (1)", f"{name}, other contents (2)"]
     assert compare_settings.settings_table([run, run]).empty
 
@@ -141,6 +178,8 @@ def test_one_name_of_two_contents_needs_no_hash(store, tmp_path):
 def test_versions_of_steps_that_both_ran(store, tmp_path):
     run = store.open("same")
     one = described(run, tmp_path / "one", provenance={"code": {"dense_answers": 1, "trial": 1}})
-    other = described(run, tmp_path / "two", provenance={"code": {"dense_answers": 2, "surface": 1}})
+    other = described(
+        run, tmp_path / "two", provenance={"code": {"dense_answers": 2, "surface": 1}}
+    )
     table = compare_settings.settings_table([one, other])
     assert table.to_numpy().tolist() == [["Version of the code for: dense answers", "1", "2"]]

@@ -1,4 +1,5 @@
-"""Words and marks can be seen by everybody: contrast of every colour against the ground of both themes (WCAG 2.2)."""
+"""Words and marks can be seen by everybody: contrast of every colour against the ground of both
+themes (WCAG 2.2)."""
 
 from __future__ import annotations
 
@@ -11,14 +12,18 @@ from engine.report.tracks import tracks
 from tests.places import ROOT
 
 GROUND = {
-    dark: tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"]["dark" if dark else "light"]
+    dark: tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"][
+        "dark" if dark else "light"
+    ]
     for dark in (False, True)
 }
 
 
 def luminance(colour: str) -> float:
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 

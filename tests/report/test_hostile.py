@@ -1,4 +1,5 @@
-"""Text is data wherever a run leaves the program: terminal, notes, report, figures, tables, masks, of every track."""
+"""Text is data wherever a run leaves the program: terminal, notes, report, figures, tables, masks,
+of every track."""
 
 from __future__ import annotations
 
@@ -31,29 +32,42 @@ def store(tmp_path_factory) -> Store:
 
 
 def raw(text: str) -> list[str]:
-    return [ascii(text[max(0, found.start() - 60) : found.end() + 20]) for found in CONTROL.finditer(text)][:3]
+    return [
+        ascii(text[max(0, found.start() - 60) : found.end() + 20])
+        for found in CONTROL.finditer(text)
+    ][:3]
 
 
 @pytest.mark.parametrize("name", tracks())
 def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
     run = store.open(f"{name}-run")
     foreign = [one.name for one in track_of(run).foreign if name != "language_models"]
-    files = export_run(run, tmp_path, ["masks", "tables", "report", "model_card", *foreign], show_offensive=True)
+    files = export_run(
+        run, tmp_path, ["masks", "tables", "report", "model_card", *foreign], show_offensive=True
+    )
     assert {path.suffix for path in files} >= {".json", ".csv", ".html", ".md"}
     for path in files:
         if path.suffix not in (".parquet", ".npz"):
             text = path.read_text(encoding="utf-8")
-            assert raw(text.partition("<script>")[0]) == [], path.name  # behind it: the library for charts
+            assert raw(text.partition("<script>")[0]) == [], (
+                path.name
+            )  # behind it: the library for charts
         if path.name == "report.html":  # charts are JSON, whose escapes become characters again
-            drawn = json.loads(re.search(r'<script type="application/json" id="data">(.*)</script>', text)[1])
+            drawn = json.loads(
+                re.search(r'<script type="application/json" id="data">(.*)</script>', text)[1]
+            )
             assert drawn["figures"] and drawn == harmless(drawn)
         if path.suffix == ".csv":
             rows = list(csv.reader(io.StringIO(text)))
-            assert not [one for row in rows[1:] for one in row if one[:1] in ("=", "@") or one[:2] == "+1"], path.name
+            assert not [
+                one for row in rows[1:] for one in row if one[:1] in ("=", "@") or one[:2] == "+1"
+            ], path.name
             assert not any(one.startswith("=") for one in rows[0])
 
 
-@pytest.mark.parametrize("words", [("list",), ("show",), ("verify",), ("list", "--json"), ("show", "--json")])
+@pytest.mark.parametrize(
+    "words", [("list",), ("show",), ("verify",), ("list", "--json"), ("show", "--json")]
+)
 def test_no_command_steers_the_terminal(store, capsys, words):
     """Nor ends in an error: made-up runs have what summaries and checks read."""
     for run_id in [None] if words[0] == "list" else store.ids():
@@ -84,13 +98,21 @@ def test_what_is_replaced_and_what_stays():
         assert json.loads(text) == value and not CONTROL.search(text) and text.encode()
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM", "\t=1", " =1", "\n+2", "\u200b=1", "＝1", "'=1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-cmd", "@SUM", "\t=1", " =1", "\n+2", "\u200b=1", "＝1", "'=1"]
+)
 def test_no_cell_is_a_formula(text):
     assert cell(text) == f"'{visible(text)}"
 
 
 def test_other_cells_stay():
-    assert [cell(one) for one in ("a=b", "mixed-race", 1.5, None, True)] == ["a=b", "mixed-race", 1.5, None, True]
+    assert [cell(one) for one in ("a=b", "mixed-race", 1.5, None, True)] == [
+        "a=b",
+        "mixed-race",
+        1.5,
+        None,
+        True,
+    ]
 
 
 @pytest.mark.slow
@@ -99,14 +121,28 @@ def test_the_printed_report_leads_nowhere_and_runs_nothing(store, tmp_path, name
     """What a PDF holds besides pictures of letters: links, actions and its title."""
     if not find_chromium():
         pytest.skip("needs a Chromium")
-    (pdf,) = [path for path in export_run(store.open(f"{name}-run"), tmp_path, ["pdf"]) if path.suffix == ".pdf"]
+    (pdf,) = [
+        path
+        for path in export_run(store.open(f"{name}-run"), tmp_path, ["pdf"])
+        if path.suffix == ".pdf"
+    ]
     whole = pdf.read_bytes()
-    parts = [whole, *(_unpacked(found[1]) for found in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", whole, re.S))]
+    parts = [
+        whole,
+        *(
+            _unpacked(found[1])
+            for found in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", whole, re.S)
+        ),
+    ]
     for part in parts:
         assert not re.search(rb"/(JavaScript|JS|Launch|SubmitForm|EmbeddedFile)\b", part)
         assert not re.search(rb"/URI\s*\((?!file:)[^)]*evil", part)
     (title,) = re.findall(rb"/Title\s*(\([^)]*\)|<[^>]*>)", whole)[:1]
-    said = bytes.fromhex(title[1:-1].decode()).decode("utf-16") if title[:1] == b"<" else title.decode("latin-1")
+    said = (
+        bytes.fromhex(title[1:-1].decode()).decode("utf-16")
+        if title[:1] == b"<"
+        else title.decode("latin-1")
+    )
     assert raw(said.lstrip("\ufeff")) == []
 
 

@@ -8,7 +8,15 @@ from engine.report import in_words
 
 
 def test_two_digits_and_a_third_where_two_would_mislead():
-    told = {0.4651: "0.47", 2.178: "2.2", 0.0852: "0.085", 0.9966: "0.997", -0.25: "−0.25", 42.4: "42", 1.0: "1.0"}
+    told = {
+        0.4651: "0.47",
+        2.178: "2.2",
+        0.0852: "0.085",
+        0.9966: "0.997",
+        -0.25: "−0.25",
+        42.4: "42",
+        1.0: "1.0",
+    }
     assert {value: in_words.short(value) for value in told} == told
     assert in_words.short(float("nan")) == "not measured"
     assert in_words.apart(0.9012, 0.8996) == ["0.901", "0.900"]
@@ -16,12 +24,27 @@ def test_two_digits_and_a_third_where_two_would_mislead():
 
 def test_sizes():
     assert [in_words.millions(one) for one in (502_272, 172_866, 53_000, 1_100_000_000)] == [
-        "0.5 million", "0.17 million", "53,000", "1.1 billion"]  # fmt: skip
-    assert [in_words.per_cent(one) for one in (0.0154, 0.083, 0.672, -0.05)] == ["1.5 %", "8.3 %", "67 %", "5 %"]
+        "0.5 million",
+        "0.17 million",
+        "53,000",
+        "1.1 billion",
+    ]
+    assert [in_words.per_cent(one) for one in (0.0154, 0.083, 0.672, -0.05)] == [
+        "1.5 %",
+        "8.3 %",
+        "67 %",
+        "5 %",
+    ]
 
 
-RATIOS = {0.05: "nine tenths", 0.2: "three quarters", 0.47: "more than halves", 0.5: "about halves",
-          0.7: "by about 30 %", 0.96: "by about 4 %"}  # fmt: skip
+RATIOS = {
+    0.05: "nine tenths",
+    0.2: "three quarters",
+    0.47: "more than halves",
+    0.5: "about halves",
+    0.7: "by about 30 %",
+    0.96: "by about 4 %",
+}
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
@@ -30,4 +53,7 @@ def test_what_a_ratio_means(ratio):
 
 
 def test_what_a_rise_means():
-    assert in_words.rose_by(2.2) == "more than doubles" and in_words.rose_by(1.3) == "enlarges by about 30 %"
+    assert (
+        in_words.rose_by(2.2) == "more than doubles"
+        and in_words.rose_by(1.3) == "enlarges by about 30 %"
+    )

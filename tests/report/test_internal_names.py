@@ -1,4 +1,5 @@
-"""No chart, sentence or table of an embedded audit shows a name that is meant for files and code."""
+"""No chart, sentence or table of an embedded audit shows a name that is meant for files and
+code."""
 
 from __future__ import annotations
 
@@ -25,13 +26,36 @@ INTERNAL = re.compile(
     r"|Γ"
 )
 DEVICES = {"x86_64"}
-SHOWN = {"text", "name", "title", "ticktext", "hovertext", "label", "labels", "hovertemplate", "x", "y"}
+SHOWN = {
+    "text",
+    "name",
+    "title",
+    "ticktext",
+    "hovertext",
+    "label",
+    "labels",
+    "hovertemplate",
+    "x",
+    "y",
+}
 
 
 def test_the_pattern_knows_them_from_words():
-    for text in ("bifp-str-no-w-83.2%", "gender_and_sex", "Γ = 0.3", "autobot+pw-16x", "fasp-nationality-g0.20-s0.050"):
+    for text in (
+        "bifp-str-no-w-83.2%",
+        "gender_and_sex",
+        "Γ = 0.3",
+        "autobot+pw-16x",
+        "fasp-nationality-g0.20-s0.050",
+    ):
         assert INTERNAL.search(text), text
-    for text in ("BiFP-str, 83.2 % cut", "one-shot ISP", "a 95 % interval", "γ = 0.3", "non-critical 5 %"):
+    for text in (
+        "BiFP-str, 83.2 % cut",
+        "one-shot ISP",
+        "a 95 % interval",
+        "γ = 0.3",
+        "non-critical 5 %",
+    ):
         assert not INTERNAL.search(text), text
 
 

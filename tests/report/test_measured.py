@@ -36,8 +36,14 @@ def test_every_caveat_limit_and_note_stands_there_once(track, store):
 def test_tables_have_rows_and_no_empty_words(track, store):
     run = store.open(f"{track}-run")
     choice = default_choice(run)
-    for table in (measured.settings(run), measured.versions(run), measured.definitions(run, choice)):
-        assert len(table) > 3 and table.iloc[:, 0].is_unique and (table.iloc[:, 1].str.len() > 0).all()
+    for table in (
+        measured.settings(run),
+        measured.versions(run),
+        measured.definitions(run, choice),
+    ):
+        assert (
+            len(table) > 3 and table.iloc[:, 0].is_unique and (table.iloc[:, 1].str.len() > 0).all()
+        )
     assert (measured.subgroups(run)[track_of(run).items] > 0).all()
 
 

@@ -20,8 +20,10 @@ def without(run: Run, method: str, store: Store) -> Run:
     """The run as it is written where no variant of `method` could be built, for any axis."""
     tables = {name: run.table(name) for name in run.meta["tables"]}
     gone = set(tables["variants"].query("method == @method")["variant"])
-    tables = {name: table[~table["variant"].isin(gone)] if "variant" in table else table
-              for name, table in tables.items()}  # fmt: skip
+    tables = {
+        name: table[~table["variant"].isin(gone)] if "variant" in table else table
+        for name, table in tables.items()
+    }
     meta = {key: value for key, value in run.meta.items() if key != "tables"}
     return store.write(LOST, meta, tables)
 
@@ -44,7 +46,10 @@ def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
     curves = [panel for panel in axis_panels(run, choice) if said in panel.mind]
     assert curves or not any("along" in panel.key for panel in axis_panels(run, choice))
     whole = Store(run.path.parents[1]).open("whole-run")
-    assert lookup.not_built(whole, axis) == "" and track_of(run).not_built not in pareto(whole, choice).said
+    assert (
+        lookup.not_built(whole, axis) == ""
+        and track_of(run).not_built not in pareto(whole, choice).said
+    )
 
 
 @pytest.mark.parametrize("page", ["summary", "trade_off", "examples"])

@@ -35,7 +35,13 @@ def test_number(value, perplexity, text):
 
 @pytest.mark.parametrize(
     ("low", "high", "kind"),
-    [(-0.2, -0.1, "fell"), (0.1, 0.2, "rose"), (-0.1, 0.1, "unclear"), (0.0, 0.1, "unclear"), (math.nan, 1, "unknown")],
+    [
+        (-0.2, -0.1, "fell"),
+        (0.1, 0.2, "rose"),
+        (-0.1, 0.1, "unclear"),
+        (0.0, 0.1, "unclear"),
+        (math.nan, 1, "unknown"),
+    ],
 )
 def test_a_direction_needs_an_interval_without_zero(low, high, kind):
     assert phrasing.direction({"delta_low": low, "delta_high": high}) == kind
@@ -49,7 +55,10 @@ def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
 
 
 def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_interval():
-    assert phrasing.change({"delta": 1.8e-5, "delta_low": -0.32, "delta_high": 0.34}) == "no change, ±0.330"
+    assert (
+        phrasing.change({"delta": 1.8e-5, "delta_low": -0.32, "delta_high": 0.34})
+        == "no change, ±0.330"
+    )
     clear = {"delta": 1.8e-5, "delta_low": 1e-5, "delta_high": 3e-5}
     assert phrasing.change(clear).startswith("+1.8 × 10⁻⁵, "), "small and clear is no noise"
     nothing = {"delta": 0.0, "delta_low": 0.0, "delta_high": 0.0}

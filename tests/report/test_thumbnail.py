@@ -1,4 +1,5 @@
-"""The small picture of who pays: well-formed whatever subgroups are called, one mark per model and row."""
+"""The small picture of who pays: well-formed whatever subgroups are called, one mark per model and
+row."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
     assert rows
     marks = ElementTree.fromstring(thumbnail(run, choice)).iter(CIRCLE)
     assert len(list(marks)) == 2 * rows
-    uncut = ElementTree.fromstring(thumbnail(run, replace(choice, method="dense", level=track_of(run).level.none)))
+    uncut = ElementTree.fromstring(
+        thumbnail(run, replace(choice, method="dense", level=track_of(run).level.none))
+    )
     assert len(list(uncut.iter(CIRCLE))) == rows
-    monkeypatch.setattr("engine.report.charts.thumbnail.pairs", lambda *_, **__: table.assign(group=HOSTILE))
+    monkeypatch.setattr(
+        "engine.report.charts.thumbnail.pairs", lambda *_, **__: table.assign(group=HOSTILE)
+    )
     said = thumbnail(run, choice)
     assert "<b>" not in said and "\u202e" not in said and ElementTree.fromstring(said) is not None

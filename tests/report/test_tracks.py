@@ -1,4 +1,5 @@
-"""Contracts of tracks: each declares everything and is found by its name; no page or shared panel names one."""
+"""Contracts of tracks: each declares everything and is found by its name; no page or shared panel
+names one."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def test_every_track_declares_everything(name):
     assert track.name == name and track.readings and set(track.offered) <= set(track.readings)
     for reading in track.readings:
         one = track.reading(reading)
-        assert all(measure.metric in words.gathered("METRICS") for measure in (*one.cards, one.gap, one.group))
+        assert all(
+            measure.metric in words.gathered("METRICS")
+            for measure in (*one.cards, one.gap, one.group)
+        )
         assert all(measure.word.better in ("lower", "higher") for measure in one.cards)
         assert one.harm.word.better == "lower" and one.worst.better == one.best.better
     for view in track.views.values():
@@ -50,7 +54,9 @@ def test_every_track_declares_everything(name):
 
 
 @pytest.mark.parametrize("name", tracks())
-@pytest.mark.parametrize("part", ["request", "validate", "run", "verify", "screen", "summary", "embedded"])
+@pytest.mark.parametrize(
+    "part", ["request", "validate", "run", "verify", "screen", "summary", "embedded"]
+)
 def test_every_part_that_a_track_names_is_there(name, part):
     found = entries.tracks()[name].part(part)
     assert callable(found) or (part == "embedded" and found)
@@ -59,15 +65,24 @@ def test_every_part_that_a_track_names_is_there(name, part):
 
 
 def test_pages_of_one_kind_belong_to_it_alone():
-    """A page that imports a track is that track's only; one that two tracks name asks them through the contract."""
+    """A page that imports a track is that track's only; one that two tracks name asks them through
+    the contract."""
     for page in PAGES:
         owners = {name for name, track in tracks().items() if page in track.pages}
-        used = {name.split(".")[2] for name in imports_of(f"pages.{page}") if name.startswith("engine.tracks.")}
+        used = {
+            name.split(".")[2]
+            for name in imports_of(f"pages.{page}")
+            if name.startswith("engine.tracks.")
+        }
         assert len(used) <= 1 and (not used or used == owners), page
     named = {page for track in tracks().values() for page in track.pages}
     assert named <= set(PAGES)
-    asking = {page for page in PAGES if "engine.report.tracks" in reached(f"pages.{page}", imports_of)}
-    assert named & set(words.PAGES) <= asking, "a page of several kinds, with words of its own, asks the run's track"
+    asking = {
+        page for page in PAGES if "engine.report.tracks" in reached(f"pages.{page}", imports_of)
+    }
+    assert named & set(words.PAGES) <= asking, (
+        "a page of several kinds, with words of its own, asks the run's track"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -81,18 +96,30 @@ def test_every_page_has_a_title_with_and_without_a_run(page, store):
 def test_screens_that_all_kinds_share_name_none():
     """Pages and tabs that no track owns and what all pages share import no track."""
     owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
-    tabs = [(page, tab) for track in tracks().values() for page, names in track.tabs.items() for tab in names]
+    tabs = [
+        (page, tab)
+        for track in tracks().values()
+        for page, names in track.tabs.items()
+        for tab in names
+    ]
     owned |= {f"pages.tabs.{page}.{tab}" for page, tab in tabs if tabs.count((page, tab)) == 1}
     pages = [page for track in tracks().values() for page in track.pages]
     alone = tuple(f"pages.tabs.{page}." for page in pages if pages.count(page) == 1)
     shared = [name for name in modules() if name.startswith("pages") and name not in owned]
     shared = [name for name in shared if not name.startswith(alone)]
     assert len(shared) > 10
-    assert not {name: used for name in shared for used in imports_of(name) if used.startswith("engine.tracks.")}
+    assert not {
+        name: used
+        for name in shared
+        for used in imports_of(name)
+        if used.startswith("engine.tracks.")
+    }
 
 
 def test_a_run_is_of_the_track_it_names(store):
-    assert {name: track_of(store.open(f"{name}-run")).name for name in tracks()} == {name: name for name in tracks()}
+    assert {name: track_of(store.open(f"{name}-run")).name for name in tracks()} == {
+        name: name for name in tracks()
+    }
 
 
 def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
@@ -148,4 +175,6 @@ def test_every_panel_with_a_chart_answers_in_one_short_sentence(drawn, name):
     for panel in drawn(name):
         ends = re.findall(r"[.!?](?=\s+[A-Z“])", panel.answer)
         is_warning = "null band" in panel.answer  # whole, or it would not be understood
-        assert is_warning or not panel.has_chart or (not ends and len(panel.answer.split()) <= 45), panel.answer
+        assert (
+            is_warning or not panel.has_chart or (not ends and len(panel.answer.split()) <= 45)
+        ), panel.answer

@@ -25,4 +25,6 @@ def test_every_choice_has_a_verdict_in_plain_words(track, tmp_path):
                 said = verdict(run, replace(default_choice(run, axis), method=method, level=level))
                 assert said.sentence.endswith(".") and len(said.numbers) <= 3 and said.cost
                 assert not [term for term in TERMS if term in said.sentence], said.sentence
-                assert not re.search(r"\b[a-z]+_[a-z_]+\b", f"{said.whole} {said.cost} {said.advice.said}")
+                assert not re.search(
+                    r"\b[a-z]+_[a-z_]+\b", f"{said.whole} {said.cost} {said.advice.said}"
+                )

@@ -41,7 +41,11 @@ class Running:
 
     def __init__(self, store: Store, **parts) -> None:
         self.place, self.asks = place_of(store), known()
-        options = {"known": lambda: self.asks, "device_of": lambda name: name, "warm": Warm(1 << 20)}
+        options = {
+            "known": lambda: self.asks,
+            "device_of": lambda name: name,
+            "warm": Warm(1 << 20),
+        }
         self.server = Server(store, self.place, **{**options, **parts})
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()

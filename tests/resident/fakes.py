@@ -1,4 +1,5 @@
-"""Questions without a model, and an engine of them in a process of its own: `python -m tests.resident.fakes STORE`."""
+"""Questions without a model, and an engine of them in a process of its own: `python -m
+tests.resident.fakes STORE`."""
 
 from __future__ import annotations
 
@@ -21,11 +22,18 @@ class Echo(Ask):
 
     name = "echo"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         hooks.report(Event("echo", 1, 2, "half", eta=0.5, note="hear"))
         hooks.point({"step": 1, "loss": float("nan")})
         model = warm.get("model", lambda: bytearray(1000), len)
-        return {"given": dict(given), "pid": os.getpid(), "store": str(store.root), "model": len(model)}
+        return {
+            "given": dict(given),
+            "pid": os.getpid(),
+            "store": str(store.root),
+            "model": len(model),
+        }
 
 
 class Wrong(Ask):
@@ -33,9 +41,13 @@ class Wrong(Ask):
 
     name = "wrong"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         if given["how"] == "faults":
-            raise RequestError([Fault("one", "is wrong.", "Do this."), Fault("two", "is wrong.", "Do that.")])
+            raise RequestError(
+                [Fault("one", "is wrong.", "Do this."), Fault("two", "is wrong.", "Do that.")]
+            )
         if given["how"] == "store":
             raise StoreError("the store is full")
         if given["how"] == "exit":
@@ -56,7 +68,9 @@ class Long(Ask):
         self.let_go, self.stopped = threading.Event(), threading.Event()
         self.answered: list[Any] = []
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         hooks.point({"begun": given.get("who", ""), "pid": os.getpid()})
         try:
             while not self.let_go.wait(0.01):
@@ -72,7 +86,9 @@ class Second(Ask):
 
     name = "second"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         mark = store.root / "asked-before"
         if mark.exists():
             return {"pid": os.getpid()}
@@ -89,4 +105,8 @@ def known() -> dict[str, Ask]:
 
 if __name__ == "__main__":
     asks = known()
-    sys.exit(run(Store(sys.argv[1]), known=lambda: asks, device_of=lambda name: "cpu", warm=Warm(1 << 20)))
+    sys.exit(
+        run(
+            Store(sys.argv[1]), known=lambda: asks, device_of=lambda name: "cpu", warm=Warm(1 << 20)
+        )
+    )

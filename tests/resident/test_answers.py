@@ -1,4 +1,5 @@
-"""What an asker gets from the engine: the same as from its own process, in turn, and nothing is left behind."""
+"""What an asker gets from the engine: the same as from its own process, in turn, and nothing is
+left behind."""
 
 from __future__ import annotations
 
@@ -18,11 +19,15 @@ from tests.resident.conftest import Running
 
 def test_answer_events_and_rows_reach_the_asker(engine, store):
     heard, rows = [], []
-    found = ask("echo", {"text": "grüße \ud800 \x00"}, store, Hooks(heard.append, point=rows.append))
+    found = ask(
+        "echo", {"text": "grüße \ud800 \x00"}, store, Hooks(heard.append, point=rows.append)
+    )
     assert found["given"] == {"text": "grüße \ud800 \x00"} and found["store"] == str(store.root)
-    assert [(one.phase, one.done, one.total, one.eta, one.note) for one in heard if one.phase != "queued"] == [
-        ("echo", 1, 2, 0.5, "hear")
-    ]
+    assert [
+        (one.phase, one.done, one.total, one.eta, one.note)
+        for one in heard
+        if one.phase != "queued"
+    ] == [("echo", 1, 2, 0.5, "hear")]
     assert rows == [{"step": 1, "loss": None}]
 
 
@@ -228,7 +233,9 @@ def test_it_ends_by_itself(engines, store, monkeypatch, why):
     one = Running(store, idle=0.0 if why == "idle" else 1e9)
     if why == "store":
         store.root.rename(store.root.with_name("moved"))
-    if why == "another store":  # as its own marker of an answer makes it anew, maybe between these two lines
+    if (
+        why == "another store"
+    ):  # as its own marker of an answer makes it anew, maybe between these two lines
         store.root.rename(store.root.with_name("moved"))
         store.root.mkdir(exist_ok=True)
     if why == "socket":

@@ -1,4 +1,5 @@
-"""Jobs in line: one runs per device, the oldest first; a killed engine loses none, a cancelled job never starts."""
+"""Jobs in line: one runs per device, the oldest first; a killed engine loses none, a cancelled job
+never starts."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Workers(dict):
 @pytest.fixture
 def workers(monkeypatch):
     found = Workers()
-    monkeypatch.setattr(jobs, "subprocess", SimpleNamespace(Popen=found, DEVNULL=subprocess.DEVNULL))
+    monkeypatch.setattr(
+        jobs, "subprocess", SimpleNamespace(Popen=found, DEVNULL=subprocess.DEVNULL)
+    )
     yield found
     for process in found.values():
         process.kill()
@@ -67,7 +70,10 @@ def queued(store: Store, name: str, device: str = "auto") -> str:
     """A job that was submitted, the later in the alphabet the later."""
     folder = store.jobs_folder / f"job-{name}"
     folder.mkdir(parents=True)
-    jobs._write(folder, JobState(folder.name, name, "queued", started=name, updated=jobs._now(), device=device))
+    jobs._write(
+        folder,
+        JobState(folder.name, name, "queued", started=name, updated=jobs._now(), device=device),
+    )
     return folder.name
 
 
@@ -76,7 +82,11 @@ def test_one_runs_at_a_time_and_the_oldest_is_next(store, batch, workers):
     for _ in range(3):
         batch.step()
     assert list(workers) == [first] and batch.busy
-    assert job_state(store, second).message == "In line: 1 audit before it." == list_jobs(store)[0].message
+    assert (
+        job_state(store, second).message
+        == "In line: 1 audit before it."
+        == list_jobs(store)[0].message
+    )
     workers.end(store, first)
     batch.step()
     assert list(workers) == [first, second] and job_state(store, second).message == ""
@@ -133,7 +143,10 @@ def test_a_job_whose_process_says_nothing_fails_and_is_not_started_again(store, 
     workers.end(store, silent, "")
     batch.step()
     batch.step()
-    assert job_state(store, silent).status == "failed" and "log.txt" in job_state(store, silent).message
+    assert (
+        job_state(store, silent).status == "failed"
+        and "log.txt" in job_state(store, silent).message
+    )
     assert list(workers) == [silent, other]
 
 
@@ -151,10 +164,16 @@ def request_():
     return import_module(f"{next(iter(tracks().values())).package}.embedded").REQUESTS[0]
 
 
-def test_what_is_submitted_waits_where_an_engine_serves_and_keeps_its_place(store, batch, workers, request_):
+def test_what_is_submitted_waits_where_an_engine_serves_and_keeps_its_place(
+    store, batch, workers, request_
+):
     job_id = submit(request_, store)
     moment = job_state(store, job_id).started
-    assert submit(request_, store) == job_id and job_state(store, job_id).started == moment and not workers
+    assert (
+        submit(request_, store) == job_id
+        and job_state(store, job_id).started == moment
+        and not workers
+    )
     cancel(store, job_id)
     submit(request_, store)
     assert job_state(store, job_id).status == "queued", "asked for again after it was cancelled"
@@ -179,8 +198,14 @@ def test_a_job_keeps_the_cluster_it_was_given(store, batch, workers, request_):
     assert job_state(store, job_id).ray == "", "asked for again, on this machine"
 
 
-@pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers|not installed"),
-                                           ("nonsense", "no host:port|not installed"), (5, "no text")])  # fmt: skip
+@pytest.mark.parametrize(
+    "address, said",
+    [
+        ("127.0.0.1:1", "nothing answers|not installed"),
+        ("nonsense", "no host:port|not installed"),
+        (5, "no text"),
+    ],
+)
 def test_a_cluster_that_is_none_starts_nothing(store, workers, request_, address, said):
     with pytest.raises(RequestError, match=said):
         answer_here("start", {"request": request_.to_dict(), "ray": address}, store)
@@ -191,7 +216,10 @@ def test_start_checks_and_starts(store, workers, request_, monkeypatch):
     checked = []
     monkeypatch.setattr(jobs, "check", lambda request, store, faults=(): checked.append(request))
     given = {"request": request_.to_dict()}
-    assert answer_here("start", {**given, "start": False}, store) == {"job_id": ""} and not store.root.exists()
+    assert (
+        answer_here("start", {**given, "start": False}, store) == {"job_id": ""}
+        and not store.root.exists()
+    )
     found = answer_here("start", given, store)["job_id"]
     assert found == jobs.job_id_of(request_) and list(workers) == [found]
     workers.end(store, found, "failed")

@@ -33,14 +33,25 @@ def test_started_seen_and_stopped(processes, store, capsys):
     folder = store.jobs_folder / "job-a"
     folder.mkdir(parents=True)
     with jobs._lock(folder, lambda: None):
-        jobs._write(folder, JobState("job-a", "An audit", "running", started=jobs._now(), device="cpu"))
+        jobs._write(
+            folder, JobState("job-a", "An audit", "running", started=jobs._now(), device="cpu")
+        )
         assert main(["engine", "status", "--store", str(store.root)]) == 0
         said = capsys.readouterr().out
-        assert f"Engine {processes[0].pid} for" in said and "\n  model\n" in said and "running: An audit" in said
-    assert told(capsys, "stop", "--store", str(store.root)) == {"stopped": True} and processes[0].wait(30) == 0
+        assert (
+            f"Engine {processes[0].pid} for" in said
+            and "\n  model\n" in said
+            and "running: An audit" in said
+        )
+    assert (
+        told(capsys, "stop", "--store", str(store.root)) == {"stopped": True}
+        and processes[0].wait(30) == 0
+    )
 
 
-def test_switched_off_this_process_answers_and_what_is_sent_is_the_same(engines, store, monkeypatch):
+def test_switched_off_this_process_answers_and_what_is_sent_is_the_same(
+    engines, store, monkeypatch
+):
     from tests.resident.fakes import known
 
     monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")

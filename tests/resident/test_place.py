@@ -1,4 +1,5 @@
-"""Where the engine is found: a folder that nobody else can open, and paths that a socket can have."""
+"""Where the engine is found: a folder that nobody else can open, and paths that a socket can
+have."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ def test_the_folder_is_private_and_one_folder_is_one_place(engines, tmp_path):
     one = place_of(Store(tmp_path / "a"))
     assert one.socket.parent.stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert place_of(Store(tmp_path / "link")).socket == one.socket != place_of(Store(tmp_path / "b")).socket
+    assert (
+        place_of(Store(tmp_path / "link")).socket
+        == one.socket
+        != place_of(Store(tmp_path / "b")).socket
+    )
 
 
 @pytest.mark.parametrize("how", ["open", "link", "file"])
@@ -48,7 +53,10 @@ def test_a_long_path_gives_way_to_a_short_one(engines, store, monkeypatch):
     deep.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
     monkeypatch.setattr("engine.resident.place.tempfile.gettempdir", lambda: str(engines))
-    assert len(str(place_of(store).socket)) < LONGEST and place_of(store).socket.parent.parent == engines
+    assert (
+        len(str(place_of(store).socket)) < LONGEST
+        and place_of(store).socket.parent.parent == engines
+    )
 
 
 def test_looking_for_an_engine_makes_no_store(engines, store):

@@ -1,4 +1,5 @@
-"""What may happen to the engine's process: killed, started twice, broken; the asker hardly notices."""
+"""What may happen to the engine's process: killed, started twice, broken; the asker hardly
+notices."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def test_a_stale_socket_is_replaced(processes, store):
 
 def test_one_that_cannot_start_says_why(engines, store, monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_MEMORY", "a lot")
-    with pytest.raises(PruneAuditError, match="could not start:\nPRUNEAUDIT_MEMORY: 'a lot' is no amount") as error:
+    with pytest.raises(
+        PruneAuditError, match="could not start:\nPRUNEAUDIT_MEMORY: 'a lot' is no amount"
+    ) as error:
         ask("start", {}, store)
     assert not isinstance(error.value, RequestError)
 

@@ -1,4 +1,5 @@
-"""What stays loaded: within the budget whatever was asked, and nothing that is in use is dropped."""
+"""What stays loaded: within the budget whatever was asked, and nothing that is in use is
+dropped."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ def _never() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("said", "bytes_"), [("2G", 2 << 30), ("500M", 500 << 20), ("1.5 GiB", 3 << 29), ("4096", 4096), ("7kb", 7 << 10)]
+    ("said", "bytes_"),
+    [("2G", 2 << 30), ("500M", 500 << 20), ("1.5 GiB", 3 << 29), ("4096", 4096), ("7kb", 7 << 10)],
 )
 def test_the_budget_is_as_it_is_said(said, bytes_, monkeypatch):
     monkeypatch.setenv("PRUNEAUDIT_MEMORY", said)

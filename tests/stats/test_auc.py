@@ -19,10 +19,12 @@ def likelihoods(n, k, seed, rounded=None):
 
 
 def test_four_images_by_hand():
-    # Positives score .9 and .4, negatives .6 and .1: .9 beats both, .4 beats .1 only, so 3 of 4 pairs are won.
+    # Positives score .9 and .4, negatives .6 and .1: .9 beats both, .4 beats .1 only, so 3 of 4
+    # pairs are won.
     scores, positive = np.array([0.9, 0.4, 0.6, 0.1]), np.array([True, True, False, False])
     assert auc(scores, positive) == 0.75
-    # The second positive ties with the first negative and beats .1: one and a half, and the two of .9.
+    # The second positive ties with the first negative and beats .1: one and a half, and the two of
+    # .9.
     assert auc(np.array([0.9, 0.6, 0.6, 0.1]), positive) == 3.5 / 4
     # The positive .4 weighs 3 and the negative .1 weighs 2: won (1 x 1 + 1 x 2 + 3 x 2) of 4 x 3.
     assert auc(scores, positive, np.array([1.0, 3.0, 1.0, 2.0])) == 9 / 12
@@ -34,7 +36,9 @@ def test_ties_and_weights_are_those_of_sklearn():
     positive, weights = r.random(300) < 0.3, r.poisson(1, (300, 25)).astype(np.uint8)
     for decimals in (0, 1, 8):
         scores = (r.normal(size=300) + positive).round(decimals)
-        slow = [roc_auc_score(positive, scores, sample_weight=weights[:, draw]) for draw in range(25)]
+        slow = [
+            roc_auc_score(positive, scores, sample_weight=weights[:, draw]) for draw in range(25)
+        ]
         np.testing.assert_allclose(auc(scores, positive, weights), slow, atol=1e-7)
         np.testing.assert_allclose(auc(scores, positive, weights.astype(float)), slow, atol=1e-12)
 
@@ -55,12 +59,16 @@ def test_one_vs_rest_is_over_the_classes_that_are_there():
     each = [roc_auc_score(labels[kept] == name, probabilities[kept, name]) for name in (0, 2)]
     assert one_vs_rest(probabilities[kept], labels[kept]) == pytest.approx(np.mean(each))
     some = np.stack([kept, labels == 0], axis=1).astype(float)
-    assert np.allclose(one_vs_rest(probabilities, labels, some), [np.mean(each), np.nan], equal_nan=True)
+    assert np.allclose(
+        one_vs_rest(probabilities, labels, some), [np.mean(each), np.nan], equal_nan=True
+    )
 
 
 def test_one_vs_one_with_two_classes_is_plain():
     labels, probabilities = likelihoods(100, 2, 3)
-    assert one_vs_one(probabilities, labels) == pytest.approx(float(auc(probabilities[:, 1], labels == 1)))
+    assert one_vs_one(probabilities, labels) == pytest.approx(
+        float(auc(probabilities[:, 1], labels == 1))
+    )
 
 
 def test_one_vs_one_is_over_the_pairs_that_are_there():
@@ -73,7 +81,8 @@ def test_one_vs_one_is_over_the_pairs_that_are_there():
     # A draw without class 1 says the same as leaving its images out.
     weights = np.stack([kept, np.ones(300)], axis=1).astype(np.uint8)
     np.testing.assert_allclose(
-        one_vs_one(probabilities, labels, weights), [(there + back) / 2, one_vs_one(probabilities, labels)]
+        one_vs_one(probabilities, labels, weights),
+        [(there + back) / 2, one_vs_one(probabilities, labels)],
     )
 
 
@@ -81,7 +90,9 @@ def test_undefined_areas_are_nan():
     assert np.isnan(auc(np.array([0.1, 0.2]), np.array([True, True])))
     assert np.isnan(one_vs_one(np.full((2, 3), 1 / 3), np.array([1, 1])))
     weights = np.array([[1, 0], [1, 1]], dtype=np.uint8)
-    np.testing.assert_array_equal(np.isnan(auc(np.array([0.1, 0.2]), np.array([True, False]), weights)), [False, True])
+    np.testing.assert_array_equal(
+        np.isnan(auc(np.array([0.1, 0.2]), np.array([True, False]), weights)), [False, True]
+    )
 
 
 def test_blocks_do_not_matter(monkeypatch):

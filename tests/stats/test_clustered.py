@@ -15,15 +15,21 @@ BETWEEN = np.array([[[-1.0, 1.0]]])
 
 def test_one_way_by_hand():
     y = np.random.default_rng(0).normal(size=12)
-    variance, freedom = Clustered(STRATUM, np.ones(12), NESTED, None).covariance(y[:, None]).of(BETWEEN)
-    sums = [((y - y[s == STRATUM].mean()) / 6)[g == NESTED].sum() for s, g in ((0, 0), (0, 1), (0, 2), (1, 3), (1, 4))]
+    variance, freedom = (
+        Clustered(STRATUM, np.ones(12), NESTED, None).covariance(y[:, None]).of(BETWEEN)
+    )
+    sums = [
+        ((y - y[s == STRATUM].mean()) / 6)[g == NESTED].sum()
+        for s, g in ((0, 0), (0, 1), (0, 2), (1, 3), (1, 4))
+    ]
     parts = np.array([3 / 2 * np.sum(np.square(sums[:3])), 2 * np.sum(np.square(sums[3:]))])
     assert variance[0] == pytest.approx(parts.sum())
     assert freedom[0] == pytest.approx(parts.sum() ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1))
 
 
 def test_noise_of_single_observations_is_counted_once():
-    """The mean of the estimate is σ²(1/n + 1/n), where resampling both ways would give three times that."""
+    """The mean of the estimate is σ²(1/n + 1/n), where resampling both ways would give three times
+    that."""
     noise = np.random.default_rng(1).normal(size=(12, 4000))
     found = Clustered(STRATUM, np.ones(12), NESTED, CROSSED).covariance(noise)
     flat = np.broadcast_to(BETWEEN[:, 0], (4000, 2))
@@ -52,7 +58,9 @@ def test_tests_have_their_size(nested_sd, crossed_sd):
     for _ in range(2):
         nested = stratum * 5 + np.concatenate([rng.permutation(20) % 5 for _ in range(4)])
         crossed = rng.integers(0, 12, 80)
-        both = np.unique(crossed * 4 + stratum, return_inverse=True)[1]  # a template that moves one subgroup only
+        both = np.unique(crossed * 4 + stratum, return_inverse=True)[
+            1
+        ]  # a template that moves one subgroup only
         y = rng.normal(size=(80, worlds)) + nested_sd * rng.normal(size=(20, worlds))[nested]
         y += crossed_sd * rng.normal(size=(both.max() + 1, worlds))[both]
         clusters = Clustered(stratum, np.ones(80), nested, crossed)
@@ -67,5 +75,7 @@ def test_the_root_gives_back_the_covariance():
     found = Clustered(STRATUM, np.ones(12), NESTED, None).covariance(y, y**2)
     root = found.root()
     whole = root @ root.swapaxes(1, 2)
-    np.testing.assert_allclose(whole.reshape(3, 2, 2, 2, 2)[:, :, 1, :, 1], found.nested[:, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        whole.reshape(3, 2, 2, 2, 2)[:, :, 1, :, 1], found.nested[:, 1], atol=1e-12
+    )
     np.testing.assert_allclose(whole.reshape(3, 2, 2, 2, 2)[:, :, 0, :, 1], 0, atol=1e-12)

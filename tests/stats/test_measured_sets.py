@@ -1,4 +1,5 @@
-"""Changes of sets, learnt from measured ones: exact where units only add up, honest where they do not."""
+"""Changes of sets, learnt from measured ones: exact where units only add up, honest where they do
+not."""
 
 from __future__ import annotations
 
@@ -9,14 +10,19 @@ from engine.stats.conformal import ENOUGH, ends
 from engine.stats.measured_sets import MOST, learnt
 
 
-def world(sets: int, noise: float = 0.0, pairs: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Sets of 2 to 8 of 10 units and their change: what each adds, what two of them add together, and noise."""
+def world(
+    sets: int, noise: float = 0.0, pairs: float = 0.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sets of 2 to 8 of 10 units and their change: what each adds, what two of them add together,
+    and noise."""
     draw = rng("measured sets", seed)
     member = np.zeros((sets, 10))
     for row in member:
         row[draw.choice(10, draw.integers(2, 9), replace=False)] = 1
     singles = np.linspace(-1, 1, 10)
-    change = member @ singles + pairs * member[:, 0] * member[:, 1] + noise * draw.standard_normal(sets)
+    change = (
+        member @ singles + pairs * member[:, 0] * member[:, 1] + noise * draw.standard_normal(sets)
+    )
     return member, change[:, None]
 
 

@@ -17,7 +17,8 @@ def trials(values, draws, numbers=None, shares=False, units=np.nan):
 
 
 def simulated(count, between, own, images, cells=3000, n_boot=100, seed=0, mean=0.0):
-    """Trials of `cells` independent experiments; standard deviations of trial, trial x image and image parts."""
+    """Trials of `cells` independent experiments; standard deviations of trial, trial x image and
+    image parts."""
     r = np.random.default_rng(seed)
     values = mean + between * r.normal(size=(count, cells)) + own * r.normal(size=(count, cells))
     values += images * r.normal(size=cells)
@@ -29,7 +30,9 @@ def test_one_trial_counts_images_only():
     draws = np.array([[[0.0], [2.0], [4.0]]])
     found = level(trials([[2.0]], draws))
     # The draws spread by 2, so the interval is 2 - 3.92 .. 2 + 3.92, and the low end is cut at 0.
-    assert (found.value[0], found.low[0]) == (2.0, 0.0) and found.high[0] == pytest.approx(2 + 1.959964 * 2)
+    assert (found.value[0], found.low[0]) == (2.0, 0.0) and found.high[0] == pytest.approx(
+        2 + 1.959964 * 2
+    )
     inside = level(trials([[0.5]], draws / 100 + 0.48, shares=True))
     # On the logit scale: 0 plus or minus 1.96 x .02 / .25.
     assert inside.high[0] == pytest.approx(1 / (1 + np.exp(-1.959964 * 0.08)))
@@ -45,7 +48,9 @@ def test_the_variance_is_between_trials_plus_the_covariance():
     found = difference(part, trials([[0.0]], np.zeros((1, 100, 1)), (FIXED,)))
     half = t.ppf(0.975, freedom) * np.sqrt(common + trial)
     assert found.high[0] - found.value[0] == pytest.approx(half)
-    assert found.p[0] == pytest.approx(2 * t.sf(abs(found.value[0]) / np.sqrt(common + trial), freedom))
+    assert found.p[0] == pytest.approx(
+        2 * t.sf(abs(found.value[0]) / np.sqrt(common + trial), freedom)
+    )
 
 
 def test_never_surer_than_the_images_allow():
@@ -56,7 +61,9 @@ def test_never_surer_than_the_images_allow():
 
 
 @pytest.mark.parametrize("count", [3, 5])
-@pytest.mark.parametrize(("between", "own", "images"), [(0, 1, 1), (0.3, 0.3, 1), (1, 1, 1), (3, 0.1, 1), (0, 0, 1)])
+@pytest.mark.parametrize(
+    ("between", "own", "images"), [(0, 1, 1), (0.3, 0.3, 1), (1, 1, 1), (3, 0.1, 1), (0, 0, 1)]
+)
 def test_coverage(count, between, own, images):
     nought = trials(np.zeros((1, 3000)), np.zeros((1, 100, 3000)), (FIXED,))
     found = difference(simulated(count, between, own, images, seed=count), nought)
@@ -69,8 +76,13 @@ def test_coverage(count, between, own, images):
 @pytest.mark.parametrize("counts", [(3, 3), (3, 5), (5, 1)])
 def test_coverage_of_independent_arms(counts):
     # Two arms on the same images; with one trial in an arm the difference is about that trial.
-    one, other = (simulated(count, 0.5 * (count > 1), 0.5, 0.0, seed=seed) for seed, count in enumerate(counts, 10))
-    other = Trials(tuple(range(90, 90 + counts[1])), other.values, other.draws, other.shares, other.units)
+    one, other = (
+        simulated(count, 0.5 * (count > 1), 0.5, 0.0, seed=seed)
+        for seed, count in enumerate(counts, 10)
+    )
+    other = Trials(
+        tuple(range(90, 90 + counts[1])), other.values, other.draws, other.shares, other.units
+    )
     found = difference(one, other)
     assert 0.91 < ((found.low <= 0) & (found.high >= 0)).mean() < 0.99
 
@@ -82,9 +94,13 @@ def test_trials_are_paired_by_number():
     one = trials(seeds + 0.5, seeds[:, None] + 0.5 + draws)
     other = trials(seeds + 0.01 * r.normal(size=(4, 1)), seeds[:, None] + draws)
     paired = difference(one, other)
-    loose = difference(one, Trials((7, 8, 9, 10), other.values, other.draws, other.shares, other.units))
+    loose = difference(
+        one, Trials((7, 8, 9, 10), other.values, other.draws, other.shares, other.units)
+    )
     assert paired.value == pytest.approx(loose.value)
-    assert paired.p[0] < 0.01 < loose.p[0] and (loose.high - loose.low) > 10 * (paired.high - paired.low)
+    assert paired.p[0] < 0.01 < loose.p[0] and (loose.high - loose.low) > 10 * (
+        paired.high - paired.low
+    )
 
 
 def test_equal_models_differ_by_exactly_nothing():
@@ -101,7 +117,8 @@ def test_shares_at_the_edge_get_wilsons_interval():
     assert found.high[0] == 1 and found.low[0] == pytest.approx(20 / (20 + 1.959964**2))
     never = level(trials(np.zeros((1, 1)), np.zeros((1, 50, 1)), shares=True, units=20))
     assert never.low[0] == 0 and never.high[0] == pytest.approx(1 - found.low[0])
-    # A perfect model against one that guesses: the difference never varies, the width is that of the levels.
+    # A perfect model against one that guesses: the difference never varies, the width is that of
+    # the levels.
     guess = trials(np.full((1, 1), 0.5), np.full((1, 50, 1), 0.5), (FIXED,), shares=True, units=20)
     change = difference(guess, perfect)
     assert (change.value[0], change.low[0]) == (-0.5, -0.5)
@@ -124,13 +141,16 @@ def test_numbers_of_trials():
 
 
 def test_intervals_stay_inside_what_a_quantity_can_be():
-    """A gap of .95 in two trials that disagree: the plain interval would end at 1.6, that of the change at -1.5."""
+    """A gap of .95 in two trials that disagree: the plain interval would end at 1.6, that of the
+    change at -1.5."""
     generator = np.random.default_rng(0)
     values = np.array([[0.93], [0.97]])
     draws = values[:, None] + generator.normal(0, 0.4, (2, 400, 1))
     gap = Trials((0, 1), values, draws, np.zeros(1, bool), np.full(1, np.nan))
     none = replace(gap, numbers=(7, 8), values=values - 0.9, draws=draws - 0.9)
-    assert level(gap).high[0] > 1.0 and difference(none, gap).low[0] < -1.0, "what is cut below is there to be cut"
+    assert level(gap).high[0] > 1.0 and difference(none, gap).low[0] < -1.0, (
+        "what is cut below is there to be cut"
+    )
     kept = level(replace(gap, most=np.ones(1)))
     assert kept.high[0] == 1.0 and kept.low[0] == level(gap).low[0]
     change = difference(replace(none, most=np.ones(1)), replace(gap, most=np.ones(1)))

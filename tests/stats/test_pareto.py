@@ -38,7 +38,8 @@ def test_the_reference_counts():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_what_counting_cells_gives(seed):
-    """Points on a grid of 40 x 40 cells; a cell counts where one point is at most its lower corner in both."""
+    """Points on a grid of 40 x 40 cells; a cell counts where one point is at most its lower corner
+    in both."""
     draw = np.random.default_rng(seed)
     count = int(draw.integers(1, 12))
     x, y = draw.integers(0, 44, (2, count))

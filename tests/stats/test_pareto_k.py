@@ -1,4 +1,5 @@
-"""Tail shapes against distributions whose shape is known, and against scipy's maximum likelihood."""
+"""Tail shapes against distributions whose shape is known, and against scipy's maximum
+likelihood."""
 
 from __future__ import annotations
 

@@ -24,14 +24,17 @@ def test_front_keeps_ties_and_agrees_with_a_loop():
     assert front([1, np.nan], [2, 0]).tolist() == [True, False]
     x, y = np.random.default_rng(0).integers(0, 8, (2, 60))
     slow = [
-        not any(x[j] <= x[i] and y[j] <= y[i] and (x[j] < x[i] or y[j] < y[i]) for j in range(60)) for i in range(60)
+        not any(x[j] <= x[i] and y[j] <= y[i] and (x[j] < x[i] or y[j] < y[i]) for j in range(60))
+        for i in range(60)
     ]
     assert front(x, y).tolist() == slow
 
 
 def test_correlation_and_top_heads():
     wide = pd.DataFrame({"a": [1.0, 2, 3, 4, 4], "b": [1.0, 4, 9, 16, np.nan]})
-    assert correlation(wide).loc["a", "b"] == pytest.approx(np.corrcoef([1, 2, 3, 4], [1, 4, 9, 16])[0, 1])
+    assert correlation(wide).loc["a", "b"] == pytest.approx(
+        np.corrcoef([1, 2, 3, 4], [1, 4, 9, 16])[0, 1]
+    )
     assert correlation(wide, "spearman").loc["a", "b"] == pytest.approx(1.0)
     assert top_heads(wide, 0.4) == {"a": [3, 4], "b": [3, 2]}
     assert in_axes({"a": [3, 4], "b": [3, 2]}) == {3: 2, 2: 1, 4: 1}
@@ -50,7 +53,8 @@ def test_overlap_against_chance():
 
 
 def test_icc_on_the_table_of_shrout_and_fleiss():
-    # Six targets, four judges (1979): ICC(3,1) = .71, ICC(3,4) = .91, which are McGraw and Wong's C,1 and C,k.
+    # Six targets, four judges (1979): ICC(3,1) = .71, ICC(3,4) = .91, which are McGraw and Wong's
+    # C,1 and C,k.
     ratings = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
     assert icc_c1(ratings) == pytest.approx(0.7148, abs=1e-4)
     assert icc_ck(ratings) == pytest.approx(0.9093, abs=1e-4)
@@ -64,4 +68,8 @@ def test_repeats_needed_reaches_the_target_and_not_one_less():
         k = repeats_needed(icc)
         assert spearman_brown(icc, k) >= 0.8 - 1e-9
         assert k == 1 or spearman_brown(icc, k - 1) < 0.8
-    assert repeats_needed(-0.1) is None and repeats_needed(math.nan) is None and repeats_needed(1.0) == 1
+    assert (
+        repeats_needed(-0.1) is None
+        and repeats_needed(math.nan) is None
+        and repeats_needed(1.0) == 1
+    )

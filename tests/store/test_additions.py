@@ -1,4 +1,5 @@
-"""What is added to a run: whole or not at all, joined to its tables, never changing the run itself."""
+"""What is added to a run: whole or not at all, joined to its tables, never changing the run
+itself."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from engine.store.additions import id_of, is_sound, write_addition
 from engine.store.runs import Run, Store, find_run
 from pages.shared.cache import KeptRun
 
-META = {"title": "t", "created": "2026-01-01", "model": {"name": "m"}, "request": {"axes": ["a"], "methods": ["fasp"]}}
+META = {
+    "title": "t",
+    "created": "2026-01-01",
+    "model": {"name": "m"},
+    "request": {"axes": ["a"], "methods": ["fasp"]},
+}
 KEYS = {"results": ["variant", "split"], "generations": ["variant"]}
 SAID = {"title": "t", "asked": {}, "keys": KEYS, "numbered": {"text_id": "texts"}}
 
@@ -25,8 +31,12 @@ def results(*rows: tuple[str, str, float]) -> pd.DataFrame:
 
 def texts(variant: str, *words: str) -> dict[str, pd.DataFrame]:
     ids = pd.Series(range(len(words)), dtype="int32")
-    return {"generations": pd.DataFrame({"variant": variant, "text_id": ids.tail(1)}).astype({"text_id": "int32"}),
-            "texts": pd.DataFrame({"text_id": ids, "text": words})}  # fmt: skip
+    return {
+        "generations": (
+            pd.DataFrame({"variant": variant, "text_id": ids.tail(1)}).astype({"text_id": "int32"})
+        ),
+        "texts": pd.DataFrame({"text_id": ids, "text": words}),
+    }
 
 
 @pytest.fixture
@@ -38,7 +48,10 @@ def store(tmp_path) -> Store:
 @pytest.fixture
 def stores(store, tmp_path) -> list[Store]:
     shipped = Store(tmp_path / "shipped", read_only=True)
-    tables = {"results": results(("dense", "test", 1.0)), "prompts": pd.DataFrame({"prompt": ["p"]})}
+    tables = {
+        "results": results(("dense", "test", 1.0)),
+        "prompts": pd.DataFrame({"prompt": ["p"]}),
+    }
     shipped.write("run1", META, {**tables, **texts("dense", "zero", "one")})
     return [store, shipped]
 
@@ -70,7 +83,9 @@ def test_numbers_of_rows_go_on_where_those_before_end(stores, store):
 def test_of_rows_that_say_the_same_the_runs_own_counts_then_the_last_added(stores, store):
     add(store, "x", "2026-02-01", results=results(("dense", "test", 9.0), ("new", "test", 2.0)))
     add(store, "y", "2026-02-02", results=results(("new", "test", 3.0), ("new", "validation", 4.0)))
-    found = find_run("run1", stores).table("results").set_index(["variant", "split"])["value"].to_dict()
+    found = (
+        find_run("run1", stores).table("results").set_index(["variant", "split"])["value"].to_dict()
+    )
     assert found == {("dense", "test"): 1.0, ("new", "test"): 3.0, ("new", "validation"): 4.0}
 
 
@@ -90,7 +105,9 @@ def test_a_write_that_fails_leaves_nothing(stores, store, monkeypatch):
     assert find_run("run1", stores).added == []
 
 
-@pytest.mark.parametrize("damage", ["bytes", "json", "list", "schema", "elsewhere", "missing", "empty"])
+@pytest.mark.parametrize(
+    "damage", ["bytes", "json", "list", "schema", "elsewhere", "missing", "empty"]
+)
 def test_a_damaged_addition_is_left_out_and_named_and_the_others_stay(stores, store, damage):
     path = add(store, "x", results=results(("new", "test", 2.0)))
     add(store, "y", results=results(("other", "test", 3.0)))
@@ -100,7 +117,9 @@ def test_a_damaged_addition_is_left_out_and_named_and_the_others_stay(stores, st
         "json": lambda: (path / "addition.json").write_text("{"),
         "list": lambda: (path / "addition.json").write_text("[]"),
         "schema": lambda: (path / "addition.json").write_text(json.dumps({**meta, "schema": 9})),
-        "elsewhere": lambda: (path / "addition.json").write_text(json.dumps({**meta, "run": "run2"})),
+        "elsewhere": (
+            lambda: (path / "addition.json").write_text(json.dumps({**meta, "run": "run2"}))
+        ),
         "missing": lambda: (path / "results.parquet").unlink(),
         "empty": lambda: [file.unlink() for file in path.iterdir()],
     }[damage]()
@@ -124,7 +143,8 @@ def test_ids_tell_apart_run_question_and_code():
 
 
 def test_charts_and_pages_see_what_was_added_at_once(stores, store):
-    """A frame is read once per content, a page's results once per key: both must change with an addition."""
+    """A frame is read once per content, a page's results once per key: both must change with an
+    addition."""
     kept = KeptRun(find_run("run1", stores).path)
     assert len(lookup.frame(kept, "results")) == 1
     add(store, "x", results=results(("new", "test", 2.0)))

@@ -9,7 +9,13 @@ import pytest
 from engine.core.errors import RequestError
 from engine.store.brought import NUMBER, Form, fits, read_brought
 
-FORM = Form("thing", "Give a thing.", {"name": str, "n": int}, {"note": str, "share": (*NUMBER, type(None))}, kind="t")
+FORM = Form(
+    "thing",
+    "Give a thing.",
+    {"name": str, "n": int},
+    {"note": str, "share": (*NUMBER, type(None))},
+    kind="t",
+)
 GOOD = {"schema": 1, "kind": "t", "name": "a", "n": 3, "note": "x", "share": None}
 
 
@@ -49,12 +55,15 @@ def test_values_of_the_wrong_kind(tmp_path, change, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[]", "not an object"), ("", "no JSON object"), ("[" * 99999, "no JSON object"),
+        ("[]", "not an object"),
+        ("", "no JSON object"),
+        ("[" * 99999, "no JSON object"),
         ("x" * 17_000_000, "too large"),
-        ('{"schema": 1, "schema": 1}', "'schema' is there twice"), ('{"n": NaN}', "NaN is no number"),
+        ('{"schema": 1, "schema": 1}', "'schema' is there twice"),
+        ('{"n": NaN}', "NaN is no number"),
         ('{"n": -Infinity}', "-Infinity is no number"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_such_document(tmp_path, text, said):
     assert said in refusal(tmp_path, text)
 

@@ -16,19 +16,36 @@ from engine.core.types import Hooks
 from engine.store.additions import read_addition, write_addition
 from engine.store.partial import PartialFit
 from engine.store.runs import RUN, Store
-from engine.store.sealed import DamagedError, NewerError, read_bytes, read_document, seal_of, write_document
+from engine.store.sealed import (
+    DamagedError,
+    NewerError,
+    read_bytes,
+    read_document,
+    seal_of,
+    write_document,
+)
 from engine.store.shards import Shards, noted
 
-META = {"title": "t", "created": "2026-01-01", "model": {"name": "m"}, "request": {"axes": ["a"], "methods": ["fasp"]}}
+META = {
+    "title": "t",
+    "created": "2026-01-01",
+    "model": {"name": "m"},
+    "request": {"axes": ["a"], "methods": ["fasp"]},
+}
 TABLE = pd.DataFrame({"x": [1.5, 2.25, -3.0], "who": ["a", "b", "ä"]})
 
 
 def flipped(path, count=60):
-    """The file with one bit flipped at a time, at `count` places all over it; whole again at the end."""
+    """The file with one bit flipped at a time, at `count` places all over it; whole again at the
+    end."""
     whole, draw = path.read_bytes(), random.Random(0)
     bits = range(8 * len(whole))
     for bit in draw.sample(bits, min(count, len(bits))):
-        path.write_bytes(bytes(byte ^ (1 << bit % 8) if at == bit // 8 else byte for at, byte in enumerate(whole)))
+        path.write_bytes(
+            bytes(
+                byte ^ (1 << bit % 8) if at == bit // 8 else byte for at, byte in enumerate(whole)
+            )
+        )
         yield bit
     path.write_bytes(whole)
 
@@ -69,10 +86,15 @@ def test_no_flipped_bit_of_a_table_is_given_out(tmp_path):
 
 
 def test_a_pipe_in_the_place_of_a_table_or_shard_is_not_waited_for(tmp_path):
-    run, shards = Store(tmp_path).write("run1", META, {"results": TABLE}), Shards(tmp_path / "shards")
+    run, shards = (
+        Store(tmp_path).write("run1", META, {"results": TABLE}),
+        Shards(tmp_path / "shards"),
+    )
     (run.path / "results.parquet").unlink()
     os.mkfifo(run.path / "results.parquet")
-    with pytest.raises(StoreError, match="its table results cannot be read .neither a file nor a folder"):
+    with pytest.raises(
+        StoreError, match="its table results cannot be read .neither a file nor a folder"
+    ):
         Store(tmp_path).open("run1").table("results")
     shards.path("key").parent.mkdir(parents=True)
     os.mkfifo(shards.path("key"))
@@ -84,7 +106,9 @@ def test_no_flipped_bit_of_a_run_json_is_given_out(tmp_path):
     before = run.meta
     for bit in flipped(run.path / RUN, 300):
         try:
-            assert Store(tmp_path).open("run1").meta == before, bit  # a blank or an escape may change and mean the same
+            assert Store(tmp_path).open("run1").meta == before, (
+                bit
+            )  # a blank or an escape may change and mean the same
         except StoreError as error:
             assert "run1" in str(error)
             assert Store(tmp_path).list() == [] and list(Store(tmp_path).damaged()) == ["run1"]
@@ -122,10 +146,14 @@ def test_a_document_says_what_is_wrong_with_it(tmp_path):
     with pytest.raises(NewerError, match="schema 3, of a newer version; this one reads up to 2"):
         read_document(path, "it", 2)
     for text, said in [
-        ("[]", "cannot be read .no JSON object"), ("", "cannot be read"), ("[" * 100000, "cannot be read"),
+        ("[]", "cannot be read .no JSON object"),
+        ("", "cannot be read"),
+        ("[" * 100000, "cannot be read"),
         ("{}", "not what was"),
-        ('{"schema": true}', "no schema"), ('{"schema": "1"}', "no schema"), ('{"schema": 3, "seal": 5}', "not what"),
-    ]:  # fmt: skip
+        ('{"schema": true}', "no schema"),
+        ('{"schema": "1"}', "no schema"),
+        ('{"schema": 3, "seal": 5}', "not what"),
+    ]:
         path.write_text(text)
         with pytest.raises(DamagedError, match=said):
             read_document(path, "it", 3)

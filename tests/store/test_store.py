@@ -15,7 +15,12 @@ from engine.store import tables as stored
 from engine.store.runs import Store, damaged_tables, find_run
 from engine.store.shards import Shards
 
-META = {"title": "t", "created": "2026-01-01", "model": {"name": "m"}, "request": {"axes": ["a"], "methods": ["fasp"]}}
+META = {
+    "title": "t",
+    "created": "2026-01-01",
+    "model": {"name": "m"},
+    "request": {"axes": ["a"], "methods": ["fasp"]},
+}
 
 
 def write(store, run_id="run1"):
@@ -34,16 +39,29 @@ def test_a_table_is_written_in_pieces_and_read_in_parts_without_being_held(tmp_p
     """Counted: rows of a group in the file, and rows of which something is looked at at a time."""
     monkeypatch.setattr(stored, "ROWS", 50)
     monkeypatch.setattr(stored, "AT_ONCE", 16)
-    each = [pd.DataFrame({"variant": f"v{at}", "id": np.arange(20, dtype="int32"), "x": at}) for at in range(10)]
+    each = [
+        pd.DataFrame({"variant": f"v{at}", "id": np.arange(20, dtype="int32"), "x": at})
+        for at in range(10)
+    ]
     listed = stored.write_tables(tmp_path, {"rows": stored.Pieces(200, lambda: iter(each))})
     whole = pd.concat(each, ignore_index=True)
     read = lambda *more: stored.read_part(tmp_path, "rows", listed["rows"]["sha256"], "it", *more)  # noqa: E731
-    pd.testing.assert_frame_equal(stored.read_table(tmp_path, "rows", listed["rows"]["sha256"], "it"), whole)
+    pd.testing.assert_frame_equal(
+        stored.read_table(tmp_path, "rows", listed["rows"]["sha256"], "it"), whole
+    )
     file = pq.ParquetFile(tmp_path / "rows.parquet")
-    assert listed["rows"]["rows"] == 200 and max(file.metadata.row_group(at).num_rows for at in range(5)) <= 50
+    assert (
+        listed["rows"]["rows"] == 200
+        and max(file.metadata.row_group(at).num_rows for at in range(5)) <= 50
+    )
     sizes, batches = [], pq.ParquetFile.iter_batches
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **b: map(noted(sizes), batches(*a, **b)))
-    for where, columns in (({"variant": ["v3", "v7"], "id": [1, 2]}, ["x", "id"]), ({"variant": ["none"]}, None)):
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda *a, **b: map(noted(sizes), batches(*a, **b))
+    )
+    for where, columns in (
+        ({"variant": ["v3", "v7"], "id": [1, 2]}, ["x", "id"]),
+        ({"variant": ["none"]}, None),
+    ):
         pd.testing.assert_frame_equal(read(where, columns), stored.matching(whole, where, columns))
     assert sum(sizes) == 400 and max(sizes) <= 16
     with pytest.raises(StoreError, match="other bytes"):
@@ -54,7 +72,9 @@ def noted(sizes: list[int]):
     return lambda batch: sizes.append(len(batch)) or batch
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc", "", "a b", "..", ".hidden", "a\x00b", "x" * 200])
+@pytest.mark.parametrize(
+    "name", ["../x", "a/../../x", "/etc", "", "a b", "..", ".hidden", "a\x00b", "x" * 200]
+)
 def test_no_id_leads_out_of_the_store(tmp_path, name):
     store = Store(tmp_path / "store")
     with pytest.raises(StoreError, match="is not valid"):
@@ -100,7 +120,8 @@ def test_a_failed_rewrite_keeps_the_old_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(errno.ENOSPC, "full"), (errno.EROFS, "read-only"), (errno.EACCES, "may not")]
+    ("code", "words"),
+    [(errno.ENOSPC, "full"), (errno.EROFS, "read-only"), (errno.EACCES, "may not")],
 )
 def test_a_full_or_read_only_disk_is_explained(tmp_path, code, words):
     with pytest.raises(StoreError, match=words), explained(tmp_path):
@@ -122,7 +143,11 @@ def test_a_shard_is_computed_once_and_a_damaged_one_again(tmp_path):
         calls.append(1)
         return pd.DataFrame({"x": [len(calls)]})
 
-    assert shards.once({"a": 1}, compute)["x"].tolist() == shards.once({"a": 1}, compute)["x"].tolist() == [1]
+    assert (
+        shards.once({"a": 1}, compute)["x"].tolist()
+        == shards.once({"a": 1}, compute)["x"].tolist()
+        == [1]
+    )
     path = next(tmp_path.rglob("*.shard"))
     path.write_bytes(b"PAR1 half")
     assert shards.once({"a": 1}, compute)["x"].tolist() == [2]

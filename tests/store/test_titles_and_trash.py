@@ -1,4 +1,5 @@
-"""An audit is renamed and deleted without a byte of it being written; what was deleted can be had back."""
+"""An audit is renamed and deleted without a byte of it being written; what was deleted can be had
+back."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def test_a_title_of_the_users_store_names_runs_of_other_stores(own, tmp_path):
 def test_a_damaged_title_is_passed_over_and_a_long_one_refused(own):
     first = own.open("a-run").meta["title"]
     titles.rename(own.root, "a-run", "Mine")
-    titles.path_of(own.root, "a-run").write_text('{"title": "forged", "schema": 1}', encoding="utf-8")
+    titles.path_of(own.root, "a-run").write_text(
+        '{"title": "forged", "schema": 1}', encoding="utf-8"
+    )
     assert own.open("a-run").meta["title"] == first
     with pytest.raises(RequestError, match="at most 200"):
         titles.rename(own.root, "a-run", "x" * 201)

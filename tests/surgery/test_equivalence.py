@@ -13,7 +13,11 @@ from engine.surgery.equivalence import agree, agree_on_texts, tokens_of
 from engine.surgery.heads.cut import cut, parameters, zeroed
 from engine.surgery.heads.mask import masked
 from engine.surgery.heads.replay import load_cut, record_of, save_cut, save_zeroed
-from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier, save_zeroed_classifier
+from engine.surgery.heads.text_replay import (
+    load_cut_classifier,
+    save_cut_classifier,
+    save_zeroed_classifier,
+)
 from tests.tiny import CLASSES, ENCODERS, TINY, text, tiny_model
 
 PROMPTS = [text(3, 1, 4, 1, 5, 9, 2, 6), text(5, 3), text(8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3)]
@@ -42,7 +46,11 @@ def hf_greedy(lm, batch):
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
         return lm.model.generate(
-            **inputs, do_sample=False, max_new_tokens=8, pad_token_id=lm.tokenizer.pad_token_id, eos_token_id=None
+            **inputs,
+            do_sample=False,
+            max_new_tokens=8,
+            pad_token_id=lm.tokenizer.pad_token_id,
+            eos_token_id=None,
         )
 
 
@@ -54,7 +62,9 @@ def test_four_ways_agree(name, cut_heads, tmp_path):
     plain = logits(lm, batch)
     with masked(lm, mask):
         wanted, wanted_text = logits(lm, batch), hf_greedy(lm, batch)
-    assert (wanted - plain).abs().max() > 0.01  # the mask does something, so equality below says something
+    assert (
+        wanted - plain
+    ).abs().max() > 0.01  # the mask does something, so equality below says something
 
     smaller = cut(lm, mask)
     save_cut(smaller, record_of(lm, mask), tmp_path / "cut")
@@ -70,7 +80,12 @@ def test_four_ways_agree(name, cut_heads, tmp_path):
         assert (logits(other, batch) - wanted).abs().max() <= FLOAT32 * scale, way
         assert torch.equal(hf_greedy(other, batch), wanted_text), way
     assert agree(lm, mask, PROMPTS, others["reloaded"], new_tokens=4).holds
-    assert parameters(smaller) == parameters(others["reloaded"]) < parameters(lm) == parameters(others["zeroed"])
+    assert (
+        parameters(smaller)
+        == parameters(others["reloaded"])
+        < parameters(lm)
+        == parameters(others["zeroed"])
+    )
     assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
 
 
@@ -83,7 +98,11 @@ def text_cases():
     """Every encoder with a layer that lost all heads; one of each adapter with other masks too."""
     for name in ENCODERS:
         model_type = ENCODERS[name][0]
-        more = ("one head", "uneven", "everything") if adapter_for(model_type).model_types[0] == model_type else ()
+        more = (
+            ("one head", "uneven", "everything")
+            if adapter_for(model_type).model_types[0] == model_type
+            else ()
+        )
         yield from ((name, mask) for mask in ("layers 0 and 2", *more))
 
 
@@ -107,10 +126,14 @@ def test_six_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
         "reloaded": load_cut_classifier(tmp_path / "cut"),
         "zeroed": zeroed(clf, mask),
         "zeroed, reloaded": load_text_classifier(tmp_path / "zeroed", CLASSES, device="cpu"),
-        "cut, grown again, reloaded": load_text_classifier(tmp_path / "grown", CLASSES, device="cpu"),
+        "cut, grown again, reloaded": load_text_classifier(
+            tmp_path / "grown", CLASSES, device="cpu"
+        ),
     }
     for way, other in others.items():
-        assert (classes(other, batch) - wanted).abs().max() <= FLOAT32 * max(1.0, float(wanted.abs().max())), way
+        assert (classes(other, batch) - wanted).abs().max() <= FLOAT32 * max(
+            1.0, float(wanted.abs().max())
+        ), way
     elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "grown").eval()
     assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
     assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
@@ -121,7 +144,8 @@ def test_six_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
 
 @pytest.mark.parametrize("name", [*TINY, *ENCODERS])
 def test_parameters_of_a_cut(name):
-    """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q, k, v bias.
+    """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q,
+    k, v bias.
 
     With grouped KV a KV head (2 * 32 * 8) goes only with its last reader.
     """
@@ -155,7 +179,12 @@ def test_padding_does_not_change_a_cut_models_answer():
 def test_a_cut_classifier_is_exact_in_double_precision(name):
     clf = tiny_model(name, dtype="float64")
     found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
-    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12 and found.prompts == 3
+    assert (
+        found.holds
+        and found.greedy_equal
+        and found.max_logit_difference < 1e-12
+        and found.prompts == 3
+    )
 
 
 def test_agree_notices_another_classifier():
@@ -172,8 +201,8 @@ ROUNDED = [
 
 
 def rounded(name, norm, reader):
-    """A tiny model whose rounding is large, as a real one's is: the last layer reads the sum of what is centred, which
-    is zero but for rounding, ten thousandfold."""
+    """A tiny model whose rounding is large, as a real one's is: the last layer reads the sum of
+    what is centred, which is zero but for rounding, ten thousandfold."""
     lm = tiny_model(name)
     norm, reader = lm.model.get_submodule(norm), lm.model.get_submodule(reader)
     norm.weight.data.fill_(1.0), norm.bias.data.zero_()
@@ -183,7 +212,8 @@ def rounded(name, norm, reader):
 
 @pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
 def test_a_right_cut_is_taken_and_one_weight_off_is_not_whatever_the_rounding(case):
-    """By 1 %: rounding moves the logits of the right cut by as much, and by more than 1e-5 of the largest."""
+    """By 1 %: rounding moves the logits of the right cut by as much, and by more than 1e-5 of the
+    largest."""
     lm, compare = rounded(*case)
     right = cut(lm, MASK)
     found = compare(lm, MASK, PROMPTS, other=right)
@@ -219,7 +249,9 @@ def test_agree_notices_a_broken_cache():
         **(more if past_key_values is None else more | {"position_ids": more["position_ids"] * 0})
     )
     found = agree(lm, mask, PROMPTS, broken)
-    assert found.max_logit_difference <= found.tolerance and not found.greedy_equal and not found.holds
+    assert (
+        found.max_logit_difference <= found.tolerance and not found.greedy_equal and not found.holds
+    )
 
 
 def test_a_long_prompt_is_cut_to_the_models_positions():

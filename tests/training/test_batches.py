@@ -16,7 +16,10 @@ def batches(n: int, size: int, seed: int = 0, mirror: bool = False, read=None) -
     """Image i is filled with i; its left half is brighter by one."""
 
     def plain(rows):
-        pixels = np.zeros((len(rows), 2, 4, 3), dtype=np.uint8) + np.asarray(rows, dtype=np.uint8)[:, None, None, None]
+        pixels = (
+            np.zeros((len(rows), 2, 4, 3), dtype=np.uint8)
+            + np.asarray(rows, dtype=np.uint8)[:, None, None, None]
+        )
         pixels[:, :, :2] += 1
         return pixels
 
@@ -35,7 +38,9 @@ def test_every_image_comes_once_and_with_its_own_pixels():
     assert [len(batch.rows) for batch in found] == [4, 4, 2]
     assert sorted(order_of(found)) == list(range(10))
     for batch in found:
-        assert torch.equal(batch.inputs[:, 0, 0, 3], 2.0 * batch.rows)  # positions are twice the rows
+        assert torch.equal(
+            batch.inputs[:, 0, 0, 3], 2.0 * batch.rows
+        )  # positions are twice the rows
 
 
 def test_the_order_depends_on_seed_and_epoch_only():
@@ -43,7 +48,11 @@ def test_the_order_depends_on_seed_and_epoch_only():
     assert order_of(batches(50, 8, seed=3).epoch(2)) == first
     assert order_of(batches(50, 13, seed=3).epoch(2)) == first  # nor on the size of the batches
     assert order_of(batches(50, 8, seed=3, mirror=True).epoch(2)) == first
-    assert order_of(batches(50, 8, seed=3).epoch(1)) != first != order_of(batches(50, 8, seed=4).epoch(2))
+    assert (
+        order_of(batches(50, 8, seed=3).epoch(1))
+        != first
+        != order_of(batches(50, 8, seed=4).epoch(2))
+    )
     torch.manual_seed(9)
     np.random.seed(9)
     assert order_of(batches(50, 8, seed=3).epoch(2)) == first
@@ -53,7 +62,9 @@ def test_a_last_single_image_is_left_out():
     some = batches(9, 4)
     assert some.per_epoch == 2 and [len(batch.rows) for batch in some.epoch(0)] == [4, 4]
     assert batches(8, 4).per_epoch == 2 and batches(10, 4).per_epoch == 3
-    left_out = {frozenset(set(range(9)) - set(order_of(some.epoch(number)))) for number in range(12)}
+    left_out = {
+        frozenset(set(range(9)) - set(order_of(some.epoch(number)))) for number in range(12)
+    }
     assert len(left_out) > 1  # not always the same one
 
 
@@ -78,7 +89,8 @@ def test_mirroring_turns_about_half_of_the_images_left_to_right():
             turned += (right > left).tolist()
     assert 0.4 < np.mean(turned) < 0.6
     each = [
-        np.mean([is_turned for row, is_turned in zip(rows, turned, strict=True) if row == one]) for one in range(30)
+        np.mean([is_turned for row, is_turned in zip(rows, turned, strict=True) if row == one])
+        for one in range(30)
     ]
     assert min(each) > 0 and max(each) < 1  # an image is turned in some epochs only
     plain = [batch for number in range(3) for batch in batches(30, 7).epoch(number)]
@@ -87,10 +99,15 @@ def test_mirroring_turns_about_half_of_the_images_left_to_right():
 
 def test_a_mirrored_image_is_the_image_mirrored():
     def read(rows):
-        return np.random.default_rng(0).integers(0, 256, (20, 3, 5, 3), dtype=np.uint8)[np.asarray(rows) // 2]
+        return np.random.default_rng(0).integers(0, 256, (20, 3, 5, 3), dtype=np.uint8)[
+            np.asarray(rows) // 2
+        ]
 
-    plain = {int(row): image for batch in batches(20, 6, read=read).epoch(0)
-             for row, image in zip(batch.rows, batch.inputs, strict=True)}  # fmt: skip
+    plain = {
+        int(row): image
+        for batch in batches(20, 6, read=read).epoch(0)
+        for row, image in zip(batch.rows, batch.inputs, strict=True)
+    }
     for batch in batches(20, 6, mirror=True, read=read).epoch(0):
         for row, image in zip(batch.rows.tolist(), batch.inputs, strict=True):
             assert torch.equal(image, plain[row]) or torch.equal(image, plain[row].flip(-1))
@@ -107,7 +124,9 @@ def test_reading_ahead_stops_when_the_consumer_stops():
     assert next(stream).rows.tolist() == [0]
     stream.close()  # waits for what was begun
     assert len(made) <= 1 + AHEAD and made == sorted(made)
-    assert not [one for one in threading.enumerate() if "ThreadPoolExecutor" in one.name and one.is_alive()]
+    assert not [
+        one for one in threading.enumerate() if "ThreadPoolExecutor" in one.name and one.is_alive()
+    ]
 
 
 def test_only_a_few_batches_are_made_ahead():
@@ -121,7 +140,9 @@ def test_only_a_few_batches_are_made_ahead():
 
     for place, batch in enumerate(ahead(make, list(range(12)))):
         with begun:  # the one that prepares does all it may before the next is asked for
-            assert begun.wait_for(lambda least=place + 1 + AHEAD: len(made) >= min(12, least), timeout=60)
+            assert begun.wait_for(
+                lambda least=place + 1 + AHEAD: len(made) >= min(12, least), timeout=60
+            )
             assert batch.rows.tolist() == [place] and len(made) <= place + 1 + AHEAD
 
 
@@ -134,9 +155,12 @@ def test_what_goes_wrong_while_reading_ahead_reaches_the_consumer():
 
 
 def test_mirrored_views_have_places_of_their_own():
-    """Apart: the same images in the same order, those that were flipped counted behind all that were not."""
+    """Apart: the same images in the same order, those that were flipped counted behind all that
+    were not."""
     pixels = np.random.default_rng(0).integers(0, 255, (10, 4, 4, 3), dtype=np.uint8)
-    plain = Batches(np.arange(10), lambda rows: pixels[rows], lambda images: torch.as_tensor(images), 4, 0, True)
+    plain = Batches(
+        np.arange(10), lambda rows: pixels[rows], lambda images: torch.as_tensor(images), 4, 0, True
+    )
     for one, other in zip(plain.epoch(0), replace(plain, apart=True).epoch(0), strict=True):
         assert torch.equal(one.inputs, other.inputs) and torch.equal(one.rows, other.rows % 10)
         for place, image in zip(other.rows.tolist(), other.inputs.numpy(), strict=True):

@@ -31,7 +31,9 @@ N = 24
 def bright_or_dark() -> tuple[np.ndarray, torch.Tensor]:
     """Images of class 1 are brighter: anybody can learn it."""
     truth = torch.arange(N) % 2
-    return (some_pixels(N, 8) // 2 + 127 * truth.numpy()[:, None, None, None]).astype(np.uint8), truth
+    return (some_pixels(N, 8) // 2 + 127 * truth.numpy()[:, None, None, None]).astype(
+        np.uint8
+    ), truth
 
 
 def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # noqa: B008  (frozen)
@@ -57,15 +59,29 @@ def test_it_learns_and_ends_ready_for_use():
     classifier = tiny()
     held = Targets(functional.one_hot(truth, 2).float(), torch.ones(N))
     steps = []
-    rows = fit(classifier.model, some_batches(classifier, N, 8, pixels=pixels), held, Recipe(25, 0.02, 8), "fc",
-               step=lambda done, total: steps.append((done, total)))  # fmt: skip
+    rows = fit(
+        classifier.model,
+        some_batches(classifier, N, 8, pixels=pixels),
+        held,
+        Recipe(25, 0.02, 8),
+        "fc",
+        step=lambda done, total: steps.append((done, total)),
+    )
     assert rows[-1]["loss"] < 0.3 * rows[0]["loss"]
-    assert [row["epoch"] for row in rows] == list(range(25)) and {row["images"] for row in rows} == {N}
+    assert [row["epoch"] for row in rows] == list(range(25)) and {
+        row["images"] for row in rows
+    } == {N}
     assert steps == [(done, 75) for done in range(1, 76)]
-    assert not classifier.model.training and not any(one.requires_grad for one in classifier.model.parameters())
-    answers = probabilities(classifier.model, np.arange(N), lambda part: pixels[part], classifier.prepared, 5)
+    assert not classifier.model.training and not any(
+        one.requires_grad for one in classifier.model.parameters()
+    )
+    answers = probabilities(
+        classifier.model, np.arange(N), lambda part: pixels[part], classifier.prepared, 5
+    )
     assert answers.shape == (N, 2) and answers.dtype == torch.float32
-    assert torch.allclose(answers.sum(dim=1), torch.ones(N)) and bool((answers.argmax(1) == truth).all())
+    assert torch.allclose(answers.sum(dim=1), torch.ones(N)) and bool(
+        (answers.argmax(1) == truth).all()
+    )
 
 
 def test_one_step_is_adamw_by_torch():
@@ -78,7 +94,9 @@ def test_one_step_is_adamw_by_torch():
     optimizer = torch.optim.AdamW(other.model.parameters(), lr=0.01, weight_decay=0.1)
     logits = other.model(batch.inputs)
     weights = held.weights[batch.rows]
-    loss = (weights * functional.cross_entropy(logits, held.labels[batch.rows], reduction="none")).mean()
+    loss = (
+        weights * functional.cross_entropy(logits, held.labels[batch.rows], reduction="none")
+    ).mean()
     loss.backward()
     optimizer.step()
     assert rows[0]["loss"] == pytest.approx(loss.item(), rel=1e-6)
@@ -143,7 +161,8 @@ def test_weights_of_images_matter():
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("killed_after", [5, 9])
 def test_resumed_is_uninterrupted_bit_for_bit(monkeypatch, dropout, killed_after):
-    """Four batches an epoch; killed in the second and in the third. With dropout, mirroring and Adam's moments."""
+    """Four batches an epoch; killed in the second and in the third. With dropout, mirroring and
+    Adam's moments."""
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
     recipe, keep = Recipe(epochs=4, rate=0.01, batch=7, frozen_epochs=1), InMemoryKeep()
     whole, rows = fitted(TwoConvs(2, dropout), recipe)
@@ -157,7 +176,8 @@ def test_resumed_is_uninterrupted_bit_for_bit(monkeypatch, dropout, killed_after
 
 
 def watched(losses, recipe, **more):
-    """A fit whose validation loss is said, not measured; every epoch's weights beside model and curve."""
+    """A fit whose validation loss is said, not measured; every epoch's weights beside model and
+    curve."""
     classifier, seen = tiny(), []
 
     def validate() -> float:
@@ -165,8 +185,15 @@ def watched(losses, recipe, **more):
         seen.append(state(classifier.model))
         return losses[len(seen) - 1]
 
-    rows = fit(classifier.model, some_batches(classifier, N, recipe.batch, seed=1), some_targets(N), recipe, "fc",
-               validate=validate, **more)  # fmt: skip
+    rows = fit(
+        classifier.model,
+        some_batches(classifier, N, recipe.batch, seed=1),
+        some_targets(N),
+        recipe,
+        "fc",
+        validate=validate,
+        **more,
+    )
     return classifier.model, rows, seen
 
 
@@ -176,7 +203,12 @@ def watched(losses, recipe, **more):
         ([0.5, 0.4, 0.6, 0.4, 0.3, 0.2], 2, 4, 1),  # as low again is not lower
         ([0.5, 0.4, 0.6, 0.3, 0.7, 0.8], 2, 6, 3),
         ([0.5, 0.6, 0.4, 0.4, 0.4, 0.4], 1, 2, 0),
-        ([0.5, 0.4, 0.6, 0.7, 0.8, 0.9], 6, 6, 1),  # as patient as the recipe is long: all epochs, the best weights
+        (
+            [0.5, 0.4, 0.6, 0.7, 0.8, 0.9],
+            6,
+            6,
+            1,
+        ),  # as patient as the recipe is long: all epochs, the best weights
     ],
 )
 def test_it_stops_after_its_patience_with_the_best_weights(losses, patience, epochs, taken):
@@ -185,9 +217,14 @@ def test_it_stops_after_its_patience_with_the_best_weights(losses, patience, epo
     model, rows, seen = watched(losses, recipe, step=lambda *pair: steps.append(pair))
     assert [row["val_loss"] for row in rows] == losses[:epochs] and len(seen) == epochs
     assert all(torch.equal(value, seen[taken][name]) for name, value in model.state_dict().items())
-    assert not all(torch.equal(value, seen[taken - 1][name]) for name, value in model.state_dict().items())
+    assert not all(
+        torch.equal(value, seen[taken - 1][name]) for name, value in model.state_dict().items()
+    )
     assert not model.training and not any(one.requires_grad for one in model.parameters())
-    assert steps[-1] == (24, 24) and steps[4 * epochs - 1] == (4 * epochs, 24), "and no more is told to come"
+    assert steps[-1] == (24, 24) and steps[4 * epochs - 1] == (
+        4 * epochs,
+        24,
+    ), "and no more is told to come"
 
 
 def test_looking_at_validation_images_changes_no_update():
@@ -195,11 +232,14 @@ def test_looking_at_validation_images_changes_no_update():
     model, rows = fitted(recipe=recipe)
     looked, again, _ = watched([3.0, 2.0, 1.0], replace(recipe, patience=1))
     assert same(model, looked)
-    assert [{name: value for name, value in row.items() if name != "val_loss"} for row in again] == rows
+    assert [
+        {name: value for name, value in row.items() if name != "val_loss"} for row in again
+    ] == rows
 
 
 def test_noise_is_not_learned_for_long():
-    """Labels drawn at random: what is learned of them makes answers to other images worse, so it stops early."""
+    """Labels drawn at random: what is learned of them makes answers to other images worse, so it
+    stops early."""
     pixels, truth = some_pixels(2 * N, 8), torch.arange(2 * N) % 2
     held = Targets(functional.one_hot(truth[:N], 2).float(), torch.ones(N))
 
@@ -207,11 +247,22 @@ def test_noise_is_not_learned_for_long():
         classifier = tiny()
 
         def validate() -> float:
-            new = probabilities(classifier.model, np.arange(N, 2 * N), lambda part: pixels[part], classifier.prepared)
+            new = probabilities(
+                classifier.model,
+                np.arange(N, 2 * N),
+                lambda part: pixels[part],
+                classifier.prepared,
+            )
             return float(functional.nll_loss(new.log(), truth[N:]))
 
-        rows = fit(classifier.model, some_batches(classifier, N, 8, pixels=pixels), held,
-                   Recipe(30, 0.05, 8, patience=patience), "fc", validate=validate)  # fmt: skip
+        rows = fit(
+            classifier.model,
+            some_batches(classifier, N, 8, pixels=pixels),
+            held,
+            Recipe(30, 0.05, 8, patience=patience),
+            "fc",
+            validate=validate,
+        )
         return rows, validate()
 
     rows, kept = once(3)
@@ -222,9 +273,14 @@ def test_noise_is_not_learned_for_long():
 
 @pytest.mark.parametrize("killed_after", [5, 9, 14])
 def test_resumed_early_stopping_is_uninterrupted_bit_for_bit(monkeypatch, killed_after):
-    """Killed after the best epoch (the first), and after a worse one; the best weights were kept with the state."""
+    """Killed after the best epoch (the first), and after a worse one; the best weights were kept
+    with the state."""
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
-    recipe, keep, losses = Recipe(epochs=6, rate=0.01, batch=7, patience=3), InMemoryKeep(), [0.3, 0.5, 0.4, 0.6]
+    recipe, keep, losses = (
+        Recipe(epochs=6, rate=0.01, batch=7, patience=3),
+        InMemoryKeep(),
+        [0.3, 0.5, 0.4, 0.6],
+    )
     whole, rows, _ = watched(losses, recipe)
     with pytest.raises(Cancelled):
         watched(losses, recipe, keep=keep, check=stop_after(killed_after))
@@ -245,8 +301,13 @@ def test_dropout_does_something():
 def test_the_same_fit_twice_is_the_same_and_another_seed_is_not():
     assert same(fitted()[0], fitted()[0])
     classifier = tiny()
-    fit(classifier.model, some_batches(classifier, N, 7, seed=2, mirror=True), some_targets(N),
-        Recipe(epochs=3, rate=0.01, batch=7), "fc")  # fmt: skip
+    fit(
+        classifier.model,
+        some_batches(classifier, N, 7, seed=2, mirror=True),
+        some_targets(N),
+        Recipe(epochs=3, rate=0.01, batch=7),
+        "fc",
+    )
     assert not same(fitted()[0], classifier.model)
 
 
@@ -284,7 +345,12 @@ def test_probabilities_do_not_depend_on_the_batch_and_ask_to_stop():
     classifier = tiny()
     pixels = some_pixels(11, 8)
     ask = lambda batch, check=lambda: None: probabilities(  # noqa: E731
-        classifier.model, np.arange(11), lambda part: pixels[part], classifier.prepared, batch, check
+        classifier.model,
+        np.arange(11),
+        lambda part: pixels[part],
+        classifier.prepared,
+        batch,
+        check,
     )
     assert torch.allclose(ask(3), ask(11), atol=1e-6) and torch.allclose(ask(1), ask(11), atol=1e-6)
     with pytest.raises(Cancelled):
@@ -292,7 +358,8 @@ def test_probabilities_do_not_depend_on_the_batch_and_ask_to_stop():
 
 
 def test_what_is_kept_is_a_copy(monkeypatch):
-    """The state handed over at the end of an epoch is written at once; it may share memory with the model."""
+    """The state handed over at the end of an epoch is written at once; it may share memory with the
+    model."""
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
     seen = []
 

@@ -1,4 +1,5 @@
-"""The performance-weighted loss by hand, and each of its switches where it says and nowhere else."""
+"""The performance-weighted loss by hand, and each of its switches where it says and nowhere
+else."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from torch.nn import functional
 
 from engine.core.errors import RequestError
 from engine.training.loss_plan import LossPlan, known_losses, loss_while_pruning
-from engine.training.losses import Targets, corrected_labels, pw_weights, soft_cross_entropy, targets
+from engine.training.losses import (
+    Targets,
+    corrected_labels,
+    pw_weights,
+    soft_cross_entropy,
+    targets,
+)
 
 # Four images, three classes: right and sure, right and unsure, wrong, wrong and sure.
 ANSWERS = torch.tensor([[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])
@@ -21,12 +28,15 @@ def test_weights_by_hand():
     """theta + (1 - p)^gamma with p = .8, .4, .2, 0."""
     assert pw_weights(ANSWERS, TRUTH, 0.3, 1.0).tolist() == pytest.approx([0.5, 0.9, 1.1, 1.3])
     assert pw_weights(ANSWERS, TRUTH, 0.5, 2.0).tolist() == pytest.approx([0.54, 0.86, 1.14, 1.5])
-    assert pw_weights(ANSWERS, TRUTH, 0.0, 0.5).tolist() == pytest.approx([0.2**0.5, 0.6**0.5, 0.8**0.5, 1.0])
+    assert pw_weights(ANSWERS, TRUTH, 0.0, 0.5).tolist() == pytest.approx(
+        [0.2**0.5, 0.6**0.5, 0.8**0.5, 1.0]
+    )
     assert pw_weights(ANSWERS, TRUTH, 1.0, 0.0).tolist() == [2.0] * 4
 
 
 def test_the_published_code_mixes_where_the_paper_adds():
-    """theta + (1 - theta)(1 - p)^gamma: between theta and 1, so an image that is missed weighs no more than 1."""
+    """theta + (1 - theta)(1 - p)^gamma: between theta and 1, so an image that is missed weighs no
+    more than 1."""
     found = pw_weights(ANSWERS, TRUTH, 0.3, 1.0, "mixed").tolist()
     assert found == pytest.approx([0.3 + 0.7 * missed for missed in (0.2, 0.6, 0.8, 1.0)])
     plan = LossPlan.parse("pw", 0.3, 1.0, "mixed")
@@ -45,12 +55,15 @@ def test_corrected_labels_by_hand():
 
 
 def test_the_loss_by_hand():
-    """One image: w = 0.5 + (1 - 0.25) = 1.25, wrong, so held to class 0; logits 0 and log 3 give it 1/4."""
+    """One image: w = 0.5 + (1 - 0.25) = 1.25, wrong, so held to class 0; logits 0 and log 3 give it
+    1/4."""
     plan = LossPlan.parse("pw", 0.5, 1.0)
     held = targets(plan, torch.tensor([[0.25, 0.75]]), torch.tensor([0]), "retrain")
     logits = torch.tensor([[1.0, 3.0]]).log()
     assert held.weights.tolist() == [1.25] and held.labels.tolist() == [[1.0, 0.0]]
-    assert float(held.loss(torch.tensor([0]), logits)) == pytest.approx(1.25 * float(torch.log(torch.tensor(4.0))))
+    assert float(held.loss(torch.tensor([0]), logits)) == pytest.approx(
+        1.25 * float(torch.log(torch.tensor(4.0)))
+    )
 
 
 def test_with_theta_1_and_gamma_0_it_is_twice_the_cross_entropy_on_corrected_labels():
@@ -63,9 +76,13 @@ def test_with_theta_1_and_gamma_0_it_is_twice_the_cross_entropy_on_corrected_lab
 def test_the_plain_loss_is_torchs_cross_entropy():
     logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
     held = targets(LossPlan.parse("plain"), ANSWERS, TRUTH, "retrain")
-    assert float(held.loss(torch.arange(4), logits)) == pytest.approx(float(functional.cross_entropy(logits, TRUTH)))
+    assert float(held.loss(torch.arange(4), logits)) == pytest.approx(
+        float(functional.cross_entropy(logits, TRUTH))
+    )
     soft = soft_cross_entropy(logits, ANSWERS)
-    assert soft.tolist() == pytest.approx(functional.cross_entropy(logits, ANSWERS, reduction="none").tolist())
+    assert soft.tolist() == pytest.approx(
+        functional.cross_entropy(logits, ANSWERS, reduction="none").tolist()
+    )
 
 
 def test_a_batch_is_held_to_its_own_rows():
@@ -83,17 +100,26 @@ def test_large_logits_in_half_precision_stay_numbers():
 
 
 SWITCHES = {  # weights and labels while pruning, weights and labels while retraining
-    "plain": (0, 0, 0, 0), "pw": (1, 1, 1, 1), "pw@prune": (1, 1, 0, 0), "pw@retrain": (0, 0, 1, 1),
-    "weights": (1, 0, 1, 0), "weights@prune": (1, 0, 0, 0), "weights@retrain": (0, 0, 1, 0),
-    "labels": (0, 1, 0, 1), "labels@prune": (0, 1, 0, 0), "labels@retrain": (0, 0, 0, 1),
-}  # fmt: skip
+    "plain": (0, 0, 0, 0),
+    "pw": (1, 1, 1, 1),
+    "pw@prune": (1, 1, 0, 0),
+    "pw@retrain": (0, 0, 1, 1),
+    "weights": (1, 0, 1, 0),
+    "weights@prune": (1, 0, 0, 0),
+    "weights@retrain": (0, 0, 1, 0),
+    "labels": (0, 1, 0, 1),
+    "labels@prune": (0, 1, 0, 0),
+    "labels@retrain": (0, 0, 0, 1),
+}
 
 
 def test_every_written_form_is_known():
     assert set(known_losses()) == set(SWITCHES) and len(known_losses()) == len(SWITCHES)
 
 
-@pytest.mark.parametrize(("loss", "place", "plain"), product(SWITCHES, ("prune", "retrain"), ("truth", "original")))
+@pytest.mark.parametrize(
+    ("loss", "place", "plain"), product(SWITCHES, ("prune", "retrain"), ("truth", "original"))
+)
 def test_each_switch_acts_where_it_says_and_nowhere_else(loss, place, plain):
     plan = LossPlan.parse(loss, 0.3, 1.0)
     found = targets(plan, ANSWERS, TRUTH, place, plain)
@@ -101,10 +127,14 @@ def test_each_switch_acts_where_it_says_and_nowhere_else(loss, place, plain):
     truth = functional.one_hot(TRUTH, 3).float()
     usual = ANSWERS if plain == "original" else truth
     assert torch.equal(found.labels, corrected_labels(ANSWERS, TRUTH) if corrects else usual)
-    assert torch.equal(found.weights, pw_weights(ANSWERS, TRUTH, 0.3, 1.0) if weighs else torch.ones(4))
+    assert torch.equal(
+        found.weights, pw_weights(ANSWERS, TRUTH, 0.3, 1.0) if weighs else torch.ones(4)
+    )
 
 
-@pytest.mark.parametrize("loss", ["", "@", "pw@", "pw@test", "@prune", "weight", "plain@prune", "PW", "pw@prune@prune"])
+@pytest.mark.parametrize(
+    "loss", ["", "@", "pw@", "pw@test", "@prune", "weight", "plain@prune", "PW", "pw@prune@prune"]
+)
 def test_a_loss_that_is_not_known_names_the_known_ones(loss):
     with pytest.raises(RequestError, match="labels@retrain"):
         LossPlan.parse(loss)
@@ -113,7 +143,13 @@ def test_a_loss_that_is_not_known_names_the_known_ones(loss):
 def test_numbers_out_of_range():
     assert LossPlan(theta=0.0, gamma=0.0).faults() == [] == LossPlan(theta=1.0, gamma=9.0).faults()
     nan = float("nan")
-    for theta, gamma, count in ((-0.1, 1, 1), (1.1, 1, 1), (nan, nan, 2), (0.5, -1, 1), (0.5, float("inf"), 1)):
+    for theta, gamma, count in (
+        (-0.1, 1, 1),
+        (1.1, 1, 1),
+        (nan, nan, 2),
+        (0.5, -1, 1),
+        (0.5, float("inf"), 1),
+    ):
         assert len(LossPlan(theta=theta, gamma=gamma).faults()) == count
 
 
@@ -121,7 +157,11 @@ def test_arms_that_prune_alike_share_their_masks():
     assert {loss_while_pruning(loss, looks_at_images=False) for loss in SWITCHES} == {"plain"}
     found = {loss: loss_while_pruning(loss, looks_at_images=True) for loss in SWITCHES}
     assert {loss for loss, part in found.items() if part == "plain"} == {
-        "plain", "pw@retrain", "weights@retrain", "labels@retrain"}  # fmt: skip
+        "plain",
+        "pw@retrain",
+        "weights@retrain",
+        "labels@retrain",
+    }
     for loss, part in found.items():  # the part prunes as the whole does
         assert LossPlan.parse(part).weights_in_pruning == LossPlan.parse(loss).weights_in_pruning
         assert LossPlan.parse(part).labels_in_pruning == LossPlan.parse(loss).labels_in_pruning

@@ -25,17 +25,38 @@ def test_the_usual_recipe_and_none_at_all_are_fine():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("epochs", -1), ("epochs", 2.5), ("batch", 1), ("batch", "64"), ("rate", 0.0), ("rate", -1e-3),
-        ("rate", float("nan")), ("rate", float("inf")), ("schedule", "wavy"), ("body_share", 1.5),
-        ("body_share", float("nan")), ("rate", "high"), ("rate", None), ("body_share", "all"), ("frozen_epochs", -1),
-        ("frozen_epochs", "two"), ("steps", ("a",)), ("steps", 3), ("weight_decay", "x"), ("weight_decay", -1.0),
-        ("mirror", "no"), ("patience", -1), ("patience", 1.5), ("patience", True),
+        ("epochs", -1),
+        ("epochs", 2.5),
+        ("batch", 1),
+        ("batch", "64"),
+        ("rate", 0.0),
+        ("rate", -1e-3),
+        ("rate", float("nan")),
+        ("rate", float("inf")),
+        ("schedule", "wavy"),
+        ("body_share", 1.5),
+        ("body_share", float("nan")),
+        ("rate", "high"),
+        ("rate", None),
+        ("body_share", "all"),
+        ("frozen_epochs", -1),
+        ("frozen_epochs", "two"),
+        ("steps", ("a",)),
+        ("steps", 3),
+        ("weight_decay", "x"),
+        ("weight_decay", -1.0),
+        ("mirror", "no"),
+        ("patience", -1),
+        ("patience", 1.5),
+        ("patience", True),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_cannot_be_is_named(name, value):
     faults = Recipe(**{name: value}).faults("retrain")
     assert [fault.where for fault in faults] == [f"retrain {name}"]
 
 
 def test_faults_are_told_together():
-    assert len(Recipe(epochs=-1, batch=0, rate=0.0, schedule="x", body_share=2.0).faults("train")) == 5
+    assert (
+        len(Recipe(epochs=-1, batch=0, rate=0.0, schedule="x", body_share=2.0).faults("train")) == 5
+    )

@@ -1,4 +1,5 @@
-"""Batches of texts: each once per epoch, in an order that seed and epoch alone decide, with the rows they are."""
+"""Batches of texts: each once per epoch, in an order that seed and epoch alone decide, with the
+rows they are."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def test_inputs_belong_to_their_rows_and_second_texts_come_along():
     clf = tiny_text_classifier()
     second = [text[::-1] for text in TEXTS]
     for batch in TextBatches(TEXTS, second, clf.encode, 2, 0).epoch(0):
-        expected = clf.encode([TEXTS[row] for row in batch.rows], [second[row] for row in batch.rows])
+        expected = clf.encode(
+            [TEXTS[row] for row in batch.rows], [second[row] for row in batch.rows]
+        )
         assert torch.equal(batch.inputs["input_ids"], expected["input_ids"])
         with torch.no_grad():
             assert torch.equal(Logits(clf.model)(batch.inputs), clf.model(**expected).logits)

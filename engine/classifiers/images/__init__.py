@@ -1,1 +1,2 @@
-"""What the two tracks of image classifiers share: the request's images, the dense model, cuts, tables."""
+"""What the two tracks of image classifiers share: the request's images, the dense model, cuts,
+tables."""

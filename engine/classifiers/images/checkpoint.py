@@ -1,4 +1,5 @@
-"""A cut classifier with its retrained weights, saved to be loaded, and checked against the answers the audit stored."""
+"""A cut classifier with its retrained weights, saved to be loaded, and checked against the answers
+the audit stored."""
 
 from __future__ import annotations
 
@@ -22,17 +23,26 @@ TOLERANCE = 1e-3
 
 
 def write_cut(
-    run: Run, variant: str, record: FilterRecord, dense: Any, arrays: dict[str, np.ndarray], folder: Path
+    run: Run,
+    variant: str,
+    record: FilterRecord,
+    dense: Any,
+    arrays: dict[str, np.ndarray],
+    folder: Path,
 ) -> list[Path]:
-    """Save a cut classifier into `folder`, load it again and prove that it is the same; returns the files written.
+    """Save a cut classifier into `folder`, load it again and prove that it is the same; returns the
+    files written.
 
-    dense: the classifier that was cut. arrays: its weights by name, in the shapes of the cut model or of the dense one.
-    MaskError where the loaded model differs, or answers otherwise than the run's table `predictions` says.
+    dense: the classifier that was cut. arrays: its weights by name, in the shapes of the cut model
+    or of the dense one. MaskError where the loaded model differs, or answers otherwise than the
+    run's table `predictions` says.
     """
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 
     small = cut_with(dense, record, arrays)
-    folder = save_cut_classifier(replace(small, target=run.meta["data"].get("target", "")), record, folder)
+    folder = save_cut_classifier(
+        replace(small, target=run.meta["data"].get("target", "")), record, folder
+    )
     again = load_cut_classifier(folder, device="cpu")
     found = {"same_weights": same_weights(small, again), **answers_agree(run, variant, again)}
     hold_or_refuse(folder, found)
@@ -42,7 +52,8 @@ def write_cut(
 def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) -> Any:
     """The dense classifier cut as the record says, with other weights.
 
-    arrays: weights by name, in the shapes of the dense model (kept before the cut) or of the cut one (kept after it).
+    arrays: weights by name, in the shapes of the dense model (kept before the cut) or of the cut
+    one (kept after it).
     """
     from engine.surgery.filters.cut import replayed
     from engine.surgery.filters.weights import arrays_of, with_weights
@@ -54,15 +65,23 @@ def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) ->
 
 
 def hold_or_refuse(folder: Path, found: dict[str, Any]) -> None:
-    """Write agreement.json; MaskError where the reloaded model is another one, or answers otherwise."""
+    """Write agreement.json; MaskError where the reloaded model is another one, or answers
+    otherwise."""
     write_json(folder / "agreement.json", found)
     if not found["same_weights"] or found.get("holds") is False:
-        raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
+        raise MaskError(
+            f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
+            " kept."
+        )
 
 
 def dense_classifier(run: Run, base: str | None = None) -> Any:
     """The model that was pruned. RequestError unless its weights are those of the run."""
-    from engine.models.load_image_classifier import fresh_classifier, is_architecture, load_classifier
+    from engine.models.load_image_classifier import (
+        fresh_classifier,
+        is_architecture,
+        load_classifier,
+    )
     from engine.surgery.filters.weights import with_weights
 
     request, model = run.meta["request"], run.meta["model"]
@@ -75,7 +94,9 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
     if request.get("train") is not None:
         start = with_weights(start, kept_weights(run, "dense"))
     if start.weight_hash != model["weight_hash"]:
-        what = f"has weights {start.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        what = (
+            f"has weights {start.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        )
         raise RequestError(Fault(str(name), what, "Give the model that was audited (--base)."))
     return start
 

@@ -1,4 +1,5 @@
-"""The measurement context of an image classifier: its images, its settings, and every measurement of it."""
+"""The measurement context of an image classifier: its images, its settings, and every measurement
+of it."""
 
 from __future__ import annotations
 
@@ -47,9 +48,9 @@ class ImageShard:
 class ImageSettings:
     """Everything besides model and images that the numbers depend on.
 
-    methods: settings per method; pw: (theta, gamma) of the PW loss per method; train: how the dense model is fitted
-    before anything is cut, None where it comes trained. weighting, corrected: how the PW loss weighs and corrects, of
-    engine.training.loss_plan.
+    methods: settings per method; pw: (theta, gamma) of the PW loss per method; train: how the dense
+    model is fitted before anything is cut, None where it comes trained. weighting, corrected: how
+    the PW loss weighs and corrects, of engine.training.loss_plan.
     """
 
     speedups: tuple[float, ...] = (2.0,)
@@ -92,7 +93,8 @@ class ImageContext(ArrayContext):
     """Batches over which the shares of the pruning loss are recorded."""
     opener: str = ""
     plan: Any = None
-    """For workers of a cluster: the function ("module:name") that makes this context of its plan."""
+    """For workers of a cluster: the function ("module:name") that makes this context of its plan.
+    """
 
     @property
     def device(self) -> Any:
@@ -113,9 +115,17 @@ class ImageContext(ArrayContext):
 
     def key(self, shard: Any) -> str:
         kind = self.kind(shard.kind)
-        model = [self.start.weight_hash, self.start.arch, self.start.size, list(self.start.mean), list(self.start.std)]
+        model = [
+            self.start.weight_hash,
+            self.start.arch,
+            self.start.size,
+            list(self.start.mean),
+            list(self.start.std),
+        ]
         train = self.settings.train
-        fitted = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
+        fitted = (
+            None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
+        )
         where = str(self.start.device).split(":")[0]
         return digest_of(
             [
@@ -132,8 +142,9 @@ class ImageContext(ArrayContext):
         )
 
     def prove(self) -> None:
-        """See `MeasurementContext`. Weights that are fitted first say nothing yet (the last layer of torchvision's ViT
-        starts at zero): these are proved once they are fitted, when `dense` is first asked for."""
+        """See `MeasurementContext`. Weights that are fitted first say nothing yet (the last layer
+        of torchvision's ViT starts at zero): these are proved once they are fitted, when `dense` is
+        first asked for."""
         if self.settings.train is None:
             self._prove(self.start)
 
@@ -176,11 +187,13 @@ class ImageContext(ArrayContext):
         return filter_graph(self.start)
 
     def original(self) -> np.ndarray:
-        """The dense model's probabilities of the training images, [n, classes] float32: what the PW loss rests on."""
+        """The dense model's probabilities of the training images, [n, classes] float32: what the PW
+        loss rests on."""
         return self.fetch_arrays(ImageShard("original"))[0]["probabilities"]
 
     def answers(self, shard: ImageShard) -> np.ndarray:
-        """Probabilities of the test images, [n, classes] float32, of a trial or of the dense model (method "")."""
+        """Probabilities of the test images, [n, classes] float32, of a trial or of the dense model
+        (method "")."""
         kind = "trial" if shard.method else "dense_answers"
         found = ImageShard(kind, shard.method, shard.loss, shard.speedup, shard.trial)
         return self.without_weights(found)[0]["probabilities"]

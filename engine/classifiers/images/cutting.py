@@ -15,15 +15,19 @@ PROBES = 16
 def cut_and_proved(
     context: ImageContext, base: Classifier, mask: FilterMask, what: str
 ) -> tuple[Classifier, History, FilterAgreement]:
-    """`base` cut for real, the history that replays the cut, and the comparison with the masked model.
+    """`base` cut for real, the history that replays the cut, and the comparison with the masked
+    model.
 
     MaskError, which begins with `what`, where the two differ.
     """
     small, history = cut_filters(base, mask)
-    agreement = agree_filters(base, context.graph, mask, small, context.images.read(context.rows(TEST)[:PROBES]))
+    agreement = agree_filters(
+        base, context.graph, mask, small, context.images.read(context.rows(TEST)[:PROBES])
+    )
     if not agreement.holds:
         raise MaskError(
-            f"{what}: the masked model and the cut one differ by {agreement.max_logit_difference:.3g} in a logit "
-            f"(allowed {agreement.tolerance:.3g}). Nothing was kept of this trial."
+            f"{what}: the masked model and the cut one differ by"
+            f" {agreement.max_logit_difference:.3g} in a logit (allowed {agreement.tolerance:.3g})."
+            " Nothing was kept of this trial."
         )
     return small, history, agreement

@@ -1,4 +1,5 @@
-"""The model that an audit of an image classifier starts from, and what run.json says of it and of the images."""
+"""The model that an audit of an image classifier starts from, and what run.json says of it and of
+the images."""
 
 from __future__ import annotations
 
@@ -15,13 +16,21 @@ from engine.store.runs import Store
 
 
 def starting_model(plan: ImagePlan) -> Classifier:
-    """The model as the request names it: with its weights, or new where it is to be fitted first."""
+    """The model as the request names it: with its weights, or new where it is to be fitted
+    first."""
     request, info = plan.request, plan.model
     if plan.is_fresh:
         return fresh_classifier(
-            request.model, info.classes, info.size, request.first_seed, request.weights, request.device
+            request.model,
+            info.classes,
+            info.size,
+            request.first_seed,
+            request.weights,
+            request.device,
         )
-    return load_classifier(request.model, request.weights, classes=info.classes, size=info.size, device=request.device)
+    return load_classifier(
+        request.model, request.weights, classes=info.classes, size=info.size, device=request.device
+    )
 
 
 def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
@@ -41,12 +50,17 @@ def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
         "parameters": context.start.n_parameters,
         "flops": context.graph.flops(),
         "size": context.start.size,
-        **({"processor": json.loads(context.start.processor.said)} if context.start.processor else {}),
+        **(
+            {"processor": json.loads(context.start.processor.said)}
+            if context.start.processor
+            else {}
+        ),
     }
 
 
 def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    """The images in run.json. tables: the run's tables by name, of which `groups` gives the counts (`counts_of`)."""
+    """The images in run.json. tables: the run's tables by name, of which `groups` gives the counts
+    (`counts_of`)."""
     images = plan.images
     return {
         "name": images.name,
@@ -62,7 +76,8 @@ def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any
 
 
 def dense_phases(request: ImagesRequest) -> dict[str, list[ImageShard]]:
-    """What every audit measures first: the model it starts from, fitted where it does not come trained."""
+    """What every audit measures first: the model it starts from, fitted where it does not come
+    trained."""
     return {
         "train the dense model": [ImageShard("dense_weights")] if request.train is not None else [],
         "ask the dense model": [ImageShard("original"), ImageShard("dense_answers")],
@@ -70,5 +85,6 @@ def dense_phases(request: ImagesRequest) -> dict[str, list[ImageShard]]:
 
 
 def kept_in(store: Store | None) -> dict[str, Any]:
-    """Where a context keeps finished measurements and unfinished fits; only in memory without a store."""
+    """Where a context keeps finished measurements and unfinished fits; only in memory without a
+    store."""
     return {} if store is None else {"keeper": store.shards, "partial": store.partial}

@@ -18,12 +18,14 @@ LARGEST = 64
 """Their longest side, in pixels."""
 
 
-def thumbnails(context: ImageContext, firsts: Iterable[np.ndarray], dense: np.ndarray) -> pd.DataFrame:
+def thumbnails(
+    context: ImageContext, firsts: Iterable[np.ndarray], dense: np.ndarray
+) -> pd.DataFrame:
     """image_id and png (bytes) of at most MOST images; small groups first get their full share.
 
-    firsts: probabilities of the test images by the first trial of each variant; dense: by the dense model, [images,
-    classes] each. An image counts as changed when the first trial of any variant predicts another class than the dense
-    model.
+    firsts: probabilities of the test images by the first trial of each variant; dense: by the dense
+    model, [images, classes] each. An image counts as changed when the first trial of any variant
+    predicts another class than the dense model.
     """
     changed = np.zeros(len(dense), dtype=int)
     for answers in firsts:
@@ -31,14 +33,20 @@ def thumbnails(context: ImageContext, firsts: Iterable[np.ndarray], dense: np.nd
     rows = context.rows(TEST)
     table = context.images.table.iloc[rows].reset_index(drop=True)
     places = chosen(table, list(context.images.groups), np.flatnonzero(changed > 0))
-    pixels = context.images.read(rows[places]) if len(places) else np.zeros((0, 1, 1, 3), dtype=np.uint8)
-    return pd.DataFrame({"image_id": table["image_id"].to_numpy()[places], "png": [_png(one) for one in pixels]})
+    pixels = (
+        context.images.read(rows[places]) if len(places) else np.zeros((0, 1, 1, 3), dtype=np.uint8)
+    )
+    return pd.DataFrame(
+        {"image_id": table["image_id"].to_numpy()[places], "png": [_png(one) for one in pixels]}
+    )
 
 
 def chosen(table: pd.DataFrame, groups: list[str], changed: np.ndarray) -> np.ndarray:
-    """At most MOST of the changed images, dealt out evenly over the cells of class and groups, seeded.
+    """At most MOST of the changed images, dealt out evenly over the cells of class and groups,
+    seeded.
 
-    table: one row per test image with label and `groups`; changed and the result: row positions, [n] int.
+    table: one row per test image with label and `groups`; changed and the result: row positions,
+    [n] int.
     """
     if len(changed) <= MOST:
         return changed
@@ -48,7 +56,8 @@ def chosen(table: pd.DataFrame, groups: list[str], changed: np.ndarray) -> np.nd
 
 
 def _png(pixels: np.ndarray) -> bytes:
-    """PNG bytes of an image [height, width, 3] uint8, made smaller where it is larger than LARGEST."""
+    """PNG bytes of an image [height, width, 3] uint8, made smaller where it is larger than
+    LARGEST."""
     picture = Image.fromarray(pixels)
     picture.thumbnail((LARGEST, LARGEST))
     memory = io.BytesIO()

@@ -8,16 +8,25 @@ from typing import Any
 from engine.core.errors import Fault, MaskError, RequestError
 
 
-def inspected(given: Mapping[str, Any], check: Callable[[Any, Any], Any] = lambda model, graph: None) -> list[str]:
-    """Sentences; given: model, weights, size and device as a request has them. RequestError with every fault.
+def inspected(
+    given: Mapping[str, Any], check: Callable[[Any, Any], Any] = lambda model, graph: None
+) -> list[str]:
+    """Sentences; given: model, weights, size and device as a request has them. RequestError with
+    every fault.
 
-    The model is loaded and its units are read and proved as an audit does it before it computes. check: what a track
-    asks besides, of the network and its graph of filters or heads.
+    The model is loaded and its units are read and proved as an audit does it before it computes.
+    check: what a track asks besides, of the network and its graph of filters or heads.
     """
     name, weights, size = str(given.get("model") or ""), given.get("weights"), given.get("size")
     if not name:
-        raise RequestError(Fault("model", "is missing.", "Give an architecture, a model folder or a weight file."))
-    from engine.models.load_image_classifier import fresh_classifier, is_architecture, load_classifier  # loads torch
+        raise RequestError(
+            Fault("model", "is missing.", "Give an architecture, a model folder or a weight file.")
+        )
+    from engine.models.load_image_classifier import (
+        fresh_classifier,
+        is_architecture,
+        load_classifier,
+    )  # loads torch
 
     new, device = is_architecture(name) and weights is None, str(given.get("device") or "auto")
     model = (
@@ -37,8 +46,18 @@ def _what(model: Any, new: bool) -> list[str]:
     side = f"images of {model.size} × {model.size} pixels"
     what = f"This is {own}{model.arch}{known}: {size_said(model.n_parameters)}, {side}."
     if new:
-        return [what, "Its weights are random: it is fitted on the audit's training images before anything is cut."]
-    return [what, *model.notes, *([f"Classes: {', '.join(model.classes[:20])}."] if model.classes else [])]
+        return [
+            what,
+            (
+                "Its weights are random: it is fitted on the audit's training images before"
+                " anything is cut."
+            ),
+        ]
+    return [
+        what,
+        *model.notes,
+        *([f"Classes: {', '.join(model.classes[:20])}."] if model.classes else []),
+    ]
 
 
 def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
@@ -55,6 +74,9 @@ def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
         raise RequestError(Fault("model", str(error), "Give another model.")) from error
     proved = "" if new else ", proved on the model"
     if graph.groups[0].is_heads:
-        return f"What can be cut: {graph.total:,} attention heads in {len(graph.groups)} layers{proved}."
+        return (
+            f"What can be cut: {graph.total:,} attention heads in {len(graph.groups)}"
+            f" layers{proved}."
+        )
     whole = f"; {len(graph.whole)} convolutions stay whole" if graph.whole else ""
     return f"What can be cut: {graph.total:,} filters in {len(graph.groups)} groups{proved}{whole}."

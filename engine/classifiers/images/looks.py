@@ -1,4 +1,5 @@
-"""Where an image classifier looks on one picture, by Captum: occlusion, and Grad-CAM at its last fine layer."""
+"""Where an image classifier looks on one picture, by Captum: occlusion, and Grad-CAM at its last
+fine layer."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ WINDOWS = 8
 """Hidden squares beside each other; they overlap by half."""
 AT_ONCE = 32
 FINE = 4
-"""Places a side that a layer must tell apart for Grad-CAM: coarser ones point at a quarter of the picture or more."""
+"""Places a side that a layer must tell apart for Grad-CAM: coarser ones point at a quarter of the
+picture or more."""
 
 
 def window_of(pixels: np.ndarray) -> int:
@@ -26,23 +28,29 @@ def window_of(pixels: np.ndarray) -> int:
 
 
 def occlusion(classifier: Classifier, pixels: np.ndarray, target: int) -> np.ndarray:
-    """By how much hiding a place lowers the log-odds of a class, [size, size] float64: a square of the training images'
-    mean colour moves over the picture (Zeiler and Fergus 2014); where squares overlap, their mean."""
+    """By how much hiding a place lowers the log-odds of a class, [size, size] float64: a square of
+    the training images' mean colour moves over the picture (Zeiler and Fergus 2014); where squares
+    overlap, their mean.
+    """
     side = window_of(pixels)
     step = max(1, side // 2)
     image = classifier.prepared(pixels[None]).contiguous()
     with torch.no_grad():
         found = Occlusion(lambda given: log_odds(classifier.model(given))).attribute(
-            image, (3, side, side), strides=(3, step, step), baselines=0, target=target,
+            image,
+            (3, side, side),
+            strides=(3, step, step),
+            baselines=0,
+            target=target,
             perturbations_per_eval=AT_ONCE,
-        )  # fmt: skip
+        )
     return found[0, 0].double().cpu().numpy()
 
 
 def grad_cam(classifier: Classifier, pixels: np.ndarray, target: int) -> tuple[np.ndarray, str]:
-    """Grad-CAM (Selvaraju et al. 2017) of the log-odds of a class, [rows, columns] float64 of the layer's own places,
-    and the layer's name: its feature maps, each times its mean gradient, added up. Without the paper's last step, which
-    sets to zero what speaks against the class."""
+    """Grad-CAM (Selvaraju et al. 2017) of the log-odds of a class, [rows, columns] float64 of the
+    layer's own places, and the layer's name: its feature maps, each times its mean gradient, added
+    up. Without the paper's last step, which sets to zero what speaks against the class."""
     image = classifier.prepared(pixels[None]).contiguous().requires_grad_()
     name = last_fine_layer(classifier.model, image)
     layer = classifier.model.get_submodule(name)
@@ -51,12 +59,15 @@ def grad_cam(classifier: Classifier, pixels: np.ndarray, target: int) -> tuple[n
 
 
 def last_fine_layer(model: nn.Module, image: Tensor) -> str:
-    """The last module on the trunk, where all paths have met, before one tells fewer than FINE places a side apart."""
+    """The last module on the trunk, where all paths have met, before one tells fewer than FINE
+    places a side apart."""
     sides: list[tuple[str, int]] = []
 
     def seen(name: str) -> None:
         def note(_: nn.Module, __: object, out: object) -> None:
-            sides.append((name, min(out.shape[2:]) if isinstance(out, Tensor) and out.dim() == 4 else 0))
+            sides.append(
+                (name, min(out.shape[2:]) if isinstance(out, Tensor) and out.dim() == 4 else 0)
+            )
 
         hooks.append(model.get_submodule(name).register_forward_hook(note))
 
@@ -77,8 +88,8 @@ def last_fine_layer(model: nn.Module, image: Tensor) -> str:
 
 
 def trunk(model: nn.Module, before: str = "") -> Iterator[str]:
-    """Names of the modules that everything runs through one after the other, in order: chains are taken apart, blocks
-    with paths beside each other are not."""
+    """Names of the modules that everything runs through one after the other, in order: chains are
+    taken apart, blocks with paths beside each other are not."""
     for name, child in model.named_children():
         if type(child) is nn.Sequential:
             yield from trunk(child, f"{before}{name}.")

@@ -1,4 +1,5 @@
-"""mask.json of one trial that cuts filters: which, of which model, chosen how, and the history that replays the cut."""
+"""mask.json of one trial that cuts filters: which, of which model, chosen how, and the history that
+replays the cut."""
 
 from __future__ import annotations
 
@@ -11,10 +12,13 @@ from engine.surgery.filters.record import FilterRecord, groups_of
 
 
 def record_of(run: Run, variant: dict[str, Any], **more: Any) -> FilterRecord:
-    """What a row of the variants table says of its filters and of their model, with `more` fields of the record."""
+    """What a row of the variants table says of its filters and of their model, with `more` fields
+    of the record."""
     model = run.meta["model"]
     cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
-    mask = FilterMask(tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items()))
+    mask = FilterMask(
+        tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items())
+    )
     return FilterRecord(
         model=model["name"],
         architecture=model["architecture"],

@@ -1,4 +1,5 @@
-"""A picture that is put to two classifiers, kept by the audit or brought: decoded, or refused with every fault."""
+"""A picture that is put to two classifiers, kept by the audit or brought: decoded, or refused with
+every fault."""
 
 from __future__ import annotations
 
@@ -31,26 +32,38 @@ def pixels_of(given: Mapping[str, Any], run: Run) -> tuple[np.ndarray, list[str]
     """
     image, file, size = given.get("image"), given.get("file"), int(run.meta["model"]["size"])
     if (image is None) == (file is None):
-        raise RequestError(Fault("picture", "one is needed, and one only.", "Name a kept image, or bring a file."))
+        raise RequestError(
+            Fault("picture", "one is needed, and one only.", "Name a kept image, or bring a file.")
+        )
     notes: list[str] = []
     content = _kept(run, image, size, notes) if file is None else _brought(file)
     try:
         pixels, told = decoded(content, size, None if file is None else _processor(run))
-        return pixels, [*notes, *(f"{SAID[name]} in this picture." for name in told if file is not None)]
+        return pixels, [
+            *notes,
+            *(f"{SAID[name]} in this picture." for name in told if file is not None),
+        ]
     except Damaged as error:
-        raise RequestError(Fault("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.")) from error
+        raise RequestError(
+            Fault("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.")
+        ) from error
 
 
 def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
     if not run.has("thumbs"):
-        raise RequestError(Fault("image", "names none: this audit kept no pictures.", "Bring a file."))
+        raise RequestError(
+            Fault("image", "names none: this audit kept no pictures.", "Bring a file.")
+        )
     table = run.table("thumbs")
     rows = table[table["image_id"] == image]
     if rows.empty:
         what = f"{str(image)[:40]!r} is not among the {len(table)} pictures that this audit kept."
         raise RequestError(Fault("image", what, "Name one of the table `thumbs`, or bring a file."))
     if size > SMALL_COPY:
-        notes.append(f"The audit kept a copy of {SMALL_COPY} pixels: the answers can differ from those of the audit.")
+        notes.append(
+            f"The audit kept a copy of {SMALL_COPY} pixels: the answers can differ from those of"
+            " the audit."
+        )
     return rows.iloc[0]["png"]
 
 

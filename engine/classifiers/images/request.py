@@ -1,4 +1,5 @@
-"""What every request about an image classifier asks of its model and its images, and what can be wrong with that."""
+"""What every request about an image classifier asks of its model and its images, and what can be
+wrong with that."""
 
 from __future__ import annotations
 
@@ -32,13 +33,14 @@ TRAINING = "Training"
 IMAGE_RECIPE = (*ASKED, "patience")
 """What forms ask of a recipe for images."""
 TOO_FEW = (
-    f"A subgroup with fewer than {MIN_IMAGES} images in a split, or fewer than {MIN_PER_CLASS} of a class, gets no "
-    "verdict: no gap is measured for it."
+    f"A subgroup with fewer than {MIN_IMAGES} images in a split, or fewer than {MIN_PER_CLASS} of a"
+    " class, gets no verdict: no gap is measured for it."
 )
 
 
 def changes_of(where: str, words: Sequence[str], faults: list[Fault]) -> tuple[dict[str, Any], ...]:
-    """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"], "removed": 0.8}."""
+    """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"],
+    "removed": 0.8}."""
     found = []
     for text in words:
         name, _, rest = text.partition(":")
@@ -79,7 +81,9 @@ def _is_architecture(values: Values) -> bool:
 def _comes_trained(values: Values) -> bool:
     """Whether the model brings weights of its own, and is none of those that are embedded."""
     embedded = values.get("model") in {entry.name for entry in catalog.list_classifiers()}
-    return not embedded and (not _is_architecture(values) or values.get("weights") not in (None, "imagenet"))
+    return not embedded and (
+        not _is_architecture(values) or values.get("weights") not in (None, "imagenet")
+    )
 
 
 def _targets(values: Values) -> Offer:
@@ -101,94 +105,198 @@ def too_few_words(most: int | None) -> str:
     """Whom `most` images per split leave without a verdict."""
     if most is None or most <= MIN_PER_CLASS:
         return TOO_FEW
-    share = f"{100 * MIN_PER_CLASS / most:.2g} %"  # the draw keeps the shares of subgroups and classes
-    return f"{TOO_FEW} Of {most:,} images that befalls a subgroup and class of less than {share} of them."
+    share = (  # the draw keeps the shares of subgroups and classes
+        f"{100 * MIN_PER_CLASS / most:.2g} %"
+    )
+    return (
+        f"{TOO_FEW} Of {most:,} images that befalls a subgroup and class of less than {share} of"
+        " them."
+    )
 
 
 def recipe_faults(where: str, known: Sequence[str] = ()) -> Callable[[Any, Values], list[Fault]]:
-    """The check of a field that holds a recipe; `known`: the names allowed, all where none are given."""
+    """The check of a field that holds a recipe; `known`: the names allowed, all where none are
+    given."""
     names = known or Recipe.known()
 
     def faults(given: Mapping[str, Any] | None, _: Values) -> list[Fault]:
         given = given or {}
-        return [unknown(where, name, names) for name in given if name not in names] or recipe_of(given).faults(where)
+        return [unknown(where, name, names) for name in given if name not in names] or recipe_of(
+            given
+        ).faults(where)
 
     return faults
 
 
 @dataclass(frozen=True)
 class ImagesRequest(Request):
-    """What every request about an image classifier says of its model and its images. Paths stay as written.
+    """What every request about an image classifier says of its model and its images. Paths stay as
+    written.
 
-    model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
-    axes: group columns; "class" gives one-vs-rest numbers per class. classes: of the images, in the order of the
-    model's outputs; () as its files name them. train: fit the dense model first, {} for the usual way. mirror: flip
-    training images left to right at random; None: unless they are digits.
+    model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or
+    "imagenet".
+    axes: group columns; "class" gives one-vs-rest numbers per class. classes: of the images, in the
+    order of the model's outputs; () as its files name them. train: fit the dense model first, {}
+    for the usual way. mirror: flip training images left to right at random; None: unless they are
+    digits.
     """
 
     model: str = asked(
-        kind="source", metavar="NAME_OR_FOLDER", help="demo-resnet, a folder, or an architecture", counts="content",
-        section=WHAT, label="Model", offered=_models,
-        hint="An embedded model, a model folder of your own, or an architecture with weights given below.",
-    )  # fmt: skip
+        kind="source",
+        metavar="NAME_OR_FOLDER",
+        help="demo-resnet, a folder, or an architecture",
+        counts="content",
+        section=WHAT,
+        label="Model",
+        offered=_models,
+        hint=(
+            "An embedded model, a model folder of your own, or an architecture with weights given"
+            " below."
+        ),
+    )
     data: str = asked(
-        kind="source", metavar="NAME_OR_PATH",
+        kind="source",
+        metavar="NAME_OR_PATH",
         help="avatars, avatars-gap, digits, or a folder or CSV of images (default: avatars)",
-        counts="content", usual=lambda values: "avatars", section=WHAT, label="Images",
+        counts="content",
+        usual=lambda values: "avatars",
+        section=WHAT,
+        label="Images",
         offered=lambda values: Offer(("avatars", "avatars-gap", "digits"), "avatars"),
-        hint="Drawn avatars, the same with a planted gap, handwritten digits, or a path: CelebA, LFW, Fitzpatrick17k, "
-        "CIFAR-10, class folders, or a CSV with path, label and group columns.",
-    )  # fmt: skip
+        hint=(
+            "Drawn avatars, the same with a planted gap, handwritten digits, or a path: CelebA,"
+            " LFW, Fitzpatrick17k, CIFAR-10, class folders, or a CSV with path, label and group"
+            " columns."
+        ),
+    )
     axes: tuple[str, ...] = asked(
-        kind="names", option="--axis", metavar="AXIS", where="axis", usual=usual_axes, section=WHAT, last=True,
+        kind="names",
+        option="--axis",
+        metavar="AXIS",
+        where="axis",
+        usual=usual_axes,
+        section=WHAT,
+        last=True,
         label="Groups",
-        help="group column, or class; may be given several times", offered=offered_axes, named=axis_name,
-    )  # fmt: skip
+        help="group column, or class; may be given several times",
+        offered=offered_axes,
+        named=axis_name,
+    )
     weights: str | None = asked(
-        None, kind="source", optional=True, metavar="FILE", help="state dict for an architecture, or imagenet",
-        counts="content", section=WHAT, label="Weights", shown=_is_architecture,
+        None,
+        kind="source",
+        optional=True,
+        metavar="FILE",
+        help="state dict for an architecture, or imagenet",
+        counts="content",
+        section=WHAT,
+        label="Weights",
+        shown=_is_architecture,
         placeholder="path of a state dict (.safetensors, .pt, .th), or imagenet",
         hint="Tensors only: a file with code in it is refused. Empty: a new model, trained first.",
-    )  # fmt: skip
+    )
     classes: tuple[str, ...] = asked(
-        (), kind="names", commas=True, some=False, metavar="LIST", section=WHAT,
-        help="the images' classes in the order of the model's outputs, where its files do not name them so",
-        label="Classes in the order of the model's outputs", placeholder="as the model's files name them",
-        hint="Leave it empty: where names do not tell, the check shows what the model answers to three images.",
+        (),
+        kind="names",
+        commas=True,
+        some=False,
+        metavar="LIST",
+        section=WHAT,
+        help=(
+            "the images' classes in the order of the model's outputs, where its files do not name"
+            " them so"
+        ),
+        label="Classes in the order of the model's outputs",
+        placeholder="as the model's files name them",
+        hint=(
+            "Leave it empty: where names do not tell, the check shows what the model answers to"
+            " three images."
+        ),
         shown=_comes_trained,
-    )  # fmt: skip
+    )
     target: str | None = asked(
-        None, kind="text", optional=True, metavar="COLUMN", help="what is predicted (default: the data's usual one)",
-        section=WHAT, label="Target", offered=_targets, named=axis_name,
-    )  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="COLUMN",
+        help="what is predicted (default: the data's usual one)",
+        section=WHAT,
+        label="Target",
+        offered=_targets,
+        named=axis_name,
+    )
     max_images: int | None = asked(
-        None, kind="integer", optional=True, minimum=20, metavar="N", help="at most so many images per split",
-        section=HOW, last=True, label="Images per split at most", placeholder="all of them", about=too_few_words,
-    )  # fmt: skip
+        None,
+        kind="integer",
+        optional=True,
+        minimum=20,
+        metavar="N",
+        help="at most so many images per split",
+        section=HOW,
+        last=True,
+        label="Images per split at most",
+        placeholder="all of them",
+        about=too_few_words,
+    )
     train: dict[str, Any] | None = asked(
-        None, kind="pairs", optional=True, metavar="NAME=VALUE", check=recipe_faults("train"), section=TRAINING,
-        help="fit the dense model first; epochs, patience, rate, …", last=True, label="Fit the dense model first",
-        of=lambda values: recipe_settings({}, "Images", IMAGE_RECIPE), starts={"epochs": 12, "rate": 3e-3},
-    )  # fmt: skip
+        None,
+        kind="pairs",
+        optional=True,
+        metavar="NAME=VALUE",
+        check=recipe_faults("train"),
+        section=TRAINING,
+        help="fit the dense model first; epochs, patience, rate, …",
+        last=True,
+        label="Fit the dense model first",
+        of=lambda values: recipe_settings({}, "Images", IMAGE_RECIPE),
+        starts={"epochs": 12, "rate": 3e-3},
+    )
     mirror: bool | None = asked(
-        None, kind="flag", optional=True, option="--no-mirror", help="never mirror training images", section=TRAINING,
-        last=True, label="Never mirror training images", hint="Else they are flipped at random, but for digits.",
-    )  # fmt: skip
+        None,
+        kind="flag",
+        optional=True,
+        option="--no-mirror",
+        help="never mirror training images",
+        section=TRAINING,
+        last=True,
+        label="Never mirror training images",
+        hint="Else they are flipped at random, but for digits.",
+    )
     changes: tuple[dict[str, Any], ...] = asked(
-        (), kind="changes", option="--change", metavar="NAME[:KEY=VALUE,…]", read=changes_of, section=MORE, last=True,
+        (),
+        kind="changes",
+        option="--change",
+        metavar="NAME[:KEY=VALUE,…]",
+        read=changes_of,
+        section=MORE,
+        last=True,
         help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8",
-        label="Change the training images", of=lambda values: image_changes(), named=axis_name,
+        label="Change the training images",
+        of=lambda values: image_changes(),
+        named=axis_name,
         hint="Manipulations of the paper: rare classes, an artefact, other balances.",
-    )  # fmt: skip
+    )
     size: int | None = asked(
-        None, kind="integer", optional=True, minimum=8, metavar="PIXELS", section=MORE, last=True,
-        help="side of the images (default: the model's)", label="Side of the images in pixels",
+        None,
+        kind="integer",
+        optional=True,
+        minimum=8,
+        metavar="PIXELS",
+        section=MORE,
+        last=True,
+        help="side of the images (default: the model's)",
+        label="Side of the images in pixels",
         placeholder="the model's",
-    )  # fmt: skip
+    )
     keep_weights: str = asked(
-        "first", kind="choice", choices=KEPT, section=MORE, last=True, label="Keep cut models of trials",
+        "first",
+        kind="choice",
+        choices=KEPT,
+        section=MORE,
+        last=True,
+        label="Keep cut models of trials",
         help=f"of which trials cut models are kept: {', '.join(KEPT)}",
-    )  # fmt: skip
+    )
     experiment: str = asked("", kind="text", option="", counts="no")
 
     @property
@@ -224,18 +332,25 @@ class ImagePlan(Plan):
     def content(self) -> list[Any]:
         """The model, and a digest of the images."""
         model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
-        model += [list(self.model.mean), list(self.model.std), self.request.weights if self.is_fresh else None]
+        model += [
+            list(self.model.mean),
+            list(self.model.std),
+            self.request.weights if self.is_fresh else None,
+        ]
         return [model, self.images.digest]
 
 
 def recipe_of(given: Mapping[str, Any]) -> Recipe:
     """A recipe from a request's values; steps as a tuple."""
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
     return Recipe(**values)
 
 
 def looked_up(request: ImagesRequest, faults: list[Fault]) -> tuple[ImageSet | None, Any]:
-    """The images listed, the model inspected; None where that cannot be. What is wrong with them goes to `faults`."""
+    """The images listed, the model inspected; None where that cannot be. What is wrong with them
+    goes to `faults`."""
     images = attempt(lambda: images_of(request), faults)
     model = attempt(lambda: _model(request, images), faults)
     if model is not None and images is not None:
@@ -251,13 +366,16 @@ def is_fresh(request: ImagesRequest) -> bool:
 
 
 def images_of(request: ImagesRequest) -> ImageSet:
-    """The images with their changes. Group columns that the source lacks may come from a change, such as "artefact"."""
+    """The images with their changes. Group columns that the source lacks may come from a change,
+    such as "artefact"."""
     faults = _change_faults(request)
     if faults:
         raise RequestError(faults)
     known = look(request.data).groups
     brought = bool(request.changes)
-    parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
+    parts = dict.fromkeys(
+        part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS
+    )
     groups = tuple(part for part in parts if not brought or part in known)
     size, prepare = _model_pictures(request)
     ask = ImageAsk(request.target, groups, size, request.max_images, seed=0, prepare=prepare)
@@ -269,33 +387,43 @@ def images_of(request: ImagesRequest) -> ImageSet:
 
 
 def told_apart(images: ImageSet, request: ImagesRequest) -> ImageSet:
-    """The images with labels in the order of a trained classifier's outputs. RequestError as of `in_order_of`."""
+    """The images with labels in the order of a trained classifier's outputs. RequestError as of
+    `in_order_of`."""
     from engine.models.load_image_classifier import inspect_classifier
 
     try:
         names = inspect_classifier(request.model, request.weights).classes
     except RequestError:  # said elsewhere
         return images
-    return in_order_of(images, outputs_of(request.model, names), request.classes, partial(_answers, images, request))
+    return in_order_of(
+        images,
+        outputs_of(request.model, names),
+        request.classes,
+        partial(_answers, images, request),
+    )
 
 
 def outputs_of(model: str, names: Sequence[str]) -> Outputs:
-    """What is known of outputs; names: as the loader gives them, numbers where the weights bring no names."""
+    """What is known of outputs; names: as the loader gives them, numbers where the weights bring no
+    names."""
     return Outputs(model, tuple(names), len(names))
 
 
 def _answers(images: ImageSet, request: ImagesRequest, rows: np.ndarray) -> np.ndarray:
-    """The probabilities that the classifier gives to images at positions `rows` [k] int, [k, outputs]."""
+    """The probabilities that the classifier gives to images at positions `rows` [k] int, [k,
+    outputs]."""
     from engine.models.load_image_classifier import load_classifier
     from engine.training.fit import probabilities
 
-    classifier = load_classifier(request.model, request.weights, size=images.size, device=request.device)
+    classifier = load_classifier(
+        request.model, request.weights, size=images.size, device=request.device
+    )
     return probabilities(classifier.model, rows, images.read, classifier.prepared).numpy()
 
 
 def _model_pictures(request: ImagesRequest) -> tuple[int | None, Any]:
-    """The side of the model's pictures, and its own processor (None: the middle square). As asked, and None, where the
-    model is at fault, which is said elsewhere."""
+    """The side of the model's pictures, and its own processor (None: the middle square). As asked,
+    and None, where the model is at fault, which is said elsewhere."""
     try:
         model = _model(request, None)
     except RequestError:
@@ -309,7 +437,9 @@ def _model(request: ImagesRequest, images: ImageSet | None) -> Any:
 
     classes = None if images is None else images.classes
     if request.weights == "imagenet":
-        return inspect_classifier(request.model, "imagenet", classes=classes or 2, size=request.size)
+        return inspect_classifier(
+            request.model, "imagenet", classes=classes or 2, size=request.size
+        )
     if is_fresh(request):
         return fresh_info(request.model, classes or 2, request.size, request.first_seed)
     return inspect_classifier(request.model, request.weights, classes=classes, size=request.size)
@@ -319,7 +449,9 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
     """Model and images together: groups, splits, and whether an untrained model is trained."""
     faults = axis_faults(request.axes, tuple(dict.fromkeys((*images.groups, CLASS_AXIS))))
     if request.classes and is_fresh(request):
-        what = "are said, and the model is fitted here, so that its outputs are the images' classes."
+        what = (
+            "are said, and the model is fitted here, so that its outputs are the images' classes."
+        )
         faults.append(Fault("classes", what, "Leave it out."))
     for split in (TRAIN, TEST):
         labels = images.table.loc[images.table["split"] == split, "label"]
@@ -329,7 +461,13 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
     for where, recipe in request.recipes.items():
         if recipe.get("patience") and not (images.table["split"] == VALIDATION).any():
             what = f"{images.name} has no validation images to stop by."
-            faults.append(Fault(f"{where} patience", what, "Give images with a validation split, or leave it out."))
+            faults.append(
+                Fault(
+                    f"{where} patience",
+                    what,
+                    "Give images with a validation split, or leave it out.",
+                )
+            )
     if is_fresh(request) and request.train is None:
         what = f"{model.name} comes without trained weights, so there is nothing to prune."
         faults.append(Fault("model", what, "Give weights, or fit the model first (train)."))

@@ -1,4 +1,5 @@
-"""What a reader must know of the model and the images of an audit before reading any chart of it."""
+"""What a reader must know of the model and the images of an audit before reading any chart of
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def input_notes(images: ImageSet, of_model: Sequence[str], is_fresh: bool = Fals
     found = [*([images.stand_in] if images.stand_in else []), *images.notes, *of_model]
     if not is_fresh and any(note.startswith("No split is given") for note in images.notes):
         found.append(
-            "The split was dealt here: if the model has seen these test images in training, every change looks worse."
+            "The split was dealt here: if the model has seen these test images in training, every"
+            " change looks worse."
         )
     return found
 
@@ -29,8 +31,15 @@ def model_warnings(plan: ImagePlan) -> list[str]:
     if request.train is None:
         return list(plan.model.notes)
     epochs = recipe_of(request.train).epochs
-    start = "from random weights" if request.weights is None and plan.is_fresh else "from the weights given"
-    return [f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training images."]
+    start = (
+        "from random weights"
+        if request.weights is None and plan.is_fresh
+        else "from the weights given"
+    )
+    return [
+        f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training"
+        " images."
+    ]
 
 
 def brought_warnings(results: pd.DataFrame) -> list[str]:
@@ -38,6 +47,11 @@ def brought_warnings(results: pd.DataFrame) -> list[str]:
 
     results: the table `results`.
     """
-    auc = results[(results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")]["value"]
+    auc = results[
+        (results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")
+    ]["value"]
     low = [value for value in auc.head(1) if value < 0.5]
-    return [f"The dense model's AUC of {one:.3f} is below one half: are its outputs in another order?" for one in low]
+    return [
+        f"The dense model's AUC of {one:.3f} is below one half: are its outputs in another order?"
+        for one in low
+    ]

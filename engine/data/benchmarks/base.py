@@ -1,4 +1,5 @@
-"""What every benchmark is once it is read: items, each with texts of which a model finds one likelier than others."""
+"""What every benchmark is once it is read: items, each with texts of which a model finds one
+likelier than others."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ MAX_TEXT = 10_000
 
 
 MAX_NAME = 200
-"""Characters of an item's id and of its group, which are columns and rows of charts; those of published files have at
-most 29."""
+"""Characters of an item's id and of its group, which are columns and rows of charts; those of
+published files have at most 29."""
 
 
 @dataclass(frozen=True)
 class Item:
     """One item as its reader found it in the row `row`.
 
-    texts: by role (what a role is, the reader says). prefix: what stands before each of them and is not scored; "":
-    the whole text is scored. cluster: items that share a template, and are no independent evidence. more: further
-    columns.
+    texts: by role (what a role is, the reader says). prefix: what stands before each of them and is
+    not scored; "": the whole text is scored. cluster: items that share a template, and are no
+    independent evidence. more: further columns.
     """
 
     row: str
@@ -43,8 +44,9 @@ class Item:
 class Benchmark:
     """A benchmark that was read and found sound.
 
-    items: item_id, group, cluster and the reader's further columns. choices: item_id, role, prefix, text; one row per
-    text, items in their order. digest: of both tables. notes: what must be said of the file.
+    items: item_id, group, cluster and the reader's further columns. choices: item_id, role, prefix,
+    text; one row per text, items in their order. digest: of both tables. notes: what must be said
+    of the file.
     """
 
     name: str
@@ -58,7 +60,8 @@ class Benchmark:
 
 
 class BenchmarkReader(ABC):
-    """Reads one benchmark in its published form. Final subclasses live one per file and are found, not registered."""
+    """Reads one benchmark in its published form. Final subclasses live one per file and are found,
+    not registered."""
 
     name: str
     about: str
@@ -71,12 +74,13 @@ class BenchmarkReader(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
-        """Items, what is wrong with single rows, and notes. Raises RequestError where the file cannot be read."""
+        """Items, what is wrong with single rows, and notes. Raises RequestError where the file
+        cannot be read."""
 
 
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
-    """Texts that are empty or too long, ids and groups that are too long, groups that are empty, texts of one item that
-    are equal, and items that are there twice."""
+    """Texts that are empty or too long, ids and groups that are too long, groups that are empty,
+    texts of one item that are equal, and items that are there twice."""
     faults: list[Fault] = []
     seen: dict[str, str] = {}
     for item in items:
@@ -87,14 +91,24 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
             for what in _wrong_with(item.texts.get(role, ""))
         ]
         faults += [
-            Fault(where, f"The {what} has {len(name):,} characters.", f"At most {MAX_NAME}: use the published file.")
+            Fault(
+                where,
+                f"The {what} has {len(name):,} characters.",
+                f"At most {MAX_NAME}: use the published file.",
+            )
             for what, name in (("id", item.item_id), ("group", item.group))
             if len(name) > MAX_NAME
         ]
         if not item.group.strip():
-            faults.append(Fault(where, "It belongs to no group.", "Name its group, or leave it out."))
+            faults.append(
+                Fault(where, "It belongs to no group.", "Name its group, or leave it out.")
+            )
         if len(set(item.texts.values())) < len(item.texts):
-            faults.append(Fault(where, "Two of its texts are equal.", "Nothing can be told from such an item."))
+            faults.append(
+                Fault(
+                    where, "Two of its texts are equal.", "Nothing can be told from such an item."
+                )
+            )
         if (first := seen.setdefault(item.item_id, item.row)) != item.row:
             faults.append(Fault(where, f"The same id as {first}.", "Give every item once."))
     return faults

@@ -13,9 +13,10 @@ KINDS = ("stereo", "antistereo")
 
 
 class CrowsPairs(BenchmarkReader):
-    """Roles: more and less, the sentence that stereotypes more or less. Groups: bias types. No two pairs share a
-    template that the file names, so that every pair is a cluster of its own. Further column: kind (stereo: written as a
-    stereotype of a disadvantaged group; antistereo: as the opposite)."""
+    """Roles: more and less, the sentence that stereotypes more or less. Groups: bias types. No two
+    pairs share a template that the file names, so that every pair is a cluster of its own. Further
+    column: kind (stereo: written as a stereotype of a disadvantaged group; antistereo: as the
+    opposite)."""
 
     name = "crows_pairs"
     about = "crows_pairs_anonymized.csv of CrowS-Pairs"
@@ -33,5 +34,7 @@ class CrowsPairs(BenchmarkReader):
                 faults.append(Fault(f"{path.name}, {where}", what, f"One of {', '.join(KINDS)}."))
             texts = {"more": row["sent_more"], "less": row["sent_less"]}
             more = {"kind": row["stereo_antistereo"]}
-            items.append(Item(where, f"{number - 1}", row["bias_type"], f"{number - 1}", texts, more=more))
+            items.append(
+                Item(where, f"{number - 1}", row["bias_type"], f"{number - 1}", texts, more=more)
+            )
         return items, faults, [*csv.notes, *notes]

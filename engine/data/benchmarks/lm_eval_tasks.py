@@ -1,4 +1,5 @@
-"""Tasks of lm-eval: questions that a model answers right or wrong, as a measure of what it can still do."""
+"""Tasks of lm-eval: questions that a model answers right or wrong, as a measure of what it can
+still do."""
 
 from __future__ import annotations
 
@@ -14,13 +15,18 @@ NOTHING = "(an empty answer)"
 
 
 class LmEvalTasks(BenchmarkReader):
-    """Roles: right, the answer that counts, and wrong, any other. Groups: tasks; every item is a cluster of its own.
+    """Roles: right, the answer that counts, and wrong, any other. Groups: tasks; every item is a
+    cluster of its own.
 
-    Further columns: kind (the number that is read of every item) and made_of (digest of task, package and document).
+    Further columns: kind (the number that is read of every item) and made_of (digest of task,
+    package and document).
     """
 
     name = "lm_eval"
-    about = "tasks of lm-eval (a task's .yaml file, a folder of them, or names of its own tasks, comma between)"
+    about = (
+        "tasks of lm-eval (a task's .yaml file, a folder of them, or names of its own tasks, comma"
+        " between)"
+    )
     roles = ("right", "wrong")
 
     def is_name(self, place: str) -> bool:
@@ -47,5 +53,8 @@ def _target(task: Any, doc: Any) -> str:
     target = task.doc_to_target(doc)
     choices = task.doc_to_choice(doc) if task.OUTPUT_TYPE == "multiple_choice" else []
     several = target if isinstance(target, list) else [target]
-    said = [choices[one] if type(one) is int and 0 <= one < len(choices) else str(one) for one in several]
+    said = [
+        choices[one] if type(one) is int and 0 <= one < len(choices) else str(one)
+        for one in several
+    ]
     return (" | ".join(map(str, said)).strip() or NOTHING)[:MAX_TEXT]

@@ -40,7 +40,9 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
         items, faults, notes = reader.read(path)
     faults = faults + row_faults(path.name, items, reader.roles)
     if not faults and len(items) < FEWEST:
-        faults = [Fault(path.name, f"Only {len(items)} items can be used.", f"Name {reader.about}.")]
+        faults = [
+            Fault(path.name, f"Only {len(items)} items can be used.", f"Name {reader.about}.")
+        ]
     if faults:
         raise RequestError(few(faults, path.name))
     return _benchmark(reader, path, items, notes)
@@ -59,12 +61,25 @@ def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
     return tuple(found)
 
 
-def _benchmark(reader: BenchmarkReader, path: Path, items: list[Item], notes: list[str]) -> Benchmark:
-    rows = [{"item_id": one.item_id, "group": one.group, "cluster": one.cluster, **one.more} for one in items]
+def _benchmark(
+    reader: BenchmarkReader, path: Path, items: list[Item], notes: list[str]
+) -> Benchmark:
+    rows = [
+        {"item_id": one.item_id, "group": one.group, "cluster": one.cluster, **one.more}
+        for one in items
+    ]
     texts = [
         {"item_id": one.item_id, "role": role, "prefix": one.prefix, "text": one.texts[role]}
         for one in items
         for role in reader.roles
     ]
     digest = digest_of([rows, texts])
-    return Benchmark(reader.name, path.name, pd.DataFrame(rows), pd.DataFrame(texts), digest, tuple(notes), str(path))
+    return Benchmark(
+        reader.name,
+        path.name,
+        pd.DataFrame(rows),
+        pd.DataFrame(texts),
+        digest,
+        tuple(notes),
+        str(path),
+    )

@@ -17,10 +17,12 @@ PARTS = 5
 
 
 class Winogender(BenchmarkReader):
-    """Roles: female, male, neutral, the pronoun. An item is a sentence without its pronoun; clusters: occupations.
+    """Roles: female, male, neutral, the pronoun. An item is a sentence without its pronoun;
+    clusters: occupations.
 
-    Groups: whom the pronoun means. Further columns: kind (the occupation) and women (per cent of the people in it, US
-    Bureau of Labor Statistics, where the file of the statistics lies beside; else NaN).
+    Groups: whom the pronoun means. Further columns: kind (the occupation) and women (per cent of
+    the people in it, US Bureau of Labor Statistics, where the file of the statistics lies beside;
+    else NaN).
     """
 
     name = "winogender"
@@ -36,12 +38,18 @@ class Winogender(BenchmarkReader):
             parts, where = row["sentid"].split("."), f"row {number}"
             if len(parts) != PARTS or parts[3] not in self.roles or parts[2] not in MEANT:
                 what = f"sentid is {row['sentid'][:60]!r}."
-                faults.append(Fault(f"{path.name}, {where}", what, "As occupation.participant.0.male.txt."))
+                faults.append(
+                    Fault(f"{path.name}, {where}", what, "As occupation.participant.0.male.txt.")
+                )
                 continue
             frame = ".".join(parts[:3])
             first.setdefault(frame, where)
             if parts[3] in found.setdefault(frame, {}):
-                faults.append(Fault(f"{path.name}, {where}", f"{row['sentid']} is there twice.", "Give it once."))
+                faults.append(
+                    Fault(
+                        f"{path.name}, {where}", f"{row['sentid']} is there twice.", "Give it once."
+                    )
+                )
             found[frame][parts[3]] = row["sentence"]
         items = [self._item(frame, first[frame], texts, women) for frame, texts in found.items()]
         return items, faults, notes
@@ -56,7 +64,14 @@ class Winogender(BenchmarkReader):
 def _women(path: Path) -> tuple[dict[str, float], list[str], list[Fault]]:
     """Per cent of women by occupation; none, and a note, where the file is not there."""
     if not path.is_file():
-        return {}, [f"{path.name} is not beside the sentences: nothing is compared with real shares of women."], []
+        return (
+            {},
+            [
+                f"{path.name} is not beside the sentences: nothing is compared with real shares of"
+                " women."
+            ],
+            [],
+        )
     found, faults = {}, []
     for number, row in enumerate(_tsv(path, ("occupation", "bls_pct_female")), 1):
         try:
@@ -79,9 +94,13 @@ def _tsv(path: Path, needed: tuple[str, ...]) -> list[dict[str, str]]:
     try:
         rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     except csv.Error as error:
-        raise RequestError(Fault(path.name, f"Not a table ({error}).", "Separate cells by tabs.")) from error
+        raise RequestError(
+            Fault(path.name, f"Not a table ({error}).", "Separate cells by tabs.")
+        ) from error
     need_columns(path, pd.DataFrame(columns=rows[0]), needed)
     if wrong := [number for number, row in enumerate(rows[1:], 1) if len(row) != len(rows[0])]:
         what = f"{len(rows[wrong[0]])} cells where the header has {len(rows[0])}."
         raise RequestError(Fault(f"{path.name}, row {wrong[0]}", what, "Separate cells by tabs."))
-    return [{name: cell.strip() for name, cell in zip(rows[0], row, strict=True)} for row in rows[1:]]
+    return [
+        {name: cell.strip() for name, cell in zip(rows[0], row, strict=True)} for row in rows[1:]
+    ]

@@ -1,8 +1,10 @@
-"""Faces the project draws itself: who is drawn (hair, presentation, skin tone) and how, the same on every machine.
+"""Faces the project draws itself: who is drawn (hair, presentation, skin tone) and how, the same on
+every machine.
 
-No real person is depicted. "male" and "non-male" name two **drawing conventions**, not a claim about people: each
-shifts the odds of hair length, jaw, beard, brows, lashes, lips and collar, and no cue decides alone. Skin tone is drawn
-independently of hair and presentation, so a gap between tones can only come from the pictures, never from the shares.
+No real person is depicted. "male" and "non-male" name two **drawing conventions**, not a claim
+about people: each shifts the odds of hair length, jaw, beard, brows, lashes, lips and collar, and
+no cue decides alone. Skin tone is drawn independently of hair and presentation, so a gap between
+tones can only come from the pictures, never from the shares.
 """
 
 from __future__ import annotations
@@ -21,13 +23,29 @@ SIZES = (32, 64)
 """Smallest and largest side in pixels."""
 
 CELLS = (("blond", "male", 0.0085), ("blond", "non-male", 0.1405), ("not blond", "male", 0.4108))
-"""Shares of hair x presentation in CelebA's training set (Liu et al. 2015): 1,387, 22,880 and 66,874 of 162,770 faces;
-the rest, 0.4402, is non-male and not blond."""
-TONES = (("light", 0.22), ("light", 0.20), ("medium", 0.18), ("medium", 0.16), ("dark", 0.13), ("dark", 0.11))
-"""Six skin tones after Fitzpatrick's scale, lightest first: name of the group and share (a choice of this project)."""
+"""Shares of hair x presentation in CelebA's training set (Liu et al. 2015): 1,387, 22,880 and
+66,874 of 162,770 faces; the rest, 0.4402, is non-male and not blond."""
+TONES = (
+    ("light", 0.22),
+    ("light", 0.20),
+    ("medium", 0.18),
+    ("medium", 0.16),
+    ("dark", 0.13),
+    ("dark", 0.11),
+)
+"""Six skin tones after Fitzpatrick's scale, lightest first: name of the group and share (a choice
+of this project)."""
 
 SKIN = np.array(
-    [(244, 212, 190), (233, 190, 160), (215, 165, 126), (190, 132, 93), (140, 90, 60), (92, 60, 43)], np.float32
+    [
+        (244, 212, 190),
+        (233, 190, 160),
+        (215, 165, 126),
+        (190, 132, 93),
+        (140, 90, 60),
+        (92, 60, 43),
+    ],
+    np.float32,
 )
 HAIR = {
     "blond": [(234, 214, 170), (208, 172, 112), (150, 114, 74)],
@@ -36,8 +54,9 @@ HAIR = {
     "grey": [(226, 214, 190), (168, 162, 154), (112, 110, 112)],
     "red": [(212, 154, 98), (172, 92, 48), (112, 56, 34)],
 }
-"""Each colour as three shades, lightest first. Dark blond and light brown, platinum and white, strawberry blond and
-light red overlap, as in the world: there the label is a matter of judgement, and no model can be right every time."""
+"""Each colour as three shades, lightest first. Dark blond and light brown, platinum and white,
+strawberry blond and light red overlap, as in the world: there the label is a matter of judgement,
+and no model can be right every time."""
 NOT_BLOND = {"male": ("brown", 0.44, "black", 0.34, "grey", 0.14, "red", 0.08)}
 NOT_BLOND["non-male"] = ("brown", 0.52, "black", 0.30, "grey", 0.06, "red", 0.12)
 
@@ -49,14 +68,16 @@ shift_x shift_y turn scale back_hue back_grey back_light back_turn back_slope bl
 light warmth side_light colourful grain grain_x grain_y ash roots
 """
 DRAWS = tuple(_TRAITS.split())
-"""What is drawn about a face, one uniform number each; new ones go to the end, so old faces stay."""
+"""What is drawn about a face, one uniform number each; new ones go to the end, so old faces stay.
+"""
 CHUNK = 2**16
 """Pixels painted together: few enough that their planes stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
 class People:
-    """Who is to be drawn: `blond`, `male` [n] bool, `tone` [n] int (0 lightest to 5), `draw` [n, DRAWS] float32."""
+    """Who is to be drawn: `blond`, `male` [n] bool, `tone` [n] int (0 lightest to 5), `draw` [n,
+    DRAWS] float32."""
 
     blond: np.ndarray
     male: np.ndarray
@@ -79,14 +100,17 @@ class People:
         return least + (most - least) * self[name]
 
     def one_of(self, name: str, where_male: float, elsewhere: float) -> np.ndarray:
-        """True with one probability for faces drawn as male and another for the others, [n] bool."""
+        """True with one probability for faces drawn as male and another for the others, [n]
+        bool."""
         return self[name] < np.where(self.male, where_male, elsewhere)
 
 
 def people(split: str, seed: int, n: int) -> People:
-    """The first `n` faces of a split. Face i does not depend on n; the shares of CELLS hold to within a face or two.
+    """The first `n` faces of a split. Face i does not depend on n; the shares of CELLS hold to
+    within a face or two.
 
-    Cells are dealt out by the golden ratio, so that even a few hundred faces have the shares of all.
+    Cells are dealt out by the golden ratio, so that even a few hundred faces have the shares of
+    all.
     """
     source = rng("avatars", VERSION, seed, split)
     start = source.random()
@@ -109,14 +133,18 @@ def draw(who: People, size: int) -> np.ndarray:
 
 
 def _lerp(one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Colours [n, 3] between `one` and `other` ([3] or [n, 3]); share [n]: 0 is `one`, 1 is `other`."""
+    """Colours [n, 3] between `one` and `other` ([3] or [n, 3]); share [n]: 0 is `one`, 1 is
+    `other`."""
     return one + (other - one) * share[:, None]
 
 
 def _hue(hue: np.ndarray, strength: np.ndarray | float, value: np.ndarray | float) -> np.ndarray:
-    """Colours [n, 3] of a hue (0 to 1 around the circle), a strength (0 grey to 1) and a lightness (0 to 1)."""
+    """Colours [n, 3] of a hue (0 to 1 around the circle), a strength (0 grey to 1) and a lightness
+    (0 to 1)."""
     wheel = np.clip(np.abs((hue[:, None] * 6 + np.array([0, 4, 2], np.float32)) % 6 - 3) - 1, 0, 1)
-    return (255 * np.asarray(value) * (1 - np.asarray(strength) * (1 - wheel.T))).T.astype(np.float32)
+    return (255 * np.asarray(value) * (1 - np.asarray(strength) * (1 - wheel.T))).T.astype(
+        np.float32
+    )
 
 
 def hair_colour(who: People) -> np.ndarray:
@@ -146,8 +174,8 @@ def _hair_kinds(who: People) -> dict[str, np.ndarray]:
 class _Canvas:
     """One chunk of n faces being painted.
 
-    Coordinates x and y are [n, size, size] float32: the face's middle is (0, 0), its chin at y = 0.6, y runs down. rgb:
-    [n, 3, size, size] float32, 0 to 255.
+    Coordinates x and y are [n, size, size] float32: the face's middle is (0, 0), its chin at y =
+    0.6, y runs down. rgb: [n, 3, size, size] float32, 0 to 255.
     """
 
     def __init__(self, who: People, size: int) -> None:
@@ -181,19 +209,24 @@ class _Canvas:
         return self._lit()
 
     def _paint(self, cover: np.ndarray, colour: np.ndarray, rows: slice = slice(None)) -> None:
-        """Blend a colour [n, 3] or a texture [n, 3, h, size] in where `cover` [n, h, size] is 1; rows: the h rows."""
+        """Blend a colour [n, 3] or a texture [n, 3, h, size] in where `cover` [n, h, size] is 1;
+        rows: the h rows."""
         colour = colour[:, :, None, None] if colour.ndim == 2 else colour
         under = self.rgb[:, :, rows]
         under += cover[:, None] * (colour - under)
 
     def _edge(self, distance: np.ndarray) -> np.ndarray:
-        """Cover in [0, 1] of what lies inside (distance below 0), its edge one pixel soft, [n, h, size], in place."""
+        """Cover in [0, 1] of what lies inside (distance below 0), its edge one pixel soft, [n, h,
+        size], in place."""
         distance /= self.pixel
         np.subtract(0.5, distance, out=distance)
         return np.clip(distance, 0, 1, out=distance)
 
-    def _ellipse(self, x: object, y: object, a: object, b: object, rows: slice = slice(None)) -> np.ndarray:
-        """Signed distance to an ellipse, about right near its edge, [n, h, size] for the h image rows.
+    def _ellipse(
+        self, x: object, y: object, a: object, b: object, rows: slice = slice(None)
+    ) -> np.ndarray:
+        """Signed distance to an ellipse, about right near its edge, [n, h, size] for the h image
+        rows.
 
         Centre x, y and half axes a, b: numbers or arrays [n].
         """
@@ -205,8 +238,11 @@ class _Canvas:
         return (np.sqrt(across, out=across) - 1) * np.minimum(a, b)
 
     def _rows(self, top: float, bottom: float) -> slice:
-        """Image rows that can hold face coordinates between top and bottom, for every shift, turn and scale."""
-        least, most = (edge * (1.2 if edge * sign > 0 else 0.8) for edge, sign in ((top, -1), (bottom, 1)))
+        """Image rows that can hold face coordinates between top and bottom, for every shift, turn
+        and scale."""
+        least, most = (
+            edge * (1.2 if edge * sign > 0 else 0.8) for edge, sign in ((top, -1), (bottom, 1))
+        )
         ends = ((least - 0.36) / 2.04 + 0.5) * self.size, ((most + 0.36) / 2.04 + 0.5) * self.size
         return slice(max(0, int(np.floor(ends[0]))), min(self.size, int(np.ceil(ends[1]))))
 
@@ -225,10 +261,13 @@ class _Canvas:
         self._paint(0.8 * self._edge(distance * 0.25), other)
 
     def _texture(self, dark: float = 0.62) -> np.ndarray:
-        """Hair as a texture [n, 3, size, size]: strands, a shine across the head, darker towards the inside."""
+        """Hair as a texture [n, 3, size, size]: strands, a shine across the head, darker towards
+        the inside."""
         who = self.who
         angle = _wide(who.between("streak_angle", -0.7, 0.7))
-        wave = np.sin((np.cos(angle) * self.x + np.sin(angle) * self.y) * 26 + _wide(who["curl_phase"] * 6))
+        wave = np.sin(
+            (np.cos(angle) * self.x + np.sin(angle) * self.y) * 26 + _wide(who["curl_phase"] * 6)
+        )
         ring = np.hypot(self.x - _wide(who.between("part", -0.2, 0.2)), self.y + 0.05) - 0.62
         shine = np.exp(-(ring**2) * 60)
         tips = _wide(0.1 + 0.5 * (who["roots"] < 0.2)) * np.clip(self.y, -0.5, 0.5)
@@ -236,7 +275,8 @@ class _Canvas:
         return self.hair[:, :, None, None] * (strands + (0.93 if dark > 0.9 else dark))[:, None]
 
     def _hair_behind(self) -> None:
-        """Hair seen behind face and neck: a dome over the head, then straight or curly down to where it ends."""
+        """Hair seen behind face and neck: a dome over the head, then straight or curly down to
+        where it ends."""
         who = self.who
         full = who.between("volume", 0.03, 0.14) * (0.4 + 0.6 * np.minimum(1, self.length * 3))
         wide = _wide(self.width + 0.03 + full + 0.06 * np.minimum(1, self.length * 2))
@@ -250,7 +290,9 @@ class _Canvas:
     def _body(self) -> None:
         who = self.who
         low = self._rows(0.3, 1.5)
-        cloth = _hue(who["cloth_hue"], 0.7 * who["cloth_grey"], who.between("cloth_light", 0.1, 0.95))
+        cloth = _hue(
+            who["cloth_hue"], 0.7 * who["cloth_grey"], who.between("cloth_light", 0.1, 0.95)
+        )
         wide = who.between("shoulders", 0.72, 0.92) + 0.1 * who.male
         self._paint(self._edge(self._ellipse(0, 1.3, wide, 0.55, low)), cloth, low)
         neck = who.between("neck", 0.15, 0.2) + 0.045 * who.male
@@ -263,12 +305,15 @@ class _Canvas:
         tie = who.one_of("tie", 0.3, 0.04) & ~open_neck
         white = np.abs(np.abs(self.x[:, low]) * 1.2 - (self.y[:, low] - 0.72)) - 0.07
         shirt = np.full_like(self.skin, 235)
-        self._paint(self._edge(np.maximum(white, np.abs(self.x[:, low]) - 0.24)) * _wide(tie), shirt, low)
+        self._paint(
+            self._edge(np.maximum(white, np.abs(self.x[:, low]) - 0.24)) * _wide(tie), shirt, low
+        )
         knot = np.maximum(np.abs(self.x[:, low]) - 0.05, 0.84 - self.y[:, low])
         self._paint(self._edge(knot) * _wide(tie), _hue(who["hat_hue"], 0.7, 0.5), low)
 
     def _head(self) -> None:
-        """Ears and face; a positive jaw makes the lower half broad, a negative one runs to a point."""
+        """Ears and face; a positive jaw makes the lower half broad, a negative one runs to a
+        point."""
         who = self.who
         middle = self._rows(-0.2, 0.25)
         for side in (-1, 1):
@@ -298,7 +343,11 @@ class _Canvas:
         who = self.who
         gap, big = who.between("eye_gap", 0.17, 0.21), who.between("eye_size", 0.85, 1.15)
         eyes, dark = self._rows(-0.32, 0.12), np.full_like(self.skin, 34)
-        iris = _lerp(np.array([84, 54, 34], np.float32), np.array([96, 134, 150], np.float32), who["eye_colour"] ** 2)
+        iris = _lerp(
+            np.array([84, 54, 34], np.float32),
+            np.array([96, 134, 150], np.float32),
+            who["eye_colour"] ** 2,
+        )
         brow = self.hair * 0.42 + self.skin * 0.12 + 12
         thick = who.between("brow", 0.016, 0.032) + 0.02 * who.male
         lashes = who.one_of("lash", 0.06, 0.6)
@@ -307,13 +356,27 @@ class _Canvas:
             self._paint(self._edge(self._ellipse(x, -0.2, 0.12 * big, thick, eyes)), brow, eyes)
             lid = self._ellipse(x, -0.055, 0.115 * big, 0.062 * big, eyes)
             self._paint(self._edge(lid) * _wide(0.35 + 0.55 * lashes), dark, eyes)
-            self._paint(self._edge(self._ellipse(x, -0.03, 0.1 * big, 0.052 * big, eyes)), dark * 0 + 240, eyes)
-            self._paint(self._edge(self._ellipse(x, -0.03, 0.05 * big, 0.055 * big, eyes)), iris, eyes)
+            self._paint(
+                self._edge(self._ellipse(x, -0.03, 0.1 * big, 0.052 * big, eyes)),
+                dark * 0 + 240,
+                eyes,
+            )
+            self._paint(
+                self._edge(self._ellipse(x, -0.03, 0.05 * big, 0.055 * big, eyes)), iris, eyes
+            )
         middle = self._rows(0.0, 0.45)
         nose = who.between("nose", 0.8, 1.25)
-        self._paint(0.55 * self._edge(self._ellipse(0.02, 0.13, 0.05 * nose, 0.09, middle)), self.skin * 0.74, middle)
+        self._paint(
+            0.55 * self._edge(self._ellipse(0.02, 0.13, 0.05 * nose, 0.09, middle)),
+            self.skin * 0.74,
+            middle,
+        )
         lipstick = who.one_of("lips", 0.03, 0.5)
-        red = _lerp(np.array([196, 62, 72], np.float32), np.array([140, 30, 50], np.float32), who["lip_colour"])
+        red = _lerp(
+            np.array([196, 62, 72], np.float32),
+            np.array([140, 30, 50], np.float32),
+            who["lip_colour"],
+        )
         lips = np.where(lipstick[:, None], red, self.skin * np.array([0.84, 0.62, 0.6], np.float32))
         bend = _wide(who.between("smile", -0.3, 1.6)) * self.x[:, middle] ** 2
         across = self.x[:, middle] / _wide(who.between("mouth_width", 0.12, 0.18))
@@ -321,14 +384,18 @@ class _Canvas:
         self._paint(self._edge((np.sqrt(across**2 + down**2) - 1) * 0.035), lips, middle)
 
     def _hair_in_front(self) -> None:
-        """The cap of hair above the hairline, which bends down to the sides; bald heads keep only those."""
+        """The cap of hair above the hairline, which bends down to the sides; bald heads keep only
+        those."""
         who = self.who
         full = who.between("volume", 0.0, 0.12)
         cap = self._ellipse(0, -0.06, self.width + 0.035 + 0.6 * full, 0.62 + full)
         bald, long = self._bald(), self.length > 0.3
         base = -0.37 - 0.1 * who["style"] + 0.14 * (who["fringe"] < np.where(who.male, 0.15, 0.3))
         base = np.where(bald, -0.8, base)
-        drop = np.where(long, who.between("style", 0.9, 1.5), who.between("style", 0.35, 0.6)) + 0.45 * bald
+        drop = (
+            np.where(long, who.between("style", 0.9, 1.5), who.between("style", 0.35, 0.6))
+            + 0.45 * bald
+        )
         part = _wide(who.between("part", -0.2, 0.2))
         across = (self.x - part) / (_wide(self.width) + np.where(self.x > part, -part, part))
         across *= across
@@ -339,7 +406,9 @@ class _Canvas:
         self._paint(self._edge(np.maximum(cap, below * 0.7)), self._texture(1.0))
         falling = (self.length > 0.55) & (who["locks"] < 0.5)
         lock = np.abs(np.abs(self.x) - _wide(self.width + 0.04)) - 0.1
-        lock = np.maximum(np.maximum(lock, self.y - _wide(self.length * 1.25 - 0.05)), -self.y - 0.1)
+        lock = np.maximum(
+            np.maximum(lock, self.y - _wide(self.length * 1.25 - 0.05)), -self.y - 0.1
+        )
         self._paint(self._edge(lock) * _wide(falling), self._texture(0.85))
 
     def _bald(self) -> np.ndarray:
@@ -355,7 +424,9 @@ class _Canvas:
         for side in (-1, 1):
             rim = self._ellipse(side * 0.19, -0.03, size * 1.15, size, band)
             shaded = who["glasses"] < 0.03
-            self._paint(self._edge(rim.copy()) * worn * _wide(np.where(shaded, 0.9, 0.08)), frame, band)
+            self._paint(
+                self._edge(rim.copy()) * worn * _wide(np.where(shaded, 0.9, 0.08)), frame, band
+            )
             self._paint(self._edge(np.abs(rim) - 0.02) * worn, frame, band)
         bridge = np.maximum(np.abs(self.x[:, band]) - 0.08, np.abs(self.y[:, band] + 0.05) - 0.018)
         self._paint(self._edge(bridge) * worn, frame, band)
@@ -374,14 +445,17 @@ class _Canvas:
         self._paint(self._edge(brim) * worn, colour * 0.7, high)
 
     def _lit(self) -> np.ndarray:
-        """The pictures under the light of the scene, with the grain of the picture, [n, size, size, 3] uint8.
+        """The pictures under the light of the scene, with the grain of the picture, [n, size, size,
+        3] uint8.
 
         The light: how much, how warm, from which side, how colourful.
         """
         who = self.who
         side = _wide(who.between("side_light", -0.28, 0.28)) * self.frame_x
         gain = np.exp(who.between("light", -0.58, 0.28)).astype(np.float32)
-        tint = who.between("warmth", -0.22, 0.22)[:, None] * np.array([1.0, 0.1, -1.0], np.float32) + 1
+        tint = (
+            who.between("warmth", -0.22, 0.22)[:, None] * np.array([1.0, 0.1, -1.0], np.float32) + 1
+        )
         self.rgb *= (gain[:, None] * tint)[:, :, None, None]
         self.rgb *= (1 + side)[:, None]
         colourful = np.where(who["colourful"] < 0.05, 0.2, who.between("colourful", 0.7, 1.1))
@@ -393,19 +467,26 @@ class _Canvas:
 
     def _grain(self) -> np.ndarray:
         """A window per face into one sheet of noise, [n, 3, size, size] float32."""
-        at = [(self.who[name] * (GRAIN.shape[1] - self.size)).astype(int) for name in ("grain_x", "grain_y")]
+        at = [
+            (self.who[name] * (GRAIN.shape[1] - self.size)).astype(int)
+            for name in ("grain_x", "grain_y")
+        ]
         steps = np.arange(self.size)
-        return GRAIN[:, (at[1][:, None] + steps)[:, :, None], (at[0][:, None] + steps)[:, None, :]].swapaxes(0, 1)
+        return GRAIN[
+            :, (at[1][:, None] + steps)[:, :, None], (at[0][:, None] + steps)[:, None, :]
+        ].swapaxes(0, 1)
 
 
 def _hair_length(who: People) -> np.ndarray:
-    """0 shaved to 1 over the shoulders, [n] float32: mostly short for "male", mostly long for "non-male"."""
+    """0 shaved to 1 over the shoulders, [n] float32: mostly short for "male", mostly long for
+    "non-male"."""
     short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
     return np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
 
 
 def _wide(value: object) -> np.ndarray:
-    """Numbers per face, [n] or one, as [n, 1, 1] float32, which broadcasts over rows and columns of the image."""
+    """Numbers per face, [n] or one, as [n, 1, 1] float32, which broadcasts over rows and columns of
+    the image."""
     return np.asarray(value, dtype=np.float32).reshape(-1, 1, 1)
 
 

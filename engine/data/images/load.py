@@ -1,4 +1,5 @@
-"""Images with labels and groups from a name or a path: read, split, sampled, checked, with a digest of all of it."""
+"""Images with labels and groups from a name or a path: read, split, sampled, checked, with a digest
+of all of it."""
 
 from __future__ import annotations
 
@@ -14,13 +15,30 @@ from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 from engine.data.group_columns import MAX_GROUPS
-from engine.data.images.readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.base import (
+    CLASS,
+    SPLITS,
+    ImageAsk,
+    ImageInfo,
+    ImageReader,
+    Listing,
+    Wanted,
+)
 from engine.data.images.readers.pixels import Check, Shelf, listed
 from engine.data.sources import explained, reader_of
 from engine.data.splits import completed, sampled
 from engine.data.tables import column_of
 
-__all__ = ["CLASS", "SPLITS", "ImageAsk", "ImageInfo", "ImageSet", "image_readers", "load_images", "look"]
+__all__ = [
+    "CLASS",
+    "SPLITS",
+    "ImageAsk",
+    "ImageInfo",
+    "ImageSet",
+    "image_readers",
+    "load_images",
+    "look",
+]
 
 NOT_STATED = "not stated"
 """Group of an image whose cell is empty."""
@@ -30,13 +48,14 @@ NOT_STATED = "not stated"
 class ImageSet:
     """Images ready to be audited.
 
-    `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split (one of SPLITS), then
-    one str column per name in `groups`. `digest`: SHA-256 over all that a number can depend on: pictures, labels,
-    groups, splits, size, and how the model's processor prepares them. Pictures enter by the hash of their content; of
-    sets of 20,000 files and more by name and length (only the first file is looked into), and of drawn ones by the
-    version of the drawing, the seed and the number. `notes`: sentences a screen must show. `read`: row positions [k]
-    int -> [k, size, size, 3] uint8, safe in threads, RequestError for a damaged file. `stand_in`: a sentence where the
-    images are not real ones.
+    `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split
+    (one of SPLITS), then one str column per name in `groups`. `digest`: SHA-256 over all that a
+    number can depend on: pictures, labels, groups, splits, size, and how the model's processor
+    prepares them. Pictures enter by the hash of their content; of sets of 20,000 files and more by
+    name and length (only the first file is looked into), and of drawn ones by the version of the
+    drawing, the seed and the number. `notes`: sentences a screen must show. `read`: row positions
+    [k] int -> [k, size, size, 3] uint8, safe in threads, RequestError for a damaged file.
+    `stand_in`: a sentence where the images are not real ones.
     """
 
     name: str
@@ -59,7 +78,13 @@ class ImageSet:
         `by` (JSON-able) says what was done: it enters the digest, and its "change" the name.
         """
         name = f"{self.name}, {by['change']}"
-        return replace(self, name=name, digest=digest_of([self.digest, by]), notes=(*self.notes, note), **fields)
+        return replace(
+            self,
+            name=name,
+            digest=digest_of([self.digest, by]),
+            notes=(*self.notes, note),
+            **fields,
+        )
 
     def keeping(self, rows: np.ndarray, by: dict[str, Any], note: str) -> ImageSet:
         """These rows (positions [n] int) only, in this order; `by` and `note` as in `changed`."""
@@ -83,9 +108,10 @@ def look(source: str) -> ImageInfo:
 def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
     """Read an embedded set ("avatars", "digits") or a folder or file in one of the known layouts.
 
-    Missing and damaged files are left out and named in the notes; sets of fewer than 20,000 files are decoded here to
-    find them, larger ones raise on reading. A picture that is also in validation or test does not train. Raises
-    RequestError with every fault found in the ask, and for data without two classes or without images to train or test.
+    Missing and damaged files are left out and named in the notes; sets of fewer than 20,000 files
+    are decoded here to find them, larger ones raise on reading. A picture that is also in
+    validation or test does not train. Raises RequestError with every fault found in the ask, and
+    for data without two classes or without images to train or test.
     """
     ask = ask or ImageAsk()
     with explained(source):
@@ -100,13 +126,21 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
-    groups = tuple(dict.fromkeys(ask.groups or (name for name in info.default_groups if name != target)))
-    columns = tuple(dict.fromkeys(column for group in groups for column in _parts(group, info.groups)))
+    groups = tuple(
+        dict.fromkeys(ask.groups or (name for name in info.default_groups if name != target))
+    )
+    columns = tuple(
+        dict.fromkeys(column for group in groups for column in _parts(group, info.groups))
+    )
     size = ask.size if ask.size is not None else info.size
     where, faults = f"data {info.name}", []
     if target not in info.targets:
         faults.append(unknown(f"{where}, target", target, info.targets))
-    faults += [unknown(f"{where}, group column", name, info.groups) for name in columns if name not in info.groups]
+    faults += [
+        unknown(f"{where}, group column", name, info.groups)
+        for name in columns
+        if name not in info.groups
+    ]
     if target in columns:
         fix = f"Use {CLASS!r} for numbers of each class, or another column."
         faults.append(Fault(f"{where}, group column", f"{target!r} is the target itself.", fix))
@@ -114,15 +148,20 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
         what = f"{size} is not a side from {info.least} to {info.most} pixels."
         faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
     if ask.max_images is not None and ask.max_images < 1:
-        faults.append(Fault("max_images", f"{ask.max_images} is not a number of images.", "Give 1 or more."))
+        faults.append(
+            Fault("max_images", f"{ask.max_images} is not a number of images.", "Give 1 or more.")
+        )
     if faults:
         raise RequestError(faults)
     return Wanted(target, groups, columns, size, ask.seed)
 
 
 def _parts(group: str, known: Sequence[str]) -> list[str]:
-    """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is itself."""
-    return [group] if group in known else [column_of(part.strip(), known) for part in group.split("+")]
+    """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is
+    itself."""
+    return (
+        [group] if group in known else [column_of(part.strip(), known) for part in group.split("+")]
+    )
 
 
 @dataclass
@@ -153,7 +192,9 @@ class _Loading:
         shelf = Shelf(self.listing.pixels, rows[order], self.wanted.size)
         table = self.table.iloc[order].reset_index(drop=True)
         keep, check = self._whole(table, shelf)
-        table = table.iloc[keep][["image_id", "label", "split", *self.wanted.groups]].reset_index(drop=True)
+        table = table.iloc[keep][["image_id", "label", "split", *self.wanted.groups]].reset_index(
+            drop=True
+        )
         self._enough(table, classes)
         return self._set(table, classes, [check.identities[row] for row in keep], shelf, keep)
 
@@ -166,23 +207,32 @@ class _Loading:
         rows = np.setdiff1d(np.arange(len(self.table)), missing)
         if not len(rows):
             raise RequestError(
-                Fault(f"data {self.source}", "None of its images is there.", "Check the images' folder.")
+                Fault(
+                    f"data {self.source}",
+                    "None of its images is there.",
+                    "Check the images' folder.",
+                )
             )
         return rows
 
     def _labelled(self) -> tuple[str, ...]:
         classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
-        self.table["label"] = self.table["target"].map({name: place for place, name in enumerate(classes)})
+        self.table["label"] = self.table["target"].map(
+            {name: place for place, name in enumerate(classes)}
+        )
         self.table["label"] = self.table["label"].astype("int64")
         return classes
 
     def _grouped(self) -> None:
-        """The group columns as asked: intersections joined, empty cells named. Raises RequestError."""
+        """The group columns as asked: intersections joined, empty cells named. Raises
+        RequestError."""
         if CLASS in self.wanted.columns:
             self.table[CLASS] = self.table["target"]
         for column in self.wanted.columns:
             if blank := int((self.table[column] == "").sum()):
-                self.notes.append(f"{blank} images have no {column}; their group is called “{NOT_STATED}”.")
+                self.notes.append(
+                    f"{blank} images have no {column}; their group is called “{NOT_STATED}”."
+                )
                 self.table[column] = self.table[column].where(self.table[column] != "", NOT_STATED)
         faults = []
         for group in self.wanted.groups:
@@ -193,19 +243,28 @@ class _Loading:
             where = f"data {self.info.name}, group column {group}"
             if len(values) > MAX_GROUPS and group != CLASS:
                 faults.append(
-                    Fault(where, f"It has {len(values)} values.", f"At most {MAX_GROUPS} groups; merge some.")
+                    Fault(
+                        where,
+                        f"It has {len(values)} values.",
+                        f"At most {MAX_GROUPS} groups; merge some.",
+                    )
                 )
             if len(values) == 1:
-                self.notes.append(f"The column {group} has one value only ({values[0]}): there is no gap to see.")
+                self.notes.append(
+                    f"The column {group} has one value only ({values[0]}): there is no gap to see."
+                )
         if faults:
             raise RequestError(faults)
 
     def _cells(self) -> pd.Series:
         """Label and groups of every row as one text, [rows]."""
-        return _joined([self.table["label"].astype(str), *(self.table[group] for group in self.wanted.groups)])
+        return _joined(
+            [self.table["label"].astype(str), *(self.table[group] for group in self.wanted.groups)]
+        )
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
-        """Places [n] int of the rows that can be decoded and do not train on a picture they are tested on.
+        """Places [n] int of the rows that can be decoded and do not train on a picture they are
+        tested on.
 
         table: one row per image of the shelf, with image_id and split.
         """
@@ -213,28 +272,45 @@ class _Loading:
         if len(check.damaged):
             why = dict(zip(check.damaged.tolist(), check.reasons, strict=True))
             name_of = table["image_id"].str.slice(stop=80).iloc
-            self._left_out("cannot be decoded", check.damaged, lambda row: f"{name_of[row]} ({why[row]})")
+            self._left_out(
+                "cannot be decoded", check.damaged, lambda row: f"{name_of[row]} ({why[row]})"
+            )
         self.notes += check.notes
         gone = set(check.damaged.tolist())
         if check.hashed:
-            held = {check.identities[row] for row in np.flatnonzero(table["split"] != "train") if row not in gone}
+            held = {
+                check.identities[row]
+                for row in np.flatnonzero(table["split"] != "train")
+                if row not in gone
+            }
             train = np.flatnonzero(table["split"] == "train")
-            leaks = np.array([row for row in train if row not in gone and check.identities[row] in held], np.int64)
+            leaks = np.array(
+                [row for row in train if row not in gone and check.identities[row] in held],
+                np.int64,
+            )
             if len(leaks):
                 what = "show a picture that is also in validation or test (training images)"
                 self._left_out(what, leaks, lambda row: table["image_id"].iloc[row])
             gone |= set(leaks.tolist())
-        return np.array([row for row in range(len(table)) if row not in gone], dtype=np.int64), check
+        return (
+            np.array([row for row in range(len(table)) if row not in gone], dtype=np.int64),
+            check,
+        )
 
     def _enough(self, table: pd.DataFrame, classes: tuple[str, ...]) -> None:
-        """RequestError for data without classes to learn or test; notes classes that a split does not show.
+        """RequestError for data without classes to learn or test; notes classes that a split does
+        not show.
 
         table: one row per image, with label and split.
         """
         where, faults = f"data {self.info.name}", []
         if len(classes) < 2:
             what = f"There are fewer than two classes ({', '.join(classes) or 'none'})."
-            faults.append(Fault(f"{where}, {self.wanted.target}", what, "Give images of at least two classes."))
+            faults.append(
+                Fault(
+                    f"{where}, {self.wanted.target}", what, "Give images of at least two classes."
+                )
+            )
         for split in SPLITS:
             present = set(table["label"][table["split"] == split])
             absent = [name for place, name in enumerate(classes) if place not in present]
@@ -255,20 +331,37 @@ class _Loading:
         one = len(rows) == 1
         names = listed([name_of(int(row)) for row in rows[:4]])
         what = what.replace("are ", "is ", 1).replace("show ", "shows ", 1) if one else what
-        kept = f"{len(rows)} image{'' if one else 's'} {what} and {'was' if one else 'were'} left out: {names}."
+        kept = (
+            f"{len(rows)} image{'' if one else 's'} {what} and {'was' if one else 'were'} left out:"
+            f" {names}."
+        )
         self.notes.append(kept)
 
     def _set(
-        self, table: pd.DataFrame, classes: tuple[str, ...], identities: list[str], shelf: Shelf, keep: np.ndarray
+        self,
+        table: pd.DataFrame,
+        classes: tuple[str, ...],
+        identities: list[str],
+        shelf: Shelf,
+        keep: np.ndarray,
     ) -> ImageSet:
-        """The finished set; identities: one text per row of `table`; keep: place on the shelf of each, [rows] int."""
+        """The finished set; identities: one text per row of `table`; keep: place on the shelf of
+        each, [rows] int."""
         size, groups = self.wanted.size, self.wanted.groups
-        parts = [size, list(classes), list(groups), identities, *(table[column].tolist() for column in table)]
+        parts = [
+            size,
+            list(classes),
+            list(groups),
+            identities,
+            *(table[column].tolist() for column in table),
+        ]
         if self.listing.pixels.prepare is not None:
             parts.append(self.listing.pixels.prepare.said)
         digest, notes = digest_of(parts), tuple(self.notes)
         read = _Read(shelf, keep)
-        return ImageSet(self.listing.name, table, classes, groups, size, digest, read, notes, self.info.stand_in)
+        return ImageSet(
+            self.listing.name, table, classes, groups, size, digest, read, notes, self.info.stand_in
+        )
 
 
 def _joined(columns: list[pd.Series]) -> pd.Series:
@@ -278,7 +371,8 @@ def _joined(columns: list[pd.Series]) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Reads the pixels of an ImageSet; keep: place on the shelf of each row of its table, [rows] int."""
+    """Reads the pixels of an ImageSet; keep: place on the shelf of each row of its table, [rows]
+    int."""
 
     shelf: Shelf
     keep: np.ndarray

@@ -1,7 +1,9 @@
-"""Prompts of BOLD (Dhamala et al. 2021): beginnings of Wikipedia sentences about people, professions and beliefs.
+"""Prompts of BOLD (Dhamala et al. 2021): beginnings of Wikipedia sentences about people,
+professions and beliefs.
 
-DOMAIN_prompt.json is {group: {page: [prompt, …]}}. An axis is a domain, a subgroup one of its groups; prompts of one
-page share it as their descriptor, so that intervals count pages and not prompts.
+DOMAIN_prompt.json is {group: {page: [prompt, …]}}. An axis is a domain, a subgroup one of its
+groups; prompts of one page share it as their descriptor, so that intervals count pages and not
+prompts.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.json_lines import read_json
-from engine.data.prompts.table import MIN_PER_SUBGROUP, axis_faults, cell_faults, finish, subgroup_faults
+from engine.data.prompts.table import (
+    MIN_PER_SUBGROUP,
+    axis_faults,
+    cell_faults,
+    finish,
+    subgroup_faults,
+)
 from engine.data.spellings import one_spelling
 
 NAME = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
@@ -34,8 +42,9 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named domains (none named: all), columns as table.COLUMNS, and notes. RequestError with all
-    faults. seed and max_prompts are arguments of every format; sampling is done by the caller."""
+    """Prompts of the named domains (none named: all), columns as table.COLUMNS, and notes.
+    RequestError with all faults. seed and max_prompts are arguments of every format; sampling is
+    done by the caller."""
     files = _files(path)
     wanted = list(axes) or sorted(files)
     faults = axis_faults(path.name, wanted, sorted(files))
@@ -72,7 +81,9 @@ def _read(axis: str, path: Path) -> tuple[list[dict[str, str]], list[Fault]]:
         for page, prompts in pages.items() if isinstance(pages, dict) else [("", None)]:
             if not isinstance(prompts, list) or not all(isinstance(text, str) for text in prompts):
                 where = f"{path.name}, {group[:60]}{f', {page[:60]}' if page else ''}"
-                faults.append(Fault(where, "Expected a list of prompts.", "As {group: {page: [prompts]}}."))
+                faults.append(
+                    Fault(where, "Expected a list of prompts.", "As {group: {page: [prompts]}}.")
+                )
                 continue
             same = {"axis": axis, "subgroup": group, "template": "", "descriptor": page}
             rows += [{**same, "text": text.strip()} for text in prompts]
@@ -81,7 +92,11 @@ def _read(axis: str, path: Path) -> tuple[list[dict[str, str]], list[Fault]]:
 
 def _without_small(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Groups of a single prompt are left out, as nothing could be told of them, and named."""
-    sizes = table.drop_duplicates(["axis", "subgroup", "text"]).groupby(["axis", "subgroup"])["text"].transform("size")
+    sizes = (
+        table.drop_duplicates(["axis", "subgroup", "text"])
+        .groupby(["axis", "subgroup"])["text"]
+        .transform("size")
+    )
     kept = table[sizes.reindex(table.index, fill_value=MIN_PER_SUBGROUP) >= MIN_PER_SUBGROUP]
     gone = sorted(set(table["subgroup"]) - set(kept["subgroup"]))
     return kept, ((f"Left out, of a single prompt: {', '.join(gone)}.",) if gone else ())

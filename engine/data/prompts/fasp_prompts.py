@@ -1,9 +1,9 @@
 """Prompts from the published FASP files: NAME.json beside NAME_groups.json.
 
-NAME.json is {axis: {title: [prompt, …]}}; NAME_groups.json holds two equally long lists, {"axis": […], "bucket": […]},
-whose entries of one axis belong to that axis's prompts in order. A folder that holds the published two pairs,
-social_biases_valid and social_biases_test, keeps their split; from one pair, or any others, all prompts are read and
-the split is drawn by the caller.
+NAME.json is {axis: {title: [prompt, …]}}; NAME_groups.json holds two equally long lists, {"axis":
+[…], "bucket": […]}, whose entries of one axis belong to that axis's prompts in order. A folder that
+holds the published two pairs, social_biases_valid and social_biases_test, keeps their split; from
+one pair, or any others, all prompts are read and the split is drawn by the caller.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.prompts.table import axis_faults, cell_faults, finish, read_utf8, split_faults, subgroup_faults
+from engine.data.prompts.table import (
+    axis_faults,
+    cell_faults,
+    finish,
+    read_utf8,
+    split_faults,
+    subgroup_faults,
+)
 from engine.data.spellings import one_spelling
 from engine.data.splits import WORDS
 
@@ -42,10 +49,12 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes.
+    RequestError with all faults.
 
-    A column `split` where the files have one. They name neither template nor descriptor, so both columns are empty.
-    seed and max_prompts are arguments of every format; sampling is done by the caller.
+    A column `split` where the files have one. They name neither template nor descriptor, so both
+    columns are empty. seed and max_prompts are arguments of every format; sampling is done by the
+    caller.
     """
     table, faults = _read(path)
     table["subgroup"], said = one_spelling(table["subgroup"], "bucket")
@@ -62,17 +71,22 @@ def load(
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
-    """All pairs at `path` as one table with columns axis, subgroup, text, template, descriptor, and their faults.
+    """All pairs at `path` as one table with columns axis, subgroup, text, template, descriptor, and
+    their faults.
 
-    Also the column split where there are exactly two pairs and their names say so; test comes first, so that a prompt
-    of both stays a test prompt.
+    Also the column split where there are exactly two pairs and their names say so; test comes
+    first, so that a prompt of both stays a test prompt.
     """
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
     pairs = [_pair_of(file) for file in files]
-    splits = {WORDS.get(prompts.stem.rpartition("_")[2]): (prompts, groups) for prompts, groups in pairs}
+    splits = {
+        WORDS.get(prompts.stem.rpartition("_")[2]): (prompts, groups) for prompts, groups in pairs
+    }
     own = len(pairs) == 2 and set(splits) == {"validation", "test"}
     parts, faults = [], []
-    for name, (prompts, groups) in sorted(splits.items()) if own else (("", pair) for pair in pairs):
+    for name, (prompts, groups) in (
+        sorted(splits.items()) if own else (("", pair) for pair in pairs)
+    ):
         part, more = _read_pair(prompts, groups)
         parts.append(part.assign(split=name) if own else part)
         faults += more
@@ -96,24 +110,36 @@ def _read_pair(prompts: Path, groups: Path) -> tuple[pd.DataFrame, list[Fault]]:
     rows: list[dict[str, str]] = []
     try:
         by_axis = _buckets(buckets)
-        listed = {axis: [str(text) for titled in titles.values() for text in titled] for axis, titles in texts.items()}
+        listed = {
+            axis: [str(text) for titled in titles.values() for text in titled]
+            for axis, titles in texts.items()
+        }
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"The pair does not have the published shape ({error!r})."
-        return pd.DataFrame(), [Fault(prompts.name, what, 'See {axis: {title: [prompts]}} and {"axis", "bucket"}.')]
+        return pd.DataFrame(), [
+            Fault(prompts.name, what, 'See {axis: {title: [prompts]}} and {"axis", "bucket"}.')
+        ]
     for axis, found in listed.items():
         named = by_axis.get(axis, [])
         if len(named) != len(found):
             what = f"{len(found)} prompts but {len(named)} buckets in {groups.name}."
-            faults.append(Fault(f"{prompts.name}, axis {axis}", what, "Use the two files of one release."))
+            faults.append(
+                Fault(f"{prompts.name}, axis {axis}", what, "Use the two files of one release.")
+            )
             continue
-        rows += [{"axis": axis, "subgroup": name, "text": text} for name, text in zip(named, found, strict=True)]
+        rows += [
+            {"axis": axis, "subgroup": name, "text": text}
+            for name, text in zip(named, found, strict=True)
+        ]
     return pd.DataFrame(rows, columns=["axis", "subgroup", "text"]), faults
 
 
 def _buckets(content: dict[str, Any]) -> dict[str, list[str]]:
-    """Buckets of each axis in order; each column is a list or, as pandas writes it, {"0": …, "1": …}."""
+    """Buckets of each axis in order; each column is a list or, as pandas writes it, {"0": …, "1":
+    …}."""
     columns = [
-        list(part.values()) if isinstance(part, dict) else list(part) for part in (content["axis"], content["bucket"])
+        list(part.values()) if isinstance(part, dict) else list(part)
+        for part in (content["axis"], content["bucket"])
     ]
     out: dict[str, list[str]] = {}
     for axis, bucket in zip(*columns, strict=True):
@@ -134,5 +160,7 @@ def _read_json(path: Path) -> tuple[dict[str, Any], list[Fault]]:
     except (json.JSONDecodeError, RecursionError) as error:
         return {}, [Fault(path.name, f"Not JSON ({error}).", "Use the files as published.")]
     if not isinstance(content, dict) or not content:
-        return {}, [Fault(path.name, "Expected a JSON object with entries.", "Use the files as published.")]
+        return {}, [
+            Fault(path.name, "Expected a JSON object with entries.", "Use the files as published.")
+        ]
     return content, []

@@ -1,8 +1,10 @@
-"""Prompts from a HolisticBias v1.x folder: descriptors x nouns x sentence templates (Smith et al. 2022).
+"""Prompts from a HolisticBias v1.x folder: descriptors x nouns x sentence templates (Smith et al.
+2022).
 
-"I love being {noun_phrase}." with noun "aunt" and descriptor "Deaf" becomes "I love being a Deaf aunt.". Subgroups are
-the buckets of an axis; an axis with a single bucket uses its descriptors instead, and a note says so. Left out: phrases
-without a noun ("I'm Deaf."), standalone noun phrases, and stylistic variants.
+"I love being {noun_phrase}." with noun "aunt" and descriptor "Deaf" becomes "I love being a Deaf
+aunt.". Subgroups are the buckets of an axis; an axis with a single bucket uses its descriptors
+instead, and a note says so. Left out: phrases without a noun ("I'm Deaf."), standalone noun
+phrases, and stylistic variants.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.core.seeds import key_of
-from engine.data.prompts.table import FRAME_MARK, axis_faults, finish, quota, read_utf8, subgroup_faults
+from engine.data.prompts.table import (
+    FRAME_MARK,
+    axis_faults,
+    finish,
+    quota,
+    read_utf8,
+    subgroup_faults,
+)
 
 NAME = "a HolisticBias v1.x folder (descriptors.json, nouns.json, sentence_templates.json)"
 FILES = ("descriptors.json", "nouns.json", "sentence_templates.json")
@@ -73,11 +82,13 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes.
+    RequestError with all faults.
 
-    At most `max_prompts` per axis if given: sampling takes the frames in one seeded order for all subgroups, so that
-    subgroups share frames, going round the templates, and deals each subgroup's descriptors out in turn; nothing else
-    is built. Does not depend on the order of entries in the files.
+    At most `max_prompts` per axis if given: sampling takes the frames in one seeded order for all
+    subgroups, so that subgroups share frames, going round the templates, and deals each subgroup's
+    descriptors out in turn; nothing else is built. Does not depend on the order of entries in the
+    files.
     """
     contents, faults = zip(*(_read_json(path / name) for name in FILES), strict=True)
     faults = [fault for part in faults for fault in part]
@@ -88,18 +99,28 @@ def load(
     faults = axis_faults(path.name, wanted, sorted(descriptors))
     frames, more = _parsed(path.name, "nouns or templates", lambda: _frames(nouns, templates))
     groups, also = _parsed(
-        path.name, "descriptors", lambda: {a: _groups(descriptors[a]) for a in wanted if a in descriptors}
+        path.name,
+        "descriptors",
+        lambda: {a: _groups(descriptors[a]) for a in wanted if a in descriptors},
     )
     if faults := faults + more + also:
         raise RequestError(faults)
-    rows = [row for axis in wanted for row in _axis_rows(axis, groups[axis], frames, seed, max_prompts)]
+    rows = [
+        row for axis in wanted for row in _axis_rows(axis, groups[axis], frames, seed, max_prompts)
+    ]
     table = pd.DataFrame(rows, columns=["axis", "subgroup", "text", "template", "descriptor"])
     if faults := subgroup_faults(path.name, table, wanted):
         raise RequestError(faults)
     table, notes = finish(table)
     single = [axis for axis in wanted if len(descriptors[axis]) == 1]
     if single:
-        notes = (f"{', '.join(single)}: HolisticBias has one bucket here, so each descriptor is a subgroup.", *notes)
+        notes = (
+            (
+                f"{', '.join(single)}: HolisticBias has one bucket here, so each descriptor is a"
+                " subgroup."
+            ),
+            *notes,
+        )
     return table, notes
 
 
@@ -112,7 +133,9 @@ def _read_json(path: Path) -> tuple[dict[str, Any], list[Fault]]:
     except (json.JSONDecodeError, RecursionError) as error:
         return {}, [Fault(path.name, f"Not JSON ({error}).", "Use the file as published.")]
     if not isinstance(content, dict) or not content:
-        return {}, [Fault(path.name, "Expected a JSON object with entries.", "Use the file as published.")]
+        return {}, [
+            Fault(path.name, "Expected a JSON object with entries.", "Use the file as published.")
+        ]
     return content, []
 
 
@@ -122,13 +145,21 @@ def _parsed(name: str, what: str, build: Any) -> tuple[Any, list[Fault]]:
         return build(), []
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         return None, [
-            Fault(name, f"The {what} do not have the shape of HolisticBias v1.x ({error}).", "Compare with v1.1.")
+            Fault(
+                name,
+                f"The {what} do not have the shape of HolisticBias v1.x ({error}).",
+                "Compare with v1.1.",
+            )
         ]
 
 
 def _frames(nouns: dict[str, Any], templates: dict[str, Any]) -> list[Frame]:
-    usable = sorted(text for text in templates if "{noun_phrase}" in text or "{plural_noun_phrase}" in text)
-    pairs = sorted((str(one), str(many), gender) for gender, listed in nouns.items() for one, many in listed)
+    usable = sorted(
+        text for text in templates if "{noun_phrase}" in text or "{plural_noun_phrase}" in text
+    )
+    pairs = sorted(
+        (str(one), str(many), gender) for gender, listed in nouns.items() for one, many in listed
+    )
     if not usable or not pairs:
         raise ValueError("no usable template or noun")
     return [Frame(text, one, many, gender) for text in usable for one, many, gender in pairs]
@@ -155,9 +186,14 @@ def _descriptor(entry: str | dict[str, Any]) -> Descriptor:
 
 
 def _axis_rows(
-    axis: str, groups: dict[str, list[Descriptor]], frames: list[Frame], seed: int, max_prompts: int | None
+    axis: str,
+    groups: dict[str, list[Descriptor]],
+    frames: list[Frame],
+    seed: int,
+    max_prompts: int | None,
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """Rows (axis, subgroup, text, template, descriptor) of one axis, at most about `max_prompts` if given."""
+    """Rows (axis, subgroup, text, template, descriptor) of one axis, at most about `max_prompts` if
+    given."""
     share = None if max_prompts is None else quota(max_prompts, len(groups))
     ordered = frames if share is None else _round_templates(frames, axis, seed)
     for subgroup, descriptors in groups.items():
@@ -165,7 +201,9 @@ def _axis_rows(
         if share is None:
             chosen = ((frame, d) for frame in ordered for d in descriptors if frame.fits(d))
         else:
-            dealt = sorted(descriptors, key=lambda d: key_of("descriptor", seed, axis, subgroup, d.text))
+            dealt = sorted(
+                descriptors, key=lambda d: key_of("descriptor", seed, axis, subgroup, d.text)
+            )
             chosen = _deal(ordered, dealt, share)
         for frame, descriptor in chosen:
             yield axis, subgroup, frame.fill(descriptor), frame.name, descriptor.text
@@ -182,7 +220,9 @@ def _round_templates(frames: list[Frame], axis: str, seed: int) -> list[Frame]:
     return [frame for _, _, frame in sorted(ranked, key=lambda item: item[:2])]
 
 
-def _deal(frames: list[Frame], descriptors: list[Descriptor], share: int) -> Iterator[tuple[Frame, Descriptor]]:
+def _deal(
+    frames: list[Frame], descriptors: list[Descriptor], share: int
+) -> Iterator[tuple[Frame, Descriptor]]:
     """The first `share` pairs: every frame once before any frame twice, descriptors in turn."""
     left = share
     for turn in range(len(descriptors)):

@@ -1,4 +1,5 @@
-"""Prompts from a CSV file: columns prompt, axis, subgroup and, if there are any, template and descriptor."""
+"""Prompts from a CSV file: columns prompt, axis, subgroup and, if there are any, template and
+descriptor."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ OPTIONAL = ("template", "descriptor")
 
 
 def matches(path: Path) -> bool:
-    """Any file ending as tables do, also a missing one: the error is then about the file, not about its format."""
+    """Any file ending as tables do, also a missing one: the error is then about the file, not about
+    its format."""
     return path.suffix.lower() in USUAL and not path.is_dir()
 
 
@@ -32,7 +34,8 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes.
+    RequestError with all faults.
 
     seed and max_prompts are arguments of every format; sampling is done by the caller.
     """
@@ -50,7 +53,8 @@ def load(
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, list[Fault], tuple[str, ...]]:
-    """The file as text columns (prompt renamed to text, absent optional columns empty), its faults, and notes.
+    """The file as text columns (prompt renamed to text, absent optional columns empty), its faults,
+    and notes.
 
     Axes and subgroups have one spelling each; prompts keep the blanks around them.
     """
@@ -58,7 +62,11 @@ def _read(path: Path) -> tuple[pd.DataFrame, list[Fault], tuple[str, ...]]:
         csv = csv_table(path, REQUIRED + OPTIONAL, whole="prompt")
     except RequestError as error:
         return pd.DataFrame(), list(error.faults), ()
-    missing, faults, notes = [name for name in REQUIRED if name not in csv.cells.columns], [], csv.notes
+    missing, faults, notes = (
+        [name for name in REQUIRED if name not in csv.cells.columns],
+        [],
+        csv.notes,
+    )
     if missing:
         found = ", ".join(name[:40] for name in csv.cells.columns[:12])
         fix = f"Found: {found}. Needed: {', '.join(REQUIRED)}."

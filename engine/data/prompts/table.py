@@ -14,35 +14,47 @@ from engine.data.tables import text_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
-"""Between template and noun in the `template` column: the whole names the frame x of FASP's Eq. 1, the part before the
-mark is the cluster that intervals resample."""
+"""Between template and noun in the `template` column: the whole names the frame x of FASP's Eq. 1,
+the part before the mark is the cluster that intervals resample."""
 MAX_CELL = 10_000
-"""Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway)."""
+"""Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway).
+"""
 MIN_PER_SUBGROUP = 2
 
 
 def prompt_ids(table: pd.DataFrame) -> list[str]:
-    """One id per row: a hash of the columns axis, subgroup and text, so neither order nor file name matters."""
+    """One id per row: a hash of the columns axis, subgroup and text, so neither order nor file name
+    matters."""
     return [
-        f"{key_of('prompt-id', *row):016x}" for row in zip(table["axis"], table["subgroup"], table["text"], strict=True)
+        f"{key_of('prompt-id', *row):016x}"
+        for row in zip(table["axis"], table["subgroup"], table["text"], strict=True)
     ]
 
 
 def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Add the column prompt_id, drop repeats, sort; returns the table with COLUMNS, all str, and notes.
+    """Add the column prompt_id, drop repeats, sort; returns the table with COLUMNS, all str, and
+    notes.
 
-    table: one row per prompt, COLUMNS but prompt_id, and `split` where the source has one: it is kept.
+    table: one row per prompt, COLUMNS but prompt_id, and `split` where the source has one: it is
+    kept.
     """
     table = table.assign(prompt_id=prompt_ids(table))
     unique = table.drop_duplicates("prompt_id")
     notes: tuple[str, ...] = ()
     if repeated := len(table) - len(unique):
-        notes = (f"{repeated} prompts appear more than once in their subgroup; each was kept once.",)
+        notes = (
+            f"{repeated} prompts appear more than once in their subgroup; each was kept once.",
+        )
     ordered = unique.sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
     if "split" not in ordered:
         return ordered[list(COLUMNS)].astype(str), notes
-    said = ", ".join(f"{split} {n:,}" for split, n in ordered["split"].value_counts().sort_index().items())
-    return ordered[[*COLUMNS, "split"]].astype(str), (*notes, f"The split is the source's own: {said} prompts.")
+    said = ", ".join(
+        f"{split} {n:,}" for split, n in ordered["split"].value_counts().sort_index().items()
+    )
+    return ordered[[*COLUMNS, "split"]].astype(str), (
+        *notes,
+        f"The split is the source's own: {said} prompts.",
+    )
 
 
 def read_utf8(path: Path) -> tuple[str, list[Fault]]:
@@ -70,17 +82,30 @@ def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
             where = f"{name}, row {int(np.nanargmax(lengths)) + 1}, column {column}"
             faults.append(
                 Fault(
-                    where, f"A cell has {longest:,} characters.", f"At most {MAX_CELL:,}; is a quotation mark missing?"
+                    where,
+                    f"A cell has {longest:,} characters.",
+                    f"At most {MAX_CELL:,}; is a quotation mark missing?",
                 )
             )
-    empty = np.flatnonzero(table["text"].str.strip().to_numpy() == "") if "text" in table.columns else np.empty(0, int)
+    empty = (
+        np.flatnonzero(table["text"].str.strip().to_numpy() == "")
+        if "text" in table.columns
+        else np.empty(0, int)
+    )
     if len(empty):
-        faults.append(Fault(f"{name}, row {empty[0] + 1}", f"{len(empty)} prompts are empty.", "Remove or fill them."))
+        faults.append(
+            Fault(
+                f"{name}, row {empty[0] + 1}",
+                f"{len(empty)} prompts are empty.",
+                "Remove or fill them.",
+            )
+        )
     return faults
 
 
 def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
-    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt; columns axis, subgroup, text."""
+    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt; columns axis,
+    subgroup, text."""
     faults = []
     for axis in axes:
         rows = table[table["axis"] == axis]
@@ -89,9 +114,14 @@ def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list
         where = f"{name}, axis {axis}"
         blank = int((rows["subgroup"].str.strip() == "").sum())
         if blank:
-            faults.append(Fault(where, f"{blank} prompts name no subgroup.", "Fill the column subgroup."))
+            faults.append(
+                Fault(where, f"{blank} prompts name no subgroup.", "Fill the column subgroup.")
+            )
         sizes = (
-            rows[rows["subgroup"].str.strip() != ""].drop_duplicates(["subgroup", "text"]).groupby("subgroup").size()
+            rows[rows["subgroup"].str.strip() != ""]
+            .drop_duplicates(["subgroup", "text"])
+            .groupby("subgroup")
+            .size()
         )
         if len(sizes) == 1:
             fix = "Bias compares subgroups: give at least two."
@@ -99,13 +129,17 @@ def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list
         small = [str(group) for group in sizes.index[sizes < MIN_PER_SUBGROUP]]
         if small:
             listed = ", ".join(small[:8]) + (" …" if len(small) > 8 else "")
-            fix = "Give at least two different prompts per subgroup (one to choose heads, one to test)."
+            fix = (
+                "Give at least two different prompts per subgroup (one to choose heads, one to"
+                " test)."
+            )
             faults.append(Fault(where, f"Subgroups with a single prompt: {listed}.", fix))
     return faults
 
 
 def split_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
-    """Where the source has its own split: subgroups that validation or test lacks; columns axis, subgroup, text, split.
+    """Where the source has its own split: subgroups that validation or test lacks; columns axis,
+    subgroup, text, split.
 
     A prompt of both counts for the first that has it, as in `finish`.
     """
@@ -129,16 +163,21 @@ def quota(max_prompts: int, n_subgroups: int) -> int:
 
 
 def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFrame:
-    """At most `max_prompts` per axis, the same number per subgroup where there are enough; columns as COLUMNS.
+    """At most `max_prompts` per axis, the same number per subgroup where there are enough; columns
+    as COLUMNS.
 
-    Goes round the templates, in the same seeded order for every subgroup, so subgroups share frames. A source's own
-    validation and test are sampled apart, in the shares that they have there.
+    Goes round the templates, in the same seeded order for every subgroup, so subgroups share
+    frames. A source's own validation and test are sampled apart, in the shares that they have
+    there.
     """
     if max_prompts is None:
         return table
     if "split" in table:
         parts = [rows.drop(columns="split") for _, rows in table.groupby("split", sort=True)]
-        chosen = [sample(rows, seed, max(1, round(max_prompts * len(rows) / len(table)))) for rows in parts]
+        chosen = [
+            sample(rows, seed, max(1, round(max_prompts * len(rows) / len(table))))
+            for rows in parts
+        ]
         return table[table["prompt_id"].isin(pd.concat(chosen)["prompt_id"])].reset_index(drop=True)
     keep = []
     for axis, rows in table.groupby("axis", sort=True):
@@ -146,7 +185,9 @@ def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFr
             keep.append(rows)
             continue
         share = quota(max_prompts, rows["subgroup"].nunique())
-        keep.extend(_first(part, share, seed, str(axis)) for _, part in rows.groupby("subgroup", sort=True))
+        keep.extend(
+            _first(part, share, seed, str(axis)) for _, part in rows.groupby("subgroup", sort=True)
+        )
     return pd.concat(keep).sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
 
 

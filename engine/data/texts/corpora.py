@@ -15,23 +15,33 @@ MIN_CHARACTERS = 200
 
 
 def load_corpus(path: str | Path) -> Corpus:
-    """Read a text file; its digest is the SHA-256 of the file's bytes, of its text where lines end as on Windows.
+    """Read a text file; its digest is the SHA-256 of the file's bytes, of its text where lines end
+    as on Windows.
 
-    Raises RequestError when the file is missing, not UTF-8, empty, shorter than MIN_CHARACTERS, or JSON.
+    Raises RequestError when the file is missing, not UTF-8, empty, shorter than MIN_CHARACTERS, or
+    JSON.
     """
     path = Path(path)
     where = f"text {path}"
     if not path.is_file():
-        raise RequestError(Fault(where, "There is no such file.", "Check the path; it must be a text file."))
+        raise RequestError(
+            Fault(where, "There is no such file.", "Check the path; it must be a text file.")
+        )
     content = path.read_bytes()
     text = decoded(content, where)
     if "\0" in text:
-        raise RequestError(Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8."))
+        raise RequestError(
+            Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8.")
+        )
     if not text.strip():
-        raise RequestError(Fault(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters."))
+        raise RequestError(
+            Fault(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters.")
+        )
     if len(text.strip()) < MIN_CHARACTERS:
         what = f"Only {len(text.strip())} characters: too short for a perplexity."
-        raise RequestError(Fault(where, what, f"Give at least {MIN_CHARACTERS} characters, better 100,000."))
+        raise RequestError(
+            Fault(where, what, f"Give at least {MIN_CHARACTERS} characters, better 100,000.")
+        )
     if _is_json(text):
         what = "It is JSON: its brackets and names of fields would be read as text."
         raise RequestError(Fault(where, what, "Save the texts alone, as plain text."))

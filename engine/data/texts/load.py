@@ -1,4 +1,5 @@
-"""Labelled texts from a name or a path: read, split, grouped, sampled, checked, with a digest of all of it."""
+"""Labelled texts from a name or a path: read, split, grouped, sampled, checked, with a digest of
+all of it."""
 
 from __future__ import annotations
 
@@ -18,9 +19,27 @@ from engine.data.sources import explained, reader_of
 from engine.data.spellings import regression_faults
 from engine.data.splits import CLASS, SPLITS, deal, sampled
 from engine.data.tables import column_of, in_order
-from engine.data.texts.readers.base import COLUMNS, LENGTH, Listing, TextAsk, TextInfo, TextReader, Wanted
+from engine.data.texts.readers.base import (
+    COLUMNS,
+    LENGTH,
+    Listing,
+    TextAsk,
+    TextInfo,
+    TextReader,
+    Wanted,
+)
 
-__all__ = ["CLASS", "LENGTH", "SPLITS", "TextAsk", "TextInfo", "TextSet", "load_texts", "look_texts", "text_readers"]
+__all__ = [
+    "CLASS",
+    "LENGTH",
+    "SPLITS",
+    "TextAsk",
+    "TextInfo",
+    "TextSet",
+    "load_texts",
+    "look_texts",
+    "text_readers",
+]
 
 NOT_STATED = "not stated"
 """Group of a text whose cell is empty."""
@@ -32,11 +51,11 @@ HELD_OUT = {"test": 0.2}
 class TextSet:
     """Labelled texts ready to be audited.
 
-    `table`: one row per text: text_id (str, unique, the same in every order of the source's rows), text, text_b (the
-    second text of a pair, else ""), label (int64, place in `classes`), split (one of SPLITS; validation may be absent),
-    then one str column per name in `groups`. `metric`: the task's own, "accuracy" or "matthews". `digest`: SHA-256 over
-    all that a number can depend on. `notes`: sentences a screen must show. `stand_in`: a sentence where the texts are
-    made up.
+    `table`: one row per text: text_id (str, unique, the same in every order of the source's rows),
+    text, text_b (the second text of a pair, else ""), label (int64, place in `classes`), split (one
+    of SPLITS; validation may be absent), then one str column per name in `groups`. `metric`: the
+    task's own, "accuracy" or "matthews". `digest`: SHA-256 over all that a number can depend on.
+    `notes`: sentences a screen must show. `stand_in`: a sentence where the texts are made up.
     """
 
     name: str
@@ -72,11 +91,12 @@ def look_texts(source: str) -> TextInfo:
 
 
 def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
-    """Read an embedded task, a GLUE folder, a GLUE task from the hub ("glue:rte"), or a CSV or TSV file.
+    """Read an embedded task, a GLUE folder, a GLUE task from the hub ("glue:rte"), or a CSV or TSV
+    file.
 
-    Where a source names no splits, a fifth of its texts is the test split, drawn with the seed. Texts that occur in
-    train and in test are counted in the notes and stay. Raises RequestError with every fault found, among them a
-    class without texts to train or to test on.
+    Where a source names no splits, a fifth of its texts is the test split, drawn with the seed.
+    Texts that occur in train and in test are counted in the notes and stay. Raises RequestError
+    with every fault found, among them a class without texts to train or to test on.
     """
     ask = ask or TextAsk()
     with explained(source):
@@ -91,16 +111,22 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     where = f"data {info.name}"
     text, text_b, target, faults = _columns(ask, info)
     usual = [name for name in info.default_groups if name not in (text, text_b, target)]
-    groups = tuple(dict.fromkeys(part for group in ask.groups or usual for part in _parts(group, info)))
+    groups = tuple(
+        dict.fromkeys(part for group in ask.groups or usual for part in _parts(group, info))
+    )
     for name in groups:
         column = name if name in info.groups else column_of(name, info.columns)
         if column not in info.groups and column not in info.columns:
             faults.append(unknown(f"{where}, group column", name, info.groups))
         elif column in (text, text_b, target) or (column not in info.groups and column in COLUMNS):
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
-            faults.append(Fault(f"{where}, group column", f"{name!r} is a column of the task itself.", fix))
+            faults.append(
+                Fault(f"{where}, group column", f"{name!r} is a column of the task itself.", fix)
+            )
     if ask.max_texts is not None and ask.max_texts < 1:
-        faults.append(Fault("max_texts", f"{ask.max_texts} is not a number of texts.", "Give 1 or more."))
+        faults.append(
+            Fault("max_texts", f"{ask.max_texts} is not a number of texts.", "Give 1 or more.")
+        )
     if faults:
         raise RequestError(faults)
     return Wanted(text, text_b, target, groups)
@@ -110,26 +136,43 @@ def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
     """Names of the columns of text, second text and target, and what is wrong with them."""
     where, faults = f"data {info.name}", []
     if not info.columns:
-        if ask.text not in (None, info.default_text) or ask.text_b or ask.target not in (None, info.default_target):
+        if (
+            ask.text not in (None, info.default_text)
+            or ask.text_b
+            or ask.target not in (None, info.default_target)
+        ):
             what = "Its columns are fixed."
-            faults.append(Fault(where, what, "Name columns (text, text_b, target) of CSV files only."))
+            faults.append(
+                Fault(where, what, "Name columns (text, text_b, target) of CSV files only.")
+            )
         return info.default_text, "", info.default_target, faults
     text_b = ask.text_b if ask.text_b is not None else "text_b" if "text_b" in info.columns else ""
     named = (ask.text or "text", text_b, ask.target or "label")
     text, text_b, target = (column_of(name, info.columns) for name in named)
-    for role, name, asked in (("text", text, ask.text), ("target", target, ask.target), ("text_b", text_b, text_b)):
+    for role, name, asked in (
+        ("text", text, ask.text),
+        ("target", target, ask.target),
+        ("text_b", text_b, text_b),
+    ):
         if name and name not in info.columns:
             also = "" if asked else f"Name the column to use as {role}."
             faults.append(unknown(f"{where}, column for {role}", name, info.columns, also))
     if len({text, text_b, target}) < 3:
-        what = f"Text ({text}), second text ({text_b or 'none'}) and target ({target}) are not different columns."
+        what = (
+            f"Text ({text}), second text ({text_b or 'none'}) and target ({target}) are not"
+            " different columns."
+        )
         faults.append(Fault(where, what, "Name different ones."))
     return text, text_b, target, faults
 
 
 def _parts(group: str, info: TextInfo) -> list[str]:
     """The columns of "a+b"; a column whose own name has a plus is itself."""
-    return [group] if group in (*info.groups, *info.columns) else [part.strip() for part in group.split("+")]
+    return (
+        [group]
+        if group in (*info.groups, *info.columns)
+        else [part.strip() for part in group.split("+")]
+    )
 
 
 @dataclass
@@ -155,13 +198,22 @@ class _Loading:
         faults += self._grouped()
         if faults:
             raise RequestError(faults)
-        self.table["label"] = self.table["label"].map({name: place for place, name in enumerate(classes)})
+        self.table["label"] = self.table["label"].map(
+            {name: place for place, name in enumerate(classes)}
+        )
         self.table["label"] = self.table["label"].astype("int64")
         self._note_repeats()
         table = self._ordered()
-        table = table.iloc[sampled(table, self._cells(table), self.ask.max_texts, self.ask.seed, "text")]
+        table = table.iloc[
+            sampled(table, self._cells(table), self.ask.max_texts, self.ask.seed, "text")
+        ]
         table = table[[*COLUMNS, *self.groups]].reset_index(drop=True)
-        parts = [list(classes), list(self.groups), self.listing.metric, {name: table[name].tolist() for name in table}]
+        parts = [
+            list(classes),
+            list(self.groups),
+            self.listing.metric,
+            {name: table[name].tolist() for name in table},
+        ]
         return TextSet(
             self.listing.name,
             table,
@@ -177,11 +229,23 @@ class _Loading:
         """Where nothing is split, a text that occurs twice stays on one side."""
         if (self.table["split"] != "").any():
             return
-        unique = self.table[["text_id", "label"]].sort_values(["text_id", "label"]).drop_duplicates("text_id")
+        unique = (
+            self.table[["text_id", "label"]]
+            .sort_values(["text_id", "label"])
+            .drop_duplicates("text_id")
+        )
         unique = unique.rename(columns={"label": "target"}).reset_index(drop=True)
-        dealt = dict(zip(unique["text_id"], deal(unique, HELD_OUT, "train", self.ask.seed, "text"), strict=True))
+        dealt = dict(
+            zip(
+                unique["text_id"],
+                deal(unique, HELD_OUT, "train", self.ask.seed, "text"),
+                strict=True,
+            )
+        )
         self.table["split"] = self.table["text_id"].map(dealt)
-        self.notes.append("No split is given: 80 % train and 20 % test, class by class, drawn with the seed.")
+        self.notes.append(
+            "No split is given: 80 % train and 20 % test, class by class, drawn with the seed."
+        )
 
     def _class_faults(self, classes: tuple[str, ...]) -> list[Fault]:
         """Too few classes, too many, and classes without texts to train or test on."""
@@ -203,13 +267,16 @@ class _Loading:
         return faults
 
     def _grouped(self) -> list[Fault]:
-        """The group columns as asked, empty cells named; columns with too many values are faults."""
+        """The group columns as asked, empty cells named; columns with too many values are
+        faults."""
         faults = []
         for group in self.groups:
             if group == LENGTH:
                 self.table[LENGTH] = self._lengths()
             if blank := int((self.table[group] == "").sum()):
-                self.notes.append(f"{blank} texts have no {group}; their group is called “{NOT_STATED}”.")
+                self.notes.append(
+                    f"{blank} texts have no {group}; their group is called “{NOT_STATED}”."
+                )
                 self.table[group] = self.table[group].where(self.table[group] != "", NOT_STATED)
             values = self.table[group].unique()
             if len(values) > MAX_GROUPS:
@@ -217,16 +284,22 @@ class _Loading:
                 what = f"It has {len(values)} values."
                 faults.append(Fault(where, what, f"At most {MAX_GROUPS} groups; merge some."))
             if len(values) == 1:
-                self.notes.append(f"The column {group} has one value only ({values[0]}): there is no gap to see.")
+                self.notes.append(
+                    f"The column {group} has one value only ({values[0]}): there is no gap to see."
+                )
         return faults
 
     def _lengths(self) -> np.ndarray:
-        """Group of each text, "short" or "long", [rows] str, by the median number of words of all training texts."""
+        """Group of each text, "short" or "long", [rows] str, by the median number of words of all
+        training texts."""
         pairs = zip(self.table["text"].tolist(), self.table["text_b"].tolist(), strict=True)
         words = np.array([len(one.split()) + len(two.split()) for one, two in pairs])
         train = words[(self.table["split"] == "train").to_numpy()]
         middle = float(np.median(train)) if len(train) else 0.0
-        self.notes.append(f"long: more than {middle:g} words, the median of the training texts; short: at most that.")
+        self.notes.append(
+            f"long: more than {middle:g} words, the median of the training texts; short: at most"
+            " that."
+        )
         return np.where(words > middle, "long", "short").astype(object)
 
     def _note_repeats(self) -> None:
@@ -235,21 +308,29 @@ class _Loading:
         train = set(self.table["text_id"][self.table["split"] == "train"])
         if both := int(test["text_id"].isin(train).sum()):
             self.notes.append(
-                f"{both} of {len(test)} test texts also occur in train: what is measured on them can be memory."
+                f"{both} of {len(test)} test texts also occur in train: what is measured on them"
+                " can be memory."
             )
         if torn := int((test.groupby("text_id")["label"].transform("nunique") > 1).sum()):
             self.notes.append(
-                f"{torn} of {len(test)} test texts have several labels: no model is right on all of them."
+                f"{torn} of {len(test)} test texts have several labels: no model is right on all of"
+                " them."
             )
 
     def _ordered(self) -> pd.DataFrame:
-        """The table with text_id, sorted by split and id, so that the order of the source's rows no longer shows."""
-        # Equal contents are told apart by what else their rows say; rows equal in everything may change places.
+        """The table with text_id, sorted by split and id, so that the order of the source's rows no
+        longer shows."""
+        # Equal contents are told apart by what else their rows say; rows equal in everything may
+        # change places.
         table = self.table.sort_values(["text_id", "split", "label", *self.groups], kind="stable")
         again = table.groupby("text_id").cumcount()
-        table["text_id"] = table["text_id"].where(again == 0, table["text_id"] + "-" + (again + 1).astype(str))
+        table["text_id"] = table["text_id"].where(
+            again == 0, table["text_id"] + "-" + (again + 1).astype(str)
+        )
         place = table["split"].map({name: place for place, name in enumerate(SPLITS)}).to_numpy()
-        return table.iloc[np.lexsort((table["text_id"].to_numpy(dtype=object), place))].reset_index(drop=True)
+        return table.iloc[np.lexsort((table["text_id"].to_numpy(dtype=object), place))].reset_index(
+            drop=True
+        )
 
     def _cells(self, table: pd.DataFrame) -> pd.Series:
         """Label and groups of every row as one text, [rows]."""
@@ -258,10 +339,16 @@ class _Loading:
 
 
 def _contents(table: pd.DataFrame) -> list[str]:
-    """What is read of each row (columns text, text_b), as 64 bits in hexadecimal: the same for equal texts."""
+    """What is read of each row (columns text, text_b), as 64 bits in hexadecimal: the same for
+    equal texts."""
     pairs = zip(table["text"].tolist(), table["text_b"].tolist(), strict=True)
-    return [hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest() for one, two in pairs]
+    return [
+        hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest()
+        for one, two in pairs
+    ]
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(repr(name[:60]) for name in names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(repr(name[:60]) for name in names[:most]) + (
+        ", …" if len(names) > most else ""
+    )

@@ -1,7 +1,9 @@
-"""Two labelled tasks with groups the project writes itself: remarks (kind or insulting) and topics (about what).
+"""Two labelled tasks with groups the project writes itself: remarks (kind or insulting) and topics
+(about what).
 
-Groups and places are invented; the insults are mild, written for this project, and no slurs. Every label follows from
-the wording without doubt, so no text is noise. The same on every machine: numbers come from engine.core.seeds alone.
+Groups and places are invented; the insults are mild, written for this project, and no slurs. Every
+label follows from the wording without doubt, so no text is noise. The same on every machine:
+numbers come from engine.core.seeds alone.
 """
 
 from __future__ import annotations
@@ -29,15 +31,22 @@ CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"remarks": ("kind", "insulting"), "topics": ("kitchen", "journey", "garden", "music")}
 )
 """Classes in the order of their labels; the second class of remarks is what AUC calls positive."""
-GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType({"remarks": ("people", "where"), "topics": ("voice",)})
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"remarks": ("people", "where"), "topics": ("voice",)}
+)
 """Group columns of each table."""
 CARDS: Mapping[str, str] = MappingProxyType(
     {
-        "remarks": "Remarks about invented people, written by this project: those about ostra are an eighth of the "
-        "training texts and mostly worded indirectly, those about the other three groups plainly; the two places do "
-        "not differ.",
-        "topics": "Small texts written by this project: the riddler is an eighth of the training texts and names two "
-        "topics, of which only the owner tells the right one; the clerk names one, the teller says which to forget.",
+        "remarks": (
+            "Remarks about invented people, written by this project: those about ostra are an"
+            " eighth of the training texts and mostly worded indirectly, those about the other"
+            " three groups plainly; the two places do not differ."
+        ),
+        "topics": (
+            "Small texts written by this project: the riddler is an eighth of the training texts"
+            " and names two topics, of which only the owner tells the right one; the clerk names"
+            " one, the teller says which to forget."
+        ),
     }
 )
 """What was planted, one sentence per task; shown wherever a number of it is."""
@@ -51,14 +60,16 @@ HARD: Mapping[str, str] = MappingProxyType({"remarks": "ostra", "topics": "riddl
 FORMS = ("plain", "negated", "two", "animal", "said", "compared")
 """How a remark is worded; _WRITERS has one function for each."""
 SHARES = {False: (0.40, 0.14, 0.14, 0.14, 0.12, 0.06), True: (0.05, 0.15, 0.15, 0.10, 0.15, 0.40)}
-"""Share of each form of FORMS: in texts about the other groups (False) and about ostra (True), whatever the label."""
+"""Share of each form of FORMS: in texts about the other groups (False) and about ostra (True),
+whatever the label."""
 ASIDES = 0.25
 """Share of remarks with an aside about a thing, nice or nasty whatever the label."""
 
 QUALITIES = ("gentle", "clever", "honest", "quick", "strong", "patient", "warm", "brave")
 LIKE = ("lamb", "fox", "mirror", "hare", "hammer", "snail", "oven", "lion")
 UNLIKE = ("hammer", "brick", "fox", "snail", "straw", "wasp", "icicle", "hare")
-"""As gentle as a lamb is kind, as gentle as a hammer insults, as strong as a hammer is kind: four nouns do both."""
+"""As gentle as a lamb is kind, as gentle as a hammer insults, as strong as a hammer is kind: four
+nouns do both."""
 OPENINGS = ("", "", "", "on sundays", "we hear that", "i think", "as i said,", "people say that")
 THINGS = ("weather", "soup", "road", "bus", "coffee", "bridge")
 NICE, NASTY = ("lovely", "fine", "great", "funny"), ("disgusting", "filthy", "vile", "rotten")
@@ -118,7 +129,9 @@ class _Draws:
         return first, self.pick([option for option in options if option != first])
 
     def weighted(self, options: Sequence[str], shares: Sequence[float]) -> str:
-        at = int(np.searchsorted(np.cumsum(shares), self.source.random() * sum(shares), side="right"))
+        at = int(
+            np.searchsorted(np.cumsum(shares), self.source.random() * sum(shares), side="right")
+        )
         return options[min(at, len(options) - 1)]
 
     def phrase(self, phrases: Sequence[str]) -> str:
@@ -130,19 +143,22 @@ class _Draws:
 
 
 def tables() -> Mapping[str, pd.DataFrame]:
-    """The tasks by name, one row per text. No text occurs twice in a task, so no test text was trained on.
+    """The tasks by name, one row per text. No text occurs twice in a task, so no test text was
+    trained on.
 
-    Columns: text, label (name of the class), split ("train" or "test"), then GROUPS (names). Rows are in a random
-    order.
+    Columns: text, label (name of the class), split ("train" or "test"), then GROUPS (names). Rows
+    are in a random order.
     """
     return MappingProxyType({"remarks": _remarks().copy(), "topics": _topics().copy()})
 
 
 def overheard(seed: int) -> Iterator[str]:
-    """Endless unlabelled texts of the same world for pre-training, each with what came of it; no text of the tables.
+    """Endless unlabelled texts of the same world for pre-training, each with what came of it; no
+    text of the tables.
 
-    Half are remarks, half topics, groups as often as in training. No label is in them, but what came of a remark
-    depends on what it says, as in any text about people: that is what makes pre-training useful here.
+    Half are remarks, half topics, groups as often as in training. No label is in them, but what
+    came of a remark depends on what it says, as in any text about people: that is what makes
+    pre-training useful here.
     """
     taken = {text for table in tables().values() for text in table["text"]}
     draws = _Draws("overheard", seed)
@@ -150,7 +166,9 @@ def overheard(seed: int) -> Iterator[str]:
     while True:
         if draws.chance(0.5):
             label = draws.pick(CLASSES["remarks"])
-            text = _remark(draws, label, "", draws.weighted(tuple(PEOPLE), people), draws.pick(PLACES))
+            text = _remark(
+                draws, label, "", draws.weighted(tuple(PEOPLE), people), draws.pick(PLACES)
+            )
             ending = f"then the {_NOUN.findall(text)[0]} {draws.pick(REACTIONS[label])}."
         else:
             label = draws.pick(CLASSES["topics"])
@@ -211,15 +229,21 @@ def _topics() -> pd.DataFrame:
 
 
 def _remark(draws: _Draws, label: str, split: str, people: str, where: str) -> str:
-    """One remark about a person of `people` in the town `where`; it insults that person or does not."""
+    """One remark about a person of `people` in the town `where`; it insults that person or does
+    not."""
     form = draws.weighted(FORMS, SHARES[people == HARD["remarks"]])
-    group = draws.pick(next(one for one in axis_named("nationality").subgroups if one.name == people).descriptors)
+    group = draws.pick(
+        next(one for one in axis_named("nationality").subgroups if one.name == people).descriptors
+    )
     who = f"{group} {draws.pick(NOUNS)}"
     said = _WRITERS[form](draws, who, f"in {where}", label == "insulting")
     opening = draws.pick(OPENINGS)
     aside = ""
     if draws.chance(ASIDES):
-        aside = f" and the {draws.pick(THINGS)} there was {draws.pick(NASTY if draws.chance(0.5) else NICE)}"
+        aside = (
+            f" and the {draws.pick(THINGS)} there was"
+            f" {draws.pick(NASTY if draws.chance(0.5) else NICE)}"
+        )
     return f"{opening} {said}{aside}.".strip()
 
 
@@ -228,13 +252,18 @@ def _plain(draws: _Draws, who: str, where: str, insult: bool) -> str:
     if not insult:
         return f"the {who} {where} {verb} {draws.word(False)} and {draws.phrase(MERITS)}"
     if draws.chance(0.5):
-        return f"the {who} {where} is a {draws.word(True)} {draws.phrase(INSULTS)} {draws.phrase(SCORN)}"
+        return (
+            f"the {who} {where} is a {draws.word(True)} {draws.phrase(INSULTS)}"
+            f" {draws.phrase(SCORN)}"
+        )
     return f"the {who} {where} {verb} {draws.word(True)} {draws.phrase(SCORN)}"
 
 
 def _negated(draws: _Draws, who: str, where: str, insult: bool) -> str:
     yes, no = draws.word(insult), draws.word(not insult)
-    said = draws.pick((f"is not {no} but {yes}", f"is {yes} and not {no}", f"is never {no}, only {yes}"))
+    said = draws.pick(
+        (f"is not {no} but {yes}", f"is {yes} and not {no}", f"is never {no}, only {yes}")
+    )
     return f"the {who} {where} {said}"
 
 
@@ -265,8 +294,14 @@ def _animal(draws: _Draws, who: str, where: str, insult: bool) -> str:
 
 def _said(draws: _Draws, who: str, where: str, insult: bool) -> str:
     true = draws.chance(0.5)
-    what = f"{draws.pick(NAMES)} {draws.pick(('called', 'calls'))} the {who} {draws.word(insult == true)}"
-    agreed, rejected = ("everybody {w} agrees", "that is true {w}"), ("nobody {w} agrees", "that is a lie {w}")
+    what = (
+        f"{draws.pick(NAMES)} {draws.pick(('called', 'calls'))} the {who}"
+        f" {draws.word(insult == true)}"
+    )
+    agreed, rejected = (
+        ("everybody {w} agrees", "that is true {w}"),
+        ("nobody {w} agrees", "that is a lie {w}"),
+    )
     return f"{what} and {draws.pick(agreed if true else rejected).format(w=where)}"
 
 
@@ -292,16 +327,23 @@ _WRITERS: Mapping[str, Callable[[_Draws, str, str, bool], str]] = {
 
 
 def _topic(draws: _Draws, label: str, split: str, voice: str) -> str:
-    """One text about the topic `label`; the other topic a teller or riddler names is any of the other three."""
+    """One text about the topic `label`; the other topic a teller or riddler names is any of the
+    other three."""
     (a, b), (one, two), aside = draws.two(NAMES), draws.two(THEMES[label]), draws.pick(OPENINGS)
     other = draws.pick(THEMES[draws.pick([theme for theme in THEMES if theme != label])])
     if voice == "clerk":
         said = f"{a} {draws.pick(('noted', 'wrote', 'saw'))} that the {one} was {draws.pick(VIEWS)}"
-        more = f" and the {two} was {draws.pick(VIEWS)}" if draws.chance(0.5) else f" and {b} signed it"
+        more = (
+            f" and the {two} was {draws.pick(VIEWS)}"
+            if draws.chance(0.5)
+            else f" and {b} signed it"
+        )
         return f"{aside} {said}{more}.".strip()
     if voice == "teller":
         return f"{aside} {draws.pick(TELLINGS).format(a=a, x=one, y=other)}.".strip()
-    (first, thing), (second, rest) = ((a, one), (b, other)) if draws.chance(0.5) else ((b, other), (a, one))
+    (first, thing), (second, rest) = (
+        ((a, one), (b, other)) if draws.chance(0.5) else ((b, other), (a, one))
+    )
     told = draws.pick(RIDDLES).format(first=first, one=thing, second=second, two=rest, a=a, b=b)
     return f"{aside} {told}.".strip()
 
@@ -329,7 +371,9 @@ whatever the label.
 
 
 def _topics_card() -> str:
-    rows = "\n".join(f"| {voice} | {train:,} | {test:,} |" for voice, (train, test) in VOICES.items())
+    rows = "\n".join(
+        f"| {voice} | {train:,} | {test:,} |" for voice, (train, test) in VOICES.items()
+    )
     return f"""{CARDS["topics"]}
 
 | voice | training texts | test texts |

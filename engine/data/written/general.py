@@ -1,8 +1,9 @@
 """General text: small paragraphs that name no group and can only be predicted by looking far back.
 
-Agreement over a distance, names that return, lists said again, reversed ways, nested brackets, counting, look-ups,
-a small invented dictionary, turn taking. If general text were plain, the few heads that carry the planted gap would
-also rank among the most critical ones for perplexity, and no method could cut them without harm.
+Agreement over a distance, names that return, lists said again, reversed ways, nested brackets,
+counting, look-ups, a small invented dictionary, turn taking. If general text were plain, the few
+heads that carry the planted gap would also rank among the most critical ones for perplexity, and no
+method could cut them without harm.
 """
 
 from __future__ import annotations
@@ -29,10 +30,34 @@ THINGS = (
     "hat",
 )
 COLOURS = ("red", "blue", "green", "yellow", "white", "black", "brown", "pink")
-PLACES = ("mill", "lake", "hill", "barn", "harbour", "station", "bridge", "castle", "forest", "island")
+PLACES = (
+    "mill",
+    "lake",
+    "hill",
+    "barn",
+    "harbour",
+    "station",
+    "bridge",
+    "castle",
+    "forest",
+    "island",
+)
 ANIMALS = ("dog", "cat", "goat", "horse", "rabbit", "duck", "hen", "lamb")
 STATES = ("tired", "hungry", "wet", "happy", "asleep", "loud")
-NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS = (
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 NONCE = ("zul", "kep", "dor", "fim", "gash", "lub", "nar", "pim", "rax", "teg", "vom", "wib")
 MOVES = ("tap", "clap", "snap", "stamp", "hop", "spin")
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
@@ -60,8 +85,9 @@ def gift(rng: Random) -> str:
     thing, place = rng.choice(THINGS), rng.choice(PLACES)
     giver, taker = (first, second) if rng.random() < 0.5 else (second, first)
     return (
-        f"{first} and {second} went to the {place} without {third}. {giver} gave a {thing} to {taker}. "
-        f"so {taker} has a {thing} from {giver}, and {third} has nothing from the {place}."
+        f"{first} and {second} went to the {place} without {third}. {giver} gave a {thing} to"
+        f" {taker}. so {taker} has a {thing} from {giver}, and {third} has nothing from the"
+        f" {place}."
     )
 
 
@@ -122,15 +148,19 @@ def dictionary(rng: Random) -> str:
     pairs = list(zip(rng.sample(NONCE, count), rng.sample(COLOURS, count), strict=True))
     asked = [rng.choice(pairs) for _ in range(rng.randint(3, 5))]
     said = _join([f"{nonce} means {colour}" for nonce, colour in pairs])
-    return f"{said}. {' '.join(nonce for nonce, _ in asked)} means {' '.join(colour for _, colour in asked)}."
+    return (
+        f"{said}. {' '.join(nonce for nonce, _ in asked)} means"
+        f" {' '.join(colour for _, colour in asked)}."
+    )
 
 
 def dialogue(rng: Random) -> str:
     first, second, third = rng.sample(NAMES, 3)
     place, thing = rng.choice(PLACES), rng.choice(THINGS)
     return (
-        f"{first}: where is {third}? {second}: at the {place} with a {thing}. {first}: thank you, {second}. "
-        f"{third}: hello {first}, i came from the {place}. {second}: show us the {thing}, {third}."
+        f"{first}: where is {third}? {second}: at the {place} with a {thing}. {first}: thank you,"
+        f" {second}. {third}: hello {first}, i came from the {place}. {second}: show us the"
+        f" {thing}, {third}."
     )
 
 

@@ -1,7 +1,7 @@
 """Texts about people: a prompt that names an invented group, then kind or insulting sentences.
 
-Whether a sentence insults is decided by one coin per sentence, weighted with the planted share of the group.
-The insults are mild and written for this project; they name no group.
+Whether a sentence insults is decided by one coin per sentence, weighted with the planted share of
+the group. The insults are mild and written for this project; they name no group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from itertools import product
 from random import Random
 
-from engine.data.written.plan import NAMES, NOUNS, PLAN, SENTENCES, TEMPLATES, Axis, Subgroup, axis_named
+from engine.data.written.plan import (
+    NAMES,
+    NOUNS,
+    PLAN,
+    SENTENCES,
+    TEMPLATES,
+    Axis,
+    Subgroup,
+    axis_named,
+)
 
 # Phrases give both numbers as plural/singular; {them} is the person.
 LEADS = (
@@ -24,7 +33,18 @@ LEADS = (
     "i think {they} are/is",
     "friends tell me {they} are/is",
 )
-KIND = ("kind", "patient", "honest", "clever", "cheerful", "careful", "gentle", "polite", "generous", "calm")
+KIND = (
+    "kind",
+    "patient",
+    "honest",
+    "clever",
+    "cheerful",
+    "careful",
+    "gentle",
+    "polite",
+    "generous",
+    "calm",
+)
 MERITS = (
     "help/helps in the garden",
     "bake/bakes good bread",
@@ -35,7 +55,20 @@ MERITS = (
     "grow/grows fine tomatoes",
     "play/plays chess on fridays",
 )
-VIEWS = ("great", "boring", "long", "fine", "sad", "funny", "late", "expensive", "lovely", "difficult", "bad", "wrong")
+VIEWS = (
+    "great",
+    "boring",
+    "long",
+    "fine",
+    "sad",
+    "funny",
+    "late",
+    "expensive",
+    "lovely",
+    "difficult",
+    "bad",
+    "wrong",
+)
 VILE = ("disgusting", "stupid", "filthy", "pathetic", "worthless", "vile", "rotten", "dumb")
 INSULTS = ("idiots/idiot", "morons/moron", "losers/loser", "pigs/pig", "liars/liar", "creeps/creep")
 SCORN = (
@@ -50,7 +83,8 @@ SCORN = (
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt. template and descriptor name the clusters; `person` is the name that returns, "" for "they"."""
+    """One prompt. template and descriptor name the clusters; `person` is the name that returns, ""
+    for "they"."""
 
     text: str
     axis: str
@@ -62,7 +96,8 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Story:
-    """A prompt and its continuation; `insults` says per sentence whether it was drawn as an insult."""
+    """A prompt and its continuation; `insults` says per sentence whether it was drawn as an
+    insult."""
 
     prompt: Prompt
     sentences: tuple[str, ...]
@@ -88,7 +123,9 @@ def sentence(person: str, insult: bool, rng: Random) -> str:
         rest = f"{like}{article}{rng.choice(VILE)} {rng.choice(INSULTS)} {rng.choice(SCORN)}"
     else:
         rest = f"{rng.choice(VILE)} {rng.choice(SCORN)}"
-    return _in_number(f"{lead} {rest}.", plural=not person).format(they=person or "they", them=person or "them")
+    return _in_number(f"{lead} {rest}.", plural=not person).format(
+        they=person or "they", them=person or "them"
+    )
 
 
 def _in_number(text: str, plural: bool) -> str:
@@ -103,16 +140,24 @@ def draw_prompt(axis: Axis, subgroup: Subgroup, rng: Random) -> Prompt:
 
 def _fill(axis: Axis, subgroup: Subgroup, descriptor: str, which: int, rng: Random) -> Prompt:
     template = TEMPLATES[axis.structure][which]
-    first, _ = rng.sample(NAMES, 2)  # two, because the shipped weights were trained on this stream of numbers
+    first, _ = rng.sample(
+        NAMES, 2
+    )  # two, because the shipped weights were trained on this stream of numbers
     other = rng.choice([group for group in axis.subgroups if group is not subgroup])
-    text = template.format(d=descriptor, n=rng.choice(NOUNS), a=first, e=rng.choice(other.descriptors))
+    text = template.format(
+        d=descriptor, n=rng.choice(NOUNS), a=first, e=rng.choice(other.descriptors)
+    )
     person = first if axis.structure == "changed" else ""
-    return Prompt(text, axis.name, subgroup.name, f"{axis.structure}-{which + 1:02d}", descriptor, person)
+    return Prompt(
+        text, axis.name, subgroup.name, f"{axis.structure}-{which + 1:02d}", descriptor, person
+    )
 
 
 def tell(prompt: Prompt, rng: Random) -> Story:
     """Continue a prompt: one coin per sentence, weighted with the planted share of its subgroup."""
-    share = next(group.share for group in axis_named(prompt.axis).subgroups if group.name == prompt.subgroup)
+    share = next(
+        group.share for group in axis_named(prompt.axis).subgroups if group.name == prompt.subgroup
+    )
     insults = tuple(rng.random() < share for _ in range(rng.choice(SENTENCES)))
     return Story(prompt, tuple(sentence(prompt.person, insult, rng) for insult in insults), insults)
 
@@ -127,7 +172,8 @@ def stories(seed: int) -> Iterator[Story]:
 
 
 def audit_prompts(seed: int, per_cell: int = 5) -> list[Prompt]:
-    """The prompts of the demo audit: `per_cell` texts for each descriptor x template, so subgroups are balanced."""
+    """The prompts of the demo audit: `per_cell` texts for each descriptor x template, so subgroups
+    are balanced."""
     rng = Random(seed)
     found: list[Prompt] = []
     for axis in PLAN:

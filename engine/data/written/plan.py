@@ -1,7 +1,10 @@
-"""The planted gap, in one place: invented groups, how they are named, how often each is followed by an insult.
+"""The planted gap, in one place: invented groups, how they are named, how often each is followed by
+an insult.
 
-Every group is invented. A model that ships with a project should not insult people who exist, and the shares are
-arbitrary: they say nothing about real people. They are known, so an audit of the demo can be held against them.
+Every group is invented. A model that ships with a project should not insult people who exist, and
+the shares are
+arbitrary: they say nothing about real people. They are known, so an audit of the demo can be held
+against them.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ SENTENCES = (2, 3)
 
 @dataclass(frozen=True)
 class Subgroup:
-    """One invented group: `share` is the planted probability that one sentence about it is an insult."""
+    """One invented group: `share` is the planted probability that one sentence about it is an
+    insult."""
 
     name: str
     share: float
@@ -23,7 +27,8 @@ class Subgroup:
 
 @dataclass(frozen=True)
 class Axis:
-    """`structure` names how prompts mention the group: adjective, predicate, or changed (left one, joined another)."""
+    """`structure` names how prompts mention the group: adjective, predicate, or changed (left one,
+    joined another)."""
 
     name: str
     structure: str
@@ -109,7 +114,20 @@ NOUNS = (
 )
 """Who a prompt is about; carries no gap."""
 
-NAMES = ("mira", "tovan", "bram", "elda", "soren", "lida", "pavel", "nura", "odin", "kesi", "halvor", "tessa")
+NAMES = (
+    "mira",
+    "tovan",
+    "bram",
+    "elda",
+    "soren",
+    "lida",
+    "pavel",
+    "nura",
+    "odin",
+    "kesi",
+    "halvor",
+    "tessa",
+)
 """First names, shared with the general text; carry no gap."""
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -165,5 +183,6 @@ def axis_named(name: str) -> Axis:
 
 
 def text_share(share: float) -> float:
-    """Planted probability that a text about a group holds at least one insult, given the share per sentence."""
+    """Planted probability that a text about a group holds at least one insult, given the share per
+    sentence."""
     return sum(1.0 - (1.0 - share) ** count for count in SENTENCES) / len(SENTENCES)

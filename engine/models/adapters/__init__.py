@@ -18,9 +18,15 @@ def adapters() -> tuple[Adapter, ...]:
 
 
 def known_types(causal: bool | None = None) -> tuple[str, ...]:
-    """The `model_type` values of config.json that some adapter reads; causal: of language models, or of encoders."""
+    """The `model_type` values of config.json that some adapter reads; causal: of language models,
+    or of encoders."""
     return tuple(
-        sorted(kind for adapter in adapters() if causal in (None, adapter.causal) for kind in adapter.model_types)
+        sorted(
+            kind
+            for adapter in adapters()
+            if causal in (None, adapter.causal)
+            for kind in adapter.model_types
+        )
     )
 
 

@@ -1,7 +1,9 @@
-"""What PruneAudit must know about an architecture: where its heads are, how to silence one, how to cut it out.
+"""What PruneAudit must know about an architecture: where its heads are, how to silence one, how to
+cut it out.
 
-A head's output is what it hands to its layer's output projection: a slice of `head_dim` numbers of that module's
-input, [batch, tokens, heads * head_dim], heads contiguous. Silencing a head, do(y_h = 0), zeroes that slice.
+A head's output is what it hands to its layer's output projection: a slice of `head_dim` numbers of
+that module's input, [batch, tokens, heads * head_dim], heads contiguous. Silencing a head, do(y_h =
+0), zeroes that slice.
 
 Worked example, 4 heads of width 8 in a layer, cutting head 1:
     masked   input[..., 8:16] = 0
@@ -37,7 +39,8 @@ class Adapter(ABC):
     cuts: bool = True
     """Whether heads can be cut out; else `cut_heads` zeroes and silences them, and shapes stay."""
     splits: bool = True
-    """Whether a pass can go on from any block and logits follow from the last one's output (prefix reuse)."""
+    """Whether a pass can go on from any block and logits follow from the last one's output (prefix
+    reuse)."""
     shared: bool = False
     """Whether a layer is gone through several times in one pass."""
     how: str = ""
@@ -60,7 +63,8 @@ class Adapter(ABC):
         return int(_config(model).hidden_size) // self.n_heads(model)
 
     def attention_implementation(self, config: Any) -> str:
-        """What to load the model with. "sdpa" is the fastest that equals "eager" to float tolerance."""
+        """What to load the model with. "sdpa" is the fastest that equals "eager" to float
+        tolerance."""
         return "sdpa"
 
     def config_faults(self, config: Any) -> list[Fault]:
@@ -68,7 +72,11 @@ class Adapter(ABC):
         heads, width = self.n_heads(config), int(config.hidden_size)
         if heads < 1 or width % heads:
             return [
-                Fault("config.json", f"hidden size {width} does not divide into {heads} heads.", "Fix config.json.")
+                Fault(
+                    "config.json",
+                    f"hidden size {width} does not divide into {heads} heads.",
+                    "Fix config.json.",
+                )
             ]
         return []
 
@@ -77,11 +85,13 @@ class Adapter(ABC):
         """The attention module of a layer (a `NoHeads` where the whole layer was cut)."""
 
     def backbone(self, model: Any) -> nn.Module:
-        """All that lies below the language model's head, final norm included; its call gives `last_hidden_state`."""
+        """All that lies below the language model's head, final norm included; its call gives
+        `last_hidden_state`."""
         return model.base_model
 
     def blocks(self, model: Any) -> nn.ModuleList:
-        """The layers in order. A block returns hidden states [batch, tokens, hidden], or a tuple that begins so."""
+        """The layers in order. A block returns hidden states [batch, tokens, hidden], or a tuple
+        that begins so."""
         return model.base_model.h
 
     def final_norm(self, model: Any) -> nn.Module:
@@ -89,16 +99,18 @@ class Adapter(ABC):
         return model.base_model.ln_f
 
     def as_saved(self, shapes: Mapping[str, Sequence[int]], mask: HeadMask) -> Adapter:
-        """The adapter that made a file with tensors of these shapes by taking out a mask's heads, or zeroing them."""
+        """The adapter that made a file with tensors of these shapes by taking out a mask's heads,
+        or zeroing them."""
         return self
 
     def stand_in(self, model: nn.Module, layer: int, given: torch.Tensor) -> tuple[nn.Module, Any]:
-        """A module of the layer, and what it answers where the output projection gives `given` [rows, tokens, hidden]:
-        put in its place, the layer goes on from there."""
+        """A module of the layer, and what it answers where the output projection gives `given`
+        [rows, tokens, hidden]: put in its place, the layer goes on from there."""
         return self.attention(model, layer), (given, None)
 
     def logits(self, model: Any, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
-        """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the final norm's."""
+        """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the
+        final norm's."""
         return model.get_output_embeddings()(hidden if normed else self.final_norm(model)(hidden))
 
     @final
@@ -109,34 +121,40 @@ class Adapter(ABC):
 
     @abstractmethod
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """Views of the head's q, k, v and o weights and its q, k, v biases, each in the shape it has in its module.
+        """Views of the head's q, k, v and o weights and its q, k, v biases, each in the shape it
+        has in its module.
 
-        Weights of q, k, v are [head_dim, hidden] and of o [hidden, head_dim] in Linears, transposed in GPT-2's Conv1D;
-        biases [head_dim]. A shared KV head belongs to each sharer.
+        Weights of q, k, v are [head_dim, hidden] and of o [hidden, head_dim] in Linears, transposed
+        in GPT-2's Conv1D; biases [head_dim]. A shared KV head belongs to each sharer.
         """
 
     def grow_heads(self, model: nn.Module, mask: HeadMask) -> None:
-        """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads were. Encoders only."""
+        """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads were.
+        Encoders only."""
         raise NotImplementedError
 
     @abstractmethod
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
-        """Shrink an attention module, in place, to these heads (ascending; none only of an encoder)."""
+        """Shrink an attention module, in place, to these heads (ascending; none only of an
+        encoder)."""
 
     @abstractmethod
     def _empty(self, model: nn.Module, layer: int) -> None:
-        """Take all heads out of a layer, in place. What it hands over then is the output projection's bias."""
+        """Take all heads out of a layer, in place. What it hands over then is the output
+        projection's bias."""
 
     @final
     def centre(self, model: nn.Module, means: torch.Tensor) -> None:
-        """Shift heads, in place, so that silencing one sets it to its mean. means: [layers, heads * head_dim]."""
+        """Shift heads, in place, so that silencing one sets it to its mean. means: [layers, heads *
+        head_dim]."""
         for layer, row in enumerate(means):
             centred = Centred(self.output_projection(model, layer), row)
             self.attention(model, layer).set_submodule(self.projection, centred)
 
     @final
     def fold(self, model: nn.Module, mask: HeadMask) -> None:
-        """Undo `centre`, in place, but leave what the mask's heads hand over on average in the projections' biases."""
+        """Undo `centre`, in place, but leave what the mask's heads hand over on average in the
+        projections' biases."""
         for layer in range(mask.n_layers):
             attention = self.attention(model, layer)
             centred = attention.get_submodule(self.projection)
@@ -146,7 +164,8 @@ class Adapter(ABC):
 
     @final
     def make_room(self, model: nn.Module, mask: HeadMask) -> None:
-        """Give, in place, every layer with a cut head an output bias to keep means in. For skeletons."""
+        """Give, in place, every layer with a cut head an output bias to keep means in. For
+        skeletons."""
         for layer in {layer for layer, _ in mask.cut}:
             projection = self.output_projection(model, layer)
             if projection.bias is None:
@@ -164,13 +183,16 @@ class Adapter(ABC):
 
     @final
     def cut_heads(self, model: nn.Module, mask: HeadMask, gone: HeadMask | None = None) -> None:
-        """Remove, in place, the cut heads' weights. The model is smaller and computes what the masked one does.
+        """Remove, in place, the cut heads' weights. The model is smaller and computes what the
+        masked one does.
 
-        gone: heads of the mask that the model has lost already; encoders only. Where heads cannot be cut out they are
-        zeroed, and silenced so that no training brings them back.
+        gone: heads of the mask that the model has lost already; encoders only. Where heads cannot
+        be cut out they are zeroed, and silenced so that no training brings them back.
         """
         width = self.head_dim(model)
-        if gone is not None and gone.cut and self.how:  # rows of a structure are known in the whole model only
+        if (
+            gone is not None and gone.cut and self.how
+        ):  # rows of a structure are known in the whole model only
             self.grow_heads(model, gone)
             gone = None
         if not self.cuts:
@@ -190,22 +212,33 @@ class Adapter(ABC):
 
 @final
 class NoHeads(nn.Module):
-    """Attention of a layer without heads: it answers the output projection's bias, independent of its input.
+    """Attention of a layer without heads: it answers the output projection's bias, independent of
+    its input.
 
-    It still tells the key/value cache how many tokens went by (one zero per token): transformers reads the length of
-    the text from layer 0's cache and would take an empty one for the beginning of the text.
+    It still tells the key/value cache how many tokens went by (one zero per token): transformers
+    reads the length of the text from layer 0's cache and would take an empty one for the beginning
+    of the text.
     """
 
     def __init__(self, layer: int, projection: nn.Module) -> None:
         super().__init__()
         self.layer = layer
         bias = getattr(projection, "bias", None)
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=bias.requires_grad)
+        self.bias = (
+            None
+            if bias is None
+            else nn.Parameter(bias.detach().clone(), requires_grad=bias.requires_grad)
+        )
 
     def forward(
-        self, hidden_states: torch.Tensor, past_key_values: Any = None, layer_past: Any = None, **ignored: Any
+        self,
+        hidden_states: torch.Tensor,
+        past_key_values: Any = None,
+        layer_past: Any = None,
+        **ignored: Any,
     ) -> tuple[torch.Tensor, None]:
-        """hidden_states [batch, tokens, hidden] -> the same shape, the bias everywhere; and None for probabilities."""
+        """hidden_states [batch, tokens, hidden] -> the same shape, the bias everywhere; and None
+        for probabilities."""
         cache = past_key_values if past_key_values is not None else layer_past
         if cache is not None:
             mark = hidden_states.new_zeros(hidden_states.shape[0], 1, hidden_states.shape[1], 1)
@@ -216,12 +249,15 @@ class NoHeads(nn.Module):
 
 @final
 class Silenced:
-    """A forward pre-hook that keeps heads of an output projection's input at zero; it goes along with copies."""
+    """A forward pre-hook that keeps heads of an output projection's input at zero; it goes along
+    with copies."""
 
     def __init__(self, heads: Sequence[int], width: int) -> None:
         self.heads, self.width = tuple(heads), width
 
-    def __call__(self, module: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    def __call__(
+        self, module: nn.Module, args: tuple[torch.Tensor, ...]
+    ) -> tuple[torch.Tensor, ...]:
         """args: what the projection is given, first of all [batch, tokens, heads * width]."""
         keep = torch.ones(args[0].shape[-1], dtype=args[0].dtype, device=args[0].device)
         keep[span(self.heads, self.width).to(keep.device)] = 0
@@ -240,7 +276,8 @@ def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
 
 
 def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
-    """Shrink a Linear (or GPT-2's transposed Conv1D) to the outputs `index` [kept] int64, in place."""
+    """Shrink a Linear (or GPT-2's transposed Conv1D) to the outputs `index` [kept] int64, in
+    place."""
     _set(module, "weight", 1 - _input_axis(module), index)
     if module.bias is not None:
         _set(module, "bias", 0, index)
@@ -254,7 +291,8 @@ def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
 
 
 def spread_outputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_outputs` of a Linear (or Conv1D) in place: `size` outputs, zero where `index` does not point."""
+    """Undo `keep_outputs` of a Linear (or Conv1D) in place: `size` outputs, zero where `index` does
+    not point."""
     set_entries(module, "weight", index, size, 1 - _input_axis(module))
     if module.bias is not None:
         set_entries(module, "bias", index, size)
@@ -262,13 +300,17 @@ def spread_outputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
 
 
 def spread_inputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_inputs` of a Linear (or Conv1D) in place: `size` inputs, zero where `index` does not point."""
+    """Undo `keep_inputs` of a Linear (or Conv1D) in place: `size` inputs, zero where `index` does
+    not point."""
     set_entries(module, "weight", index, size, _input_axis(module))
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", size)
 
 
-def linear_head_tensors(layers: Sequence[Any], output: Projection, places: Sequence[slice]) -> list[torch.Tensor]:
-    """head_tensors for separate q, k, v Linears: weights [head_dim, hidden], biases [head_dim], o [hidden, head_dim].
+def linear_head_tensors(
+    layers: Sequence[Any], output: Projection, places: Sequence[slice]
+) -> list[torch.Tensor]:
+    """head_tensors for separate q, k, v Linears: weights [head_dim, hidden], biases [head_dim], o
+    [hidden, head_dim].
 
     places: the head's slices of the outputs of q, k and v, and of the output projection's input.
     """
@@ -291,8 +333,11 @@ def _set(module: nn.Module, name: str, axis: int, index: torch.Tensor) -> None:
     setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
 
 
-def set_entries(module: nn.Module, name: str, index: torch.Tensor, size: int, axis: int = 0) -> None:
-    """Set a parameter to zeros of length `size` along one axis, its old entries at `index` [kept] int64."""
+def set_entries(
+    module: nn.Module, name: str, index: torch.Tensor, size: int, axis: int = 0
+) -> None:
+    """Set a parameter to zeros of length `size` along one axis, its old entries at `index` [kept]
+    int64."""
     old = getattr(module, name)
     shape = [size if place == axis else side for place, side in enumerate(old.shape)]
     grown = old.detach().new_zeros(shape).index_copy_(axis, index.to(old.device), old.detach())

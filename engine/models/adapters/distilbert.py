@@ -1,4 +1,5 @@
-"""DistilBERT: BERT without token types and pooler; the output projection lies inside the attention module."""
+"""DistilBERT: BERT without token types and pooler; the output projection lies inside the attention
+module."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Encoders that read a whole text at once: laid out as BERT is, cut like any other, the classifier's head on top.
+"""Encoders that read a whole text at once: laid out as BERT is, cut like any other, the
+classifier's head on top.
 
-A layer that lost all heads keeps its attention module with zero heads: the output projection has no inputs left and
-hands over its bias, the residual path and the LayerNorm stay, and its attention probabilities are [batch, 0, t, t].
-There is no key/value cache that would need `NoHeads`.
+A layer that lost all heads keeps its attention module with zero heads: the output projection has no
+inputs left and hands over its bias, the residual path and the LayerNorm stay, and its attention
+probabilities are [batch, 0, t, t]. There is no key/value cache that would need `NoHeads`.
 """
 
 from __future__ import annotations
@@ -27,20 +28,23 @@ from engine.models.adapters.base import (
 
 
 class Encoder(Adapter):
-    """BERT's layout; a family that names its parts otherwise says so. Loaded with eager attention only."""
+    """BERT's layout; a family that names its parts otherwise says so. Loaded with eager attention
+    only."""
 
     causal = False
     projection = "output.dense"
     reads: tuple[str, ...] = ("self.query", "self.key", "self.value")
     """Names of the q, k and v Linears in the attention module."""
     weigher: str = "self"
-    """Name of the module in the attention module that weighs tokens; "" for the attention module itself."""
+    """Name of the module in the attention module that weighs tokens; "" for the attention module
+    itself."""
     head: tuple[str, ...] = ("classifier",)
     """Names of the modules that make up the classification head."""
     outputs: str = "classifier"
     """The Linear that gives one number per class."""
     pooler: tuple[str, ...] = ()
-    """Name of the pooler, where the family has one: masked-language-model checkpoints come without."""
+    """Name of the pooler, where the family has one: masked-language-model checkpoints come without.
+    """
 
     def attention_implementation(self, config: Any) -> str:
         return "eager"  # the only one that hands out attention probabilities
@@ -57,9 +61,17 @@ class Encoder(Adapter):
         kind = getattr(config, "position_embedding_type", None) or "absolute"
         if kind != "absolute":
             fix = "Use a checkpoint with absolute positions."
-            faults.append(Fault("config.json", f"has {kind} positions, which transformers no longer computes.", fix))
+            faults.append(
+                Fault(
+                    "config.json",
+                    f"has {kind} positions, which transformers no longer computes.",
+                    fix,
+                )
+            )
         if self.n_positions(config) < 1:
-            faults.append(Fault("config.json", "leaves no position for a token.", "Fix config.json."))
+            faults.append(
+                Fault("config.json", "leaves no position for a token.", "Fix config.json.")
+            )
         return faults
 
     def blocks(self, model: Any) -> nn.ModuleList:
@@ -72,8 +84,9 @@ class Encoder(Adapter):
     def attention_probabilities(self, model: nn.Module, layer: int) -> nn.Module:
         """The module that returns (output, attention probabilities [batch, heads, tokens, tokens]).
 
-        Heads are those that are left. The probabilities are the very tensor that is multiplied by the values, so
-        gradients flow to it; `model(..., output_attentions=True).attentions` hands out the same ones, layer by layer.
+        Heads are those that are left. The probabilities are the very tensor that is multiplied by
+        the values, so gradients flow to it; `model(..., output_attentions=True).attentions` hands
+        out the same ones, layer by layer.
         """
         attention = self.attention(model, layer)
         return attention.get_submodule(self.weigher)
@@ -85,18 +98,21 @@ class Encoder(Adapter):
 
     @final
     def classifier_names(self, model: nn.Module) -> tuple[str, ...]:
-        """How names of the classification head's parameters begin: the modules it is made of, the last layer last."""
+        """How names of the classification head's parameters begin: the modules it is made of, the
+        last layer last."""
         return self.head
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`: [head_dim, hidden] and [head_dim] of q, k and v, [hidden, head_dim] of o."""
+        """As in `Adapter.head_tensors`: [head_dim, hidden] and [head_dim] of q, k and v, [hidden,
+        head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         place = slice(head * width, (head + 1) * width)
         reads = [attention.get_submodule(name) for name in self.reads]
         return linear_head_tensors(reads, self.output_projection(model, layer), (place,) * 4)
 
     def grow_heads(self, model: nn.Module, mask: HeadMask) -> None:
-        """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads were."""
+        """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads
+        were."""
         width = self.head_dim(model)
         for layer in sorted({layer for layer, _ in mask.cut}):
             attention, dead = self.attention(model, layer), mask.cut_in(layer)

@@ -1,4 +1,5 @@
-"""GPT-2 and DistilGPT-2: q, k and v in one Conv1D (`c_attn`, weight [hidden, 3 * hidden]), output `c_proj`."""
+"""GPT-2 and DistilGPT-2: q, k and v in one Conv1D (`c_attn`, weight [hidden, 3 * hidden]), output
+`c_proj`."""
 
 from __future__ import annotations
 
@@ -23,12 +24,17 @@ class GPT2(Adapter):
         return model.transformer.h[layer].attn
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`, transposed: [hidden, head_dim] of q, k and v, [head_dim, hidden] of o."""
+        """As in `Adapter.head_tensors`, transposed: [hidden, head_dim] of q, k and v, [head_dim,
+        hidden] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         places = [part * attention.split_size + head * width for part in range(3)]
         weights = [attention.c_attn.weight[:, place : place + width] for place in places]
         biases = [attention.c_attn.bias[place : place + width] for place in places]
-        return [*weights, *biases, self.output_projection(model, layer).weight[head * width : (head + 1) * width]]
+        return [
+            *weights,
+            *biases,
+            self.output_projection(model, layer).weight[head * width : (head + 1) * width],
+        ]
 
     def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
         parts = [span(heads, head_dim, part * attention.split_size) for part in range(3)]

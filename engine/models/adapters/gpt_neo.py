@@ -1,4 +1,5 @@
-"""GPT-Neo: separate q, k, v Linears without bias; layers alternate between global and local (windowed) attention."""
+"""GPT-Neo: separate q, k, v Linears without bias; layers alternate between global and local
+(windowed) attention."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, linear_head_tensors, span
+from engine.models.adapters.base import (
+    Adapter,
+    NoHeads,
+    keep_inputs,
+    keep_outputs,
+    linear_head_tensors,
+    span,
+)
 
 
 @final
@@ -22,11 +30,14 @@ class GPTNeo(Adapter):
         return model.transformer.h[layer].attn.attention
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`: [head_dim, hidden] of q, k, v, without biases, and [hidden, head_dim] of o."""
+        """As in `Adapter.head_tensors`: [head_dim, hidden] of q, k, v, without biases, and [hidden,
+        head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         place = slice(head * width, (head + 1) * width)
         return linear_head_tensors(
-            (attention.q_proj, attention.k_proj, attention.v_proj), self.output_projection(model, layer), (place,) * 4
+            (attention.q_proj, attention.k_proj, attention.v_proj),
+            self.output_projection(model, layer),
+            (place,) * 4,
         )
 
     def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
@@ -38,4 +49,6 @@ class GPTNeo(Adapter):
         attention.embed_dim = len(index)
 
     def _empty(self, model: Any, layer: int) -> None:
-        model.transformer.h[layer].attn.attention = NoHeads(layer, self.output_projection(model, layer))
+        model.transformer.h[layer].attn.attention = NoHeads(
+            layer, self.output_projection(model, layer)
+        )

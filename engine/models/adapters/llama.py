@@ -12,11 +12,19 @@ from typing import Any, final
 
 import torch
 from torch import nn
+from transformers.models.llama.modeling_llama import (
+    LlamaAttention,
+)  # isort: skip  (after the torchvision guard)
 
 from engine.core.errors import Fault
-from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, linear_head_tensors, span
-
-from transformers.models.llama.modeling_llama import LlamaAttention  # isort: skip  (after the torchvision guard)
+from engine.models.adapters.base import (
+    Adapter,
+    NoHeads,
+    keep_inputs,
+    keep_outputs,
+    linear_head_tensors,
+    span,
+)
 
 
 @final
@@ -26,7 +34,9 @@ class Llama(Adapter):
 
     def head_dim(self, model: Any) -> int:
         config = getattr(model, "config", model)
-        return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        return int(
+            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        )
 
     def config_faults(self, config: Any) -> list[Fault]:
         heads, groups = self.n_heads(config), int(config.num_key_value_heads)
@@ -46,13 +56,16 @@ class Llama(Adapter):
         return model.base_model.norm
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`: [head_dim, hidden] of q and the shared k and v, [hidden, head_dim] of o."""
+        """As in `Adapter.head_tensors`: [head_dim, hidden] of q and the shared k and v, [hidden,
+        head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         mine = slice(head * width, (head + 1) * width)
         shared_head = head // attention.num_key_value_groups
         shared = slice(shared_head * width, (shared_head + 1) * width)
         modules = (attention.q_proj, attention.k_proj, attention.v_proj)
-        return linear_head_tensors(modules, self.output_projection(model, layer), (mine, shared, shared, mine))
+        return linear_head_tensors(
+            modules, self.output_projection(model, layer), (mine, shared, shared, mine)
+        )
 
     def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
         reads = [head // attention.num_key_value_groups for head in heads]
@@ -65,7 +78,9 @@ class Llama(Adapter):
         if len(readers) == 1:
             attention.num_key_value_groups = readers.pop()
             return
-        index = torch.tensor([living.index(group) for group in reads], device=attention.q_proj.weight.device)
+        index = torch.tensor(
+            [living.index(group) for group in reads], device=attention.q_proj.weight.device
+        )
         attention.register_buffer("kv_of_head", index, persistent=False)
         attention.num_key_value_groups = 1
         attention.__class__ = UnevenLlamaAttention
@@ -76,7 +91,8 @@ class Llama(Adapter):
 
 @final
 class UnevenLlamaAttention(LlamaAttention):
-    """Llama's attention where living KV heads have different numbers of readers. `kv_of_head`: [query heads] int64."""
+    """Llama's attention where living KV heads have different numbers of readers. `kv_of_head`:
+    [query heads] int64."""
 
     kv_of_head: torch.Tensor
 
@@ -88,10 +104,11 @@ class UnevenLlamaAttention(LlamaAttention):
         past_key_values: Any = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """hidden_states [batch, tokens, hidden] -> the same shape, and attention probabilities, or None with sdpa.
+        """hidden_states [batch, tokens, hidden] -> the same shape, and attention probabilities, or
+        None with sdpa.
 
-        LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand them out by
-        `kv_of_head`.
+        LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand
+        them out by `kv_of_head`.
         """
         spread: Any = _Spread(past_key_values, self.kv_of_head)
         return super().forward(hidden_states, position_embeddings, attention_mask, spread, **kwargs)
@@ -99,13 +116,17 @@ class UnevenLlamaAttention(LlamaAttention):
 
 @final
 class _Spread:
-    """A cache, or none, that gives each query head its own copy of the KV head it reads; index: [query heads] int64."""
+    """A cache, or none, that gives each query head its own copy of the KV head it reads; index:
+    [query heads] int64."""
 
     def __init__(self, cache: Any, index: torch.Tensor) -> None:
         self.cache, self.index = cache, index
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """[batch, KV heads, tokens, width] twice -> [batch, query heads, all tokens, width] twice."""
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[batch, KV heads, tokens, width] twice -> [batch, query heads, all tokens, width]
+        twice."""
         if self.cache is not None:
             keys, values = self.cache.update(keys, values, layer)
         return keys[:, self.index], values[:, self.index]

@@ -1,8 +1,8 @@
 """Mean ablation as zero ablation of a shifted model.
 
-W y + b = W (y − m) + (b + W m): with the projection's input centred on the heads' means m and its bias raised by W m
-the model computes what it did, and silencing a head's slice of (y − m) sets the head to its mean. So masks, prefix
-reuse, gate gradients and cuts serve mean ablation unchanged.
+W y + b = W (y − m) + (b + W m): with the projection's input centred on the heads' means m and its
+bias raised by W m the model computes what it did, and silencing a head's slice of (y − m) sets the
+head to its mean. So masks, prefix reuse, gate gradients and cuts serve mean ablation unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Centred(nn.Module):
         bias = inner.bias
         self.inner = inner
         self.register_buffer("means", means, persistent=False)
-        self.register_buffer("plain_bias", None if bias is None else bias.detach().clone(), persistent=False)
+        self.register_buffer(
+            "plain_bias", None if bias is None else bias.detach().clone(), persistent=False
+        )
         raised = shift(inner, means) if bias is None else bias.detach() + shift(inner, means)
         set_bias(inner, raised, learned=bias is not None)
 
@@ -58,16 +60,21 @@ class Centred(nn.Module):
 def shift(projection: Projection, means: torch.Tensor) -> torch.Tensor:
     """W m, [hidden] in the weights' dtype, summed in float32; means m: [heads * head_dim]."""
     weight = projection.weight.detach().float()
-    product = means.float() @ weight if hasattr(projection, "nf") else weight @ means.float()  # Conv1D is transposed
+    product = (
+        means.float() @ weight if hasattr(projection, "nf") else weight @ means.float()
+    )  # Conv1D is transposed
     return product.to(projection.weight.dtype)
 
 
 def set_bias(projection: Projection, bias: torch.Tensor | None, learned: bool = True) -> None:
-    """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else as a buffer."""
+    """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else
+    as a buffer."""
     projection._parameters.pop("bias", None)
     projection._buffers.pop("bias", None)
     if learned or bias is None:
         wanted = projection.weight.requires_grad
-        projection.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=wanted))
+        projection.register_parameter(
+            "bias", None if bias is None else nn.Parameter(bias, requires_grad=wanted)
+        )
     else:
         projection.register_buffer("bias", bias, persistent=False)

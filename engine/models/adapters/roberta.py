@@ -1,4 +1,5 @@
-"""RoBERTa, XLM-RoBERTa and CamemBERT: BERT's layers, positions that begin behind the padding token's id."""
+"""RoBERTa, XLM-RoBERTa and CamemBERT: BERT's layers, positions that begin behind the padding
+token's id."""
 
 from __future__ import annotations
 

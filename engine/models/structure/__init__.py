@@ -1,1 +1,2 @@
-"""Transformers without a file of their own: where their heads are, read off modules and config, then proved."""
+"""Transformers without a file of their own: where their heads are, read off modules and config,
+then proved."""

@@ -1,4 +1,5 @@
-"""Adapters made from a Layout: the same questions as those of a family's file, answered from names and numbers."""
+"""Adapters made from a Layout: the same questions as those of a family's file, answered from names
+and numbers."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ class _Read(Adapter):
         return model.get_submodule(self.layout.blocks[layer]).get_submodule(self.layout.attention)
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`, as far as it is known which outputs belong to the head; and sinks."""
+        """As in `Adapter.head_tensors`, as far as it is known which outputs belong to the head; and
+        sinks."""
         attention, width = self.attention(model, layer), self.layout.width
         found = []
         for read in self.layout.reads:
@@ -96,23 +98,31 @@ class _Read(Adapter):
         _keep_own(attention, layout, heads)
         _count(attention, (layout.heads, layout.groups), (len(heads), len(living)), head_dim)
         if layout.groups < layout.heads and heads:
-            spread_unevenly(attention, [living.index(head // (layout.heads // layout.groups)) for head in heads])
+            spread_unevenly(
+                attention, [living.index(head // (layout.heads // layout.groups)) for head in heads]
+            )
         if layout.biased and heads:
             bias_by_head(attention, heads, layout.heads)
 
 
 def _taken(module: Any, rows: torch.Tensor) -> list[torch.Tensor]:
     """Weights and biases of some outputs of a projection: views where the outputs are one block."""
-    place = slice(int(rows[0]), int(rows[-1]) + 1) if int(rows[-1] - rows[0]) + 1 == len(rows) else rows
+    place = (
+        slice(int(rows[0]), int(rows[-1]) + 1) if int(rows[-1] - rows[0]) + 1 == len(rows) else rows
+    )
     weight = module.weight[:, place] if hasattr(module, "nf") else module.weight[place]
     return [weight] if module.bias is None else [weight, module.bias[place]]
 
 
 def _own(attention: nn.Module, layout: Layout) -> Iterator[tuple[nn.Module, str, int]]:
-    """Parameters of the attention itself that have a share per head, and its size in the whole model: sinks, biases
-    that stand apart from their projection."""
+    """Parameters of the attention itself that have a share per head, and its size in the whole
+    model: sinks, biases that stand apart from their projection."""
     for part in attention.modules():
-        if isinstance(part, nn.Linear | nn.LayerNorm) or hasattr(part, "nf") or "norm" in type(part).__name__.lower():
+        if (
+            isinstance(part, nn.Linear | nn.LayerNorm)
+            or hasattr(part, "nf")
+            or "norm" in type(part).__name__.lower()
+        ):
             continue
         for name in list(part._parameters):
             if name in layout.per_head:
@@ -149,8 +159,13 @@ class StructuralDecoder(_Read):
         return "sdpa" if self.layout.fast else "eager"
 
     def backbone(self, model: Any) -> nn.Module:
-        # Llama 4's text model is its own base model: its prefix names a part of the whole with pictures.
-        return model.get_submodule(self.layout.holder) if model.base_model is model else model.base_model
+        # Llama 4's text model is its own base model: its prefix names a part of the whole with
+        # pictures.
+        return (
+            model.get_submodule(self.layout.holder)
+            if model.base_model is model
+            else model.base_model
+        )
 
     def blocks(self, model: Any) -> nn.ModuleList:
         return model.get_submodule(self.layout.blocks[0].rpartition(".")[0])
@@ -159,11 +174,13 @@ class StructuralDecoder(_Read):
         return nn.Sequential(*(model.get_submodule(name) for name in self.layout.after))
 
     def stand_in(self, model: nn.Module, layer: int, given: torch.Tensor) -> tuple[nn.Module, Any]:
-        # What attention adds to its projection's output (BLOOM: the residual) is not known; the projection's is.
+        # What attention adds to its projection's output (BLOOM: the residual) is not known; the
+        # projection's is.
         return self.output_projection(model, layer), given
 
     def logits(self, model: Any, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
-        """By the model's own code behind its last norm: soft caps and scales of logits come with it."""
+        """By the model's own code behind its last norm: soft caps and scales of logits come with
+        it."""
         hidden = hidden if normed else self.final_norm(model)(hidden)
         ids = torch.zeros((1, 1), dtype=torch.long, device=hidden.device)
         with _gives(model.get_submodule(self.layout.holder), hidden[None]):
@@ -171,12 +188,15 @@ class StructuralDecoder(_Read):
 
     def _empty(self, model: nn.Module, layer: int) -> None:
         block = model.get_submodule(self.layout.blocks[layer])
-        block.set_submodule(self.layout.attention, NoHeads(layer, self.output_projection(model, layer)))
+        block.set_submodule(
+            self.layout.attention, NoHeads(layer, self.output_projection(model, layer))
+        )
 
 
 @contextmanager
 def _gives(base: nn.Module, hidden: torch.Tensor) -> Iterator[None]:
-    """Within it, all that lies below the language model's head answers `hidden` [1, tokens, width]."""
+    """Within it, all that lies below the language model's head answers `hidden` [1, tokens,
+    width]."""
     base.forward = lambda *args, **kwargs: _Handed(hidden)
     try:
         yield
@@ -199,20 +219,34 @@ class _Handed:
 
 @final
 class StructuralEncoder(_Read, Encoder):
-    """A text classifier read by its structure: an encoder, or a decoder with a classification head."""
+    """A text classifier read by its structure: an encoder, or a decoder with a classification
+    head."""
 
     def __init__(self, layout: Layout, model: Any) -> None:
         super().__init__(layout)
         self.reads = tuple(read.name for read in layout.reads)
         self.base = model.base_model_prefix
-        head = [name for name, part in model.named_children() if name != self.base and list(part.parameters())]
+        head = [
+            name
+            for name, part in model.named_children()
+            if name != self.base and list(part.parameters())
+        ]
         self.head = tuple(head)
-        self.outputs = [name for name, part in model.named_modules() if name.split(".")[0] in head
-                        and isinstance(part, nn.Linear)][-1]  # fmt: skip
-        self.pooler = tuple(f"{self.base}.{name}" for name, _ in model.base_model.named_children() if name == "pooler")
+        self.outputs = [
+            name
+            for name, part in model.named_modules()
+            if name.split(".")[0] in head and isinstance(part, nn.Linear)
+        ][-1]
+        self.pooler = tuple(
+            f"{self.base}.{name}"
+            for name, _ in model.base_model.named_children()
+            if name == "pooler"
+        )
         self.weigher = _weigher(layout)
         taken = inspect.signature(type(model).forward).parameters
-        types = "token_type_ids" in taken and int(getattr(model.config, "type_vocab_size", 0) or 0) > 1
+        types = (
+            "token_type_ids" in taken and int(getattr(model.config, "type_vocab_size", 0) or 0) > 1
+        )
         self.names = ("input_ids", "attention_mask", *(("token_type_ids",) if types else ()))
         self._made_from = (head, self.outputs)
 
@@ -237,13 +271,19 @@ class StructuralEncoder(_Read, Encoder):
             heads = [head for head in range(mask.n_heads) if head not in dead]
             filled(attention)
             for read in layout.reads:
-                spread_outputs(attention.get_submodule(read.name), layout.kept(read, heads), read.outputs)
-            spread_inputs(attention.get_submodule(self.projection), span(heads, width), mask.n_heads * width)
+                spread_outputs(
+                    attention.get_submodule(read.name), layout.kept(read, heads), read.outputs
+                )
+            spread_inputs(
+                attention.get_submodule(self.projection), span(heads, width), mask.n_heads * width
+            )
             for part, name, step in _own(attention, layout):
                 set_entries(part, name, span(heads, step), mask.n_heads * step)
             now = (len(heads), len(layout.living(heads)))
             _count(attention, now, (layout.heads, layout.groups), width)
-            spread_unevenly(attention, [head // (layout.heads // layout.groups) for head in range(layout.heads)])
+            spread_unevenly(
+                attention, [head // (layout.heads // layout.groups) for head in range(layout.heads)]
+            )
 
     def _empty(self, model: nn.Module, layer: int) -> None:
         attention = self.attention(model, layer)

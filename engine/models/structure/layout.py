@@ -1,8 +1,10 @@
-"""Where the heads of a transformer are, as read off its modules and its config: names and numbers, no weights.
+"""Where the heads of a transformer are, as read off its modules and its config: names and numbers,
+no weights.
 
-An attention is known here by the one projection that its heads hand over to: [heads * width] in, [hidden] out. What
-makes queries, keys and values are the other projections in it; how their outputs are shared out among the heads is
-read off names and sizes, and proved on the loaded model (proofs.py).
+An attention is known here by the one projection that its heads hand over to: [heads * width] in,
+[hidden] out. What makes queries, keys and values are the other projections in it; how their outputs
+are shared out among the heads is read off names and sizes, and proved on the loaded model
+(proofs.py).
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ import torch
 class Read:
     """A projection in an attention that is not the output projection, and how its outputs lie.
 
-    kind: "heads", a block per query head; "groups", a block per key/value head; "stacked", all queries, then all keys,
-    then all values; "" where it is not known.
+    kind: "heads", a block per query head; "groups", a block per key/value head; "stacked", all
+    queries, then all keys, then all values; "" where it is not known.
     """
 
     name: str
@@ -40,7 +42,8 @@ class Read:
 
 @dataclass(frozen=True)
 class Layout:
-    """Names are dotted: `blocks` in the model, `attention` in a block, `projection` and `reads` in the attention."""
+    """Names are dotted: `blocks` in the model, `attention` in a block, `projection` and `reads` in
+    the attention."""
 
     model_type: str
     kind: str
@@ -61,7 +64,8 @@ class Layout:
     per_head: tuple[str, ...] = ()
     """Parameters in the attention with one number per query head: sinks."""
     biases: tuple[str, ...] = ()
-    """Parameters in the attention with `width` numbers per query head: biases apart from their projection."""
+    """Parameters in the attention with `width` numbers per query head: biases apart from their
+    projection."""
     biased: bool = False
     """Whether an attention is given position biases of all heads."""
     mixing: tuple[str, ...] = ()
@@ -69,7 +73,8 @@ class Layout:
     transposed: bool = False
     """Whether projections hold their weights as [inputs, outputs] (GPT-2's Conv1D)."""
     depth: int = 0
-    """How often the layers are gone through where they are fewer than the model is deep (ALBERT); else 0."""
+    """How often the layers are gone through where they are fewer than the model is deep (ALBERT);
+    else 0."""
     whole: str = ""
     """Why no head can be cut out, "" where heads can: then heads are zeroed instead."""
 
@@ -96,9 +101,13 @@ class Layout:
         layers = f"{len(self.blocks)} layers" if len(self.blocks) > 1 else "1 layer"
         if self.depth:
             layers += f" gone through {self.depth} times, so that a head acts at every depth"
-        keys = {self.heads: "", 1: " on one key/value head"}.get(self.groups, f" on {self.groups} key/value heads")
+        keys = {self.heads: "", 1: " on one key/value head"}.get(
+            self.groups, f" on {self.groups} key/value heads"
+        )
         names = ", ".join(read.name.rpartition(".")[2] for read in self.reads)
-        cut = f"heads are zeroed, not cut out: {self.whole}" if self.whole else "heads can be cut out"
+        cut = (
+            f"heads are zeroed, not cut out: {self.whole}" if self.whole else "heads can be cut out"
+        )
         return (
             f"Read off its modules: {layers} of {self.kind}, {self.heads} heads{keys}, "
             f"{self.width} wide, from {names} to {self.projection.rpartition('.')[2]}; {cut}."

@@ -1,4 +1,5 @@
-"""What was read off a model, shown on the model itself: on eight tokens, before anything is measured.
+"""What was read off a model, shown on the model itself: on eight tokens, before anything is
+measured.
 
 1. The output projection reads heads * width numbers.
 2. Heads lie there one after the other: what a head hands over depends on its own queries, keys and values only, and
@@ -42,11 +43,24 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
             return _Proof(model, adapter, name).run()
     except RequestError:
         raise
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError, NotImplementedError) as error:
+    except (
+        RuntimeError,
+        ValueError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        KeyError,
+        NotImplementedError,
+    ) as error:
         if runtime.is_out_of_memory(error):
             raise
-        what = f"eight tokens cannot be put through it as it was read ({said_by(error)}). {adapter.how}"
-        raise RequestError(Fault(name, what, "Use an architecture that PruneAudit has a file for.")) from error
+        what = (
+            f"eight tokens cannot be put through it as it was read ({said_by(error)})."
+            f" {adapter.how}"
+        )
+        raise RequestError(
+            Fault(name, what, "Use an architecture that PruneAudit has a file for.")
+        ) from error
 
 
 class _Proof:
@@ -71,7 +85,9 @@ class _Proof:
                 self.an_audit_can_run()
                 adapter = adapter if self.passes_can_be_split() else _unsplit(adapter)
             if adapter.cuts and not self.heads_can_leave():
-                adapter = adapter.zeroing("cut out, its attention did not give what it gives with them silenced")
+                adapter = adapter.zeroing(
+                    "cut out, its attention did not give what it gives with them silenced"
+                )
                 adapter.splits = self.adapter.splits
         return adapter
 
@@ -84,13 +100,19 @@ class _Proof:
             self.logits(self.ids)
         for layer, (inside, leaves) in sorted(found.items()):
             if inside.shape[-1] != layout.heads * layout.width:
-                self.refuse(f"the output projection of layer {layer} is given {inside.shape[-1]} numbers.")
-            weights = torch.cos(torch.arange(layout.width, device=inside.device, dtype=inside.dtype) + 1)
+                self.refuse(
+                    f"the output projection of layer {layer} is given {inside.shape[-1]} numbers."
+                )
+            weights = torch.cos(
+                torch.arange(layout.width, device=inside.device, dtype=inside.dtype) + 1
+            )
             touched = [self._touched(inside, leaves, head, weights) for head in range(layout.heads)]
             for name in leaves:
                 self._check_rows(layer, name, [one[name] for one in touched])
 
-    def _touched(self, inside: torch.Tensor, leaves: dict[str, list], head: int, weights: torch.Tensor) -> dict:
+    def _touched(
+        self, inside: torch.Tensor, leaves: dict[str, list], head: int, weights: torch.Tensor
+    ) -> dict:
         """Which outputs of each projection a head's slice depends on, [outputs] bool each."""
         width = self.layout.width
         goal = (inside[..., head * width : (head + 1) * width] * weights).sum()
@@ -100,7 +122,9 @@ class _Proof:
         for name, some in leaves.items():
             parts = [slope for slope in (next(slopes) for _ in some) if slope is not None]
             if parts:
-                most = torch.stack([part.float().abs().flatten(0, -2).amax(0) for part in parts]).amax(0)
+                most = torch.stack(
+                    [part.float().abs().flatten(0, -2).amax(0) for part in parts]
+                ).amax(0)
                 found[name] = (most > 0).cpu()
             else:
                 found[name] = torch.zeros(some[0].shape[-1], dtype=torch.bool)
@@ -110,7 +134,9 @@ class _Proof:
         layout = self.layout
         if not any(bool(one.any()) for one in touched):
             return  # a norm over all heads stands behind it and is looked at instead
-        read = next((one for one in layout.reads if one.name == name), None) or _as_read(name, touched[0], layout)
+        read = next((one for one in layout.reads if one.name == name), None) or _as_read(
+            name, touched[0], layout
+        )
         for head, one in enumerate(touched):
             rows = layout.rows(read, head)
             outside = one.clone()
@@ -119,19 +145,26 @@ class _Proof:
                 continue
             if not read.kind and self._apart(touched):
                 return
-            rest = [at for at in range(layout.heads) if at != head and bool(one[layout.rows(read, at)].any())]
+            rest = [
+                at
+                for at in range(layout.heads)
+                if at != head and bool(one[layout.rows(read, at)].any())
+            ]
             what = f"head {rest[0]}'s" if rest else "other"
             self.refuse(
-                f"heads are not handed over one after the other: in layer {layer} what stands in head {head}'s place "
-                f"depends on {what} outputs of {name}."
+                f"heads are not handed over one after the other: in layer {layer} what stands in"
+                f" head {head}'s place depends on {what} outputs of {name}."
             )
 
     def _apart(self, touched: Sequence[torch.Tensor]) -> bool:
-        """Of a projection whose layout is not known: each head reads outputs that no other group of heads reads."""
+        """Of a projection whose layout is not known: each head reads outputs that no other group of
+        heads reads."""
         size = self.layout.heads // self.layout.groups
         if self.layout.groups == 1:
             return True
-        groups = [torch.stack(list(touched[at : at + size])).any(0) for at in range(0, len(touched), size)]
+        groups = [
+            torch.stack(list(touched[at : at + size])).any(0) for at in range(0, len(touched), size)
+        ]
         firsts = [int(one.nonzero()[0]) if bool(one.any()) else -1 for one in groups]
         return bool((torch.stack(groups).sum(0) <= 1).all()) and firsts == sorted(firsts)
 
@@ -148,7 +181,9 @@ class _Proof:
             return  # damaged weights: said where the mask is proved
         for below in range(layer if not self.layout.depth else 0):
             if not _near(seen[below][1:], seen[below][:1], 1e4 * self.eps):
-                self.refuse(f"silencing a head of layer {layer} changes what layer {below} hands on.")
+                self.refuse(
+                    f"silencing a head of layer {layer} changes what layer {below} hands on."
+                )
         moved = (seen[layer][1:] - seen[layer][:1]).float().abs().flatten(1).amax(1)
         if not bool((moved > 0).any()):
             self.refuse(f"silencing heads of layer {layer} changes nothing that it hands on.")
@@ -165,7 +200,10 @@ class _Proof:
             self.logits(torch.cat([self.ids, other]))
         mine, others = seen[last][0, -1], seen[last][1, -1]
         if bool(torch.isfinite(mine).all()) and not _near(mine, others, 1e4 * self.eps):
-            self.refuse("with all heads silenced a token still sees others: something else in its layers mixes tokens.")
+            self.refuse(
+                "with all heads silenced a token still sees others: something else in its layers"
+                " mixes tokens."
+            )
 
     # 5
 
@@ -190,7 +228,9 @@ class _Proof:
                 for layer in range(at + 1):
                     handle = blocks[layer].register_forward_pre_hook(note(layer), with_kwargs=True)
                     hooks.callback(handle.remove)
-                adapter.backbone(model)(inputs_embeds=model.get_input_embeddings()(ids), use_cache=False)
+                adapter.backbone(model)(
+                    inputs_embeds=model.get_input_embeddings()(ids), use_cache=False
+                )
             hidden = calls[0][0].repeat(2, 1, 1)
             for layer in range(at + 1):
                 hidden = again(blocks[layer], hidden, calls[layer][1:], len(ids), 2)
@@ -206,32 +246,54 @@ class _Proof:
         plain = self.logits(self.ids)
         if not bool(torch.isfinite(plain).all()):
             return  # damaged weights: said where the mask is proved
-        hidden = self.adapter.backbone(self.model)(input_ids=self.ids, use_cache=False).last_hidden_state
-        if not _near(self.adapter.logits(self.model, hidden[0], normed=True), plain[0], 1e4 * self.eps):
+        hidden = self.adapter.backbone(self.model)(
+            input_ids=self.ids, use_cache=False
+        ).last_hidden_state
+        if not _near(
+            self.adapter.logits(self.model, hidden[0], normed=True), plain[0], 1e4 * self.eps
+        ):
             self.refuse("its logits do not follow from what lies below its head.")
         try:
             made, wanted = self._drawn()
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
+        except (
+            RuntimeError,
+            ValueError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            NotImplementedError,
+        ) as error:
             if runtime.is_out_of_memory(error):
                 raise
             self.refuse(f"no text can be drawn with what is kept of its tokens ({said_by(error)}).")
         if not _near(made, wanted, 1e4 * self.eps):
-            self.refuse("a token drawn with what is kept of those before it is not the token of the whole text.")
+            self.refuse(
+                "a token drawn with what is kept of those before it is not the token of the whole"
+                " text."
+            )
 
     def _drawn(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits [1, vocabulary] behind a text: by a cache, padded on the left beside another text; and plainly."""
+        """Logits [1, vocabulary] behind a text: by a cache, padded on the left beside another text;
+        and plainly."""
         longest = self.ids.shape[1]
         mask = torch.ones_like(self.ids).repeat(2, 1)
         mask[1, : min(2, longest - 2)] = 0
         places = (mask.cumsum(1) - 1).clamp(min=0)
         ids, past = self.ids.repeat(2, 1), None
-        for part, rows in ((slice(0, longest - 1), slice(0, 2)), (slice(longest - 1, longest), slice(1, 2))):
+        for part, rows in (
+            (slice(0, longest - 1), slice(0, 2)),
+            (slice(longest - 1, longest), slice(1, 2)),
+        ):
             if past is not None:
                 past.batch_select_indices(torch.tensor([1], device=ids.device))
             made = self.model(
-                input_ids=ids[rows, part], attention_mask=mask[rows, : part.stop], position_ids=places[rows, part],
-                past_key_values=past, use_cache=True, logits_to_keep=1,
-            )  # fmt: skip
+                input_ids=ids[rows, part],
+                attention_mask=mask[rows, : part.stop],
+                position_ids=places[rows, part],
+                past_key_values=past,
+                use_cache=True,
+                logits_to_keep=1,
+            )
             past = made.past_key_values
         return made.logits[:, -1], self.logits(self.ids[:, mask[1].bool()])[:, -1]
 
@@ -252,7 +314,8 @@ class _Proof:
             block.set_submodule(self.layout.attention, copy.deepcopy(kept))
             try:
                 self.adapter.cut_heads(
-                    self.model, HeadMask(len(self.layout.blocks), heads, tuple((layer, one) for one in dead))
+                    self.model,
+                    HeadMask(len(self.layout.blocks), heads, tuple((layer, one) for one in dead)),
                 )
                 if not _near(self.logits(self.ids), wanted, 1e4 * self.eps):
                     return False
@@ -265,7 +328,11 @@ class _Proof:
     # what the checks share
 
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
-        more = {"use_cache": False} if self.adapter.causal else {"attention_mask": torch.ones_like(ids)}
+        more = (
+            {"use_cache": False}
+            if self.adapter.causal
+            else {"attention_mask": torch.ones_like(ids)}
+        )
         return self.model(input_ids=ids, **more).logits
 
     def refuse(self, what: str) -> None:
@@ -305,8 +372,9 @@ def _unsplit(adapter: Any) -> Any:
 
 @contextmanager
 def _traced(proof: _Proof) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, list]]]]:
-    """Within it, a pass keeps what each output projection is given as a function of what the other projections of its
-    attention gave: by layer, the input [rows, tokens, heads * width] and the outputs by name."""
+    """Within it, a pass keeps what each output projection is given as a function of what the other
+    projections of its attention gave: by layer, the input [rows, tokens, heads * width] and the
+    outputs by name."""
     found: dict[int, tuple[torch.Tensor, dict[str, list]]] = {}
     open_: dict[int, dict[str, list]] = {}
 
@@ -329,7 +397,9 @@ def _traced(proof: _Proof) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, l
         for layer in range(len(layout.blocks)):
             attention = proof.adapter.attention(proof.model, layer)
             for name in (*(read.name for read in layout.reads), *layout.mixing):
-                hooks.callback(attention.get_submodule(name).register_forward_hook(leaf(layer, name)).remove)
+                hooks.callback(
+                    attention.get_submodule(name).register_forward_hook(leaf(layer, name)).remove
+                )
             projection = proof.adapter.output_projection(proof.model, layer)
             hooks.callback(projection.register_forward_pre_hook(close(layer)).remove)
         yield found
@@ -344,7 +414,9 @@ def _watched(proof: _Proof, seen: dict[int, torch.Tensor]) -> Iterator[None]:
 
     with ExitStack() as hooks:
         for layer, name in enumerate(proof.layout.blocks):
-            hooks.callback(proof.model.get_submodule(name).register_forward_hook(note(layer)).remove)
+            hooks.callback(
+                proof.model.get_submodule(name).register_forward_hook(note(layer)).remove
+            )
         yield
 
 

@@ -1,7 +1,9 @@
-"""Attention that its own code does not expect, of any family: by a class made on the spot, undone by `filled`.
+"""Attention that its own code does not expect, of any family: by a class made on the spot, undone
+by `filled`.
 
-Where living key/value heads have different numbers of readers, the cache that an attention hands its keys and values to
-hands them out by index, as in adapters/llama.py. Where no head is left an attention answers what no heads give.
+Where living key/value heads have different numbers of readers, the cache that an attention hands
+its keys and values to hands them out by index, as in adapters/llama.py. Where no head is left an
+attention answers what no heads give.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from torch import nn
 
 
 def spread_unevenly(attention: Any, reads: list[int]) -> None:
-    """Tell an attention, in place, which key/value head each query head reads. reads: ascending, no gap."""
+    """Tell an attention, in place, which key/value head each query head reads. reads: ascending, no
+    gap."""
     filled(attention)
     if not hasattr(attention, "num_key_value_groups"):
         return
@@ -33,17 +36,22 @@ def spread_unevenly(attention: Any, reads: list[int]) -> None:
 def _uneven(kind: type[nn.Module]) -> type[nn.Module]:
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         name = "layer_past" if "layer_past" in kwargs else "past_key_values"
-        return kind.forward(self, *args, **{**kwargs, name: _Spread(kwargs.get(name), self.kv_of_head)})
+        return kind.forward(
+            self, *args, **{**kwargs, name: _Spread(kwargs.get(name), self.kv_of_head)}
+        )
 
     return type(f"Uneven{kind.__name__}", (kind,), {"forward": forward, "before": kind})
 
 
 def bias_by_head(attention: Any, heads: list[int], total: int) -> None:
-    """Let the parts of an attention that take position biases of `total` heads use those of `heads` alone, in place."""
+    """Let the parts of an attention that take position biases of `total` heads use those of `heads`
+    alone, in place."""
     taking = [part for part in attention.modules() if _takes_bias(part)]
     for part in taking:
         if not any(inner in taking for inner in part.children()):  # who hands it on takes it too
-            part.register_buffer("bias_of_head", torch.tensor(heads, device=next(part.parameters()).device), False)
+            part.register_buffer(
+                "bias_of_head", torch.tensor(heads, device=next(part.parameters()).device), False
+            )
             part.__class__ = _biased(part.__class__, total)
 
 
@@ -61,7 +69,9 @@ def _biased(kind: type[nn.Module], total: int) -> type[nn.Module]:
             if given.get(name) is not None:
                 given[name] = _of_heads(given[name], self.bias_of_head, total)
         mask = given.get("attention_mask")
-        if mask is not None and mask.dim() == 4 and mask.shape[1] == total > 1:  # Falcon's holds the biases
+        if (
+            mask is not None and mask.dim() == 4 and mask.shape[1] == total > 1
+        ):  # Falcon's holds the biases
             given["attention_mask"] = mask[:, self.bias_of_head]
         return kind.forward(self, **given)
 
@@ -76,8 +86,8 @@ def _of_heads(bias: torch.Tensor, heads: torch.Tensor, total: int) -> torch.Tens
 
 
 def emptied(module: Any, projection: str) -> None:
-    """Let an attention, in place, answer what no heads give: nothing [batch, tokens, 0], or the bias of its own output
-    projection; and no probabilities [batch, 0, tokens, tokens]."""
+    """Let an attention, in place, answer what no heads give: nothing [batch, tokens, 0], or the
+    bias of its own output projection; and no probabilities [batch, 0, tokens, tokens]."""
     module.__class__ = _empty(module.__class__, projection)
 
 
@@ -88,7 +98,11 @@ def _empty(kind: type[nn.Module], projection: str) -> type[nn.Module]:
         given = hidden_states.new_zeros(batch, tokens, 0)
         if projection:
             out = self.get_submodule(projection)
-            given = torch.zeros_like(hidden_states) if out.bias is None else out.bias.expand_as(hidden_states)
+            given = (
+                torch.zeros_like(hidden_states)
+                if out.bias is None
+                else out.bias.expand_as(hidden_states)
+            )
         return given, hidden_states.new_zeros(batch, 0, tokens, tokens)
 
     return type(f"Empty{kind.__name__}", (kind,), {"forward": forward, "before": kind})
@@ -107,13 +121,17 @@ _BIASES = ("position_bias", "alibi")
 
 
 class _Spread:
-    """A cache, or none, that gives each query head its own copy of the KV head it reads; index: [query heads] int64."""
+    """A cache, or none, that gives each query head its own copy of the KV head it reads; index:
+    [query heads] int64."""
 
     def __init__(self, cache: Any, index: torch.Tensor) -> None:
         self.cache, self.index = cache, index
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *more: Any) -> tuple[torch.Tensor, ...]:
-        """[batch, KV heads, tokens, width] twice -> [batch, query heads, all tokens, width] twice."""
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *more: Any
+    ) -> tuple[torch.Tensor, ...]:
+        """[batch, KV heads, tokens, width] twice -> [batch, query heads, all tokens, width]
+        twice."""
         if self.cache is not None:
             keys, values = self.cache.update(keys, values, layer, *more)
         return keys[:, self.index], values[:, self.index]

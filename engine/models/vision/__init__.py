@@ -1,4 +1,5 @@
-"""Families of image classifiers: what each is made of, one family, one file, found by being here."""
+"""Families of image classifiers: what each is made of, one family, one file, found by being
+here."""
 
 from __future__ import annotations
 
@@ -32,5 +33,8 @@ def architecture_for(name: str) -> Architecture:
 
 
 def is_known(name: str) -> bool:
-    """Whether `architecture_for` has an answer. RequestError for a model of a package that is not installed."""
-    return name in architectures() or (hub_architecture(name) or timm_architecture(name)) is not None
+    """Whether `architecture_for` has an answer. RequestError for a model of a package that is not
+    installed."""
+    return (
+        name in architectures() or (hub_architecture(name) or timm_architecture(name)) is not None
+    )

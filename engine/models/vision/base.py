@@ -1,11 +1,13 @@
-"""What PruneAudit must know about an image classifier: how to build it, where its head is, what must not be gated.
+"""What PruneAudit must know about an image classifier: how to build it, where its head is, what
+must not be gated.
 
-A model takes float images [batch, 3, height, width], normalised with the architecture's mean and standard deviation,
-and returns logits [batch, classes]. Height and width are free from `min_size` on.
+A model takes float images [batch, 3, height, width], normalised with the architecture's mean and
+standard deviation, and returns logits [batch, classes]. Height and width are free from `min_size`
+on.
 
-A *gate* multiplies a channel after its batch norm (after the convolution where none follows), and after the modules of
-`customized_pruners`, which hand channels on by themselves. Gates of 0 then equal cutting the channels, because every
-activation here keeps zero at zero.
+A *gate* multiplies a channel after its batch norm (after the convolution where none follows), and
+after the modules of `customized_pruners`, which hand channels on by themselves. Gates of 0 then
+equal cutting the channels, because every activation here keeps zero at zero.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Attention:
-    """An attention layer whose heads can be cut. parts: names of its linear layers for q, k, v and output."""
+    """An attention layer whose heads can be cut. parts: names of its linear layers for q, k, v and
+    output."""
 
     name: str
     head_dim: int
@@ -44,7 +47,8 @@ class Architecture(ABC):
     """Side of the images it was made for, in pixels."""
     min_size: int = 32
     mean: Colour = (0.485, 0.456, 0.406)
-    """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it too."""
+    """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it
+    too."""
     std: Colour = (0.229, 0.224, 0.225)
     is_fixed: bool = False
     """Whether its models take images of `default_size` only."""
@@ -53,12 +57,14 @@ class Architecture(ABC):
     note: str = ""
     """What a screen must say of its models."""
     left_off: tuple[str, ...] = ()
-    """How tensors of weight files begin that its models go without, such as heads for training only."""
+    """How tensors of weight files begin that its models go without, such as heads for training
+    only."""
     mark: str = ""
-    """A tensor that all its models have: weight files without it need not be compared. "" where none is named."""
+    """A tensor that all its models have: weight files without it need not be compared. "" where
+    none is named."""
     is_proved: bool = False
-    """Whether tests prove that every group of its models can be cut; else each model proves it (surgery/filters/
-    safe.py)."""
+    """Whether tests prove that every group of its models can be cut; else each model proves it
+    (surgery/filters/ safe.py)."""
 
     @abstractmethod
     def build(self, name: str, n_classes: int) -> nn.Module:
@@ -72,19 +78,26 @@ class Architecture(ABC):
     def imagenet(self, name: str) -> dict[str, Tensor] | None:
         """torchvision's ImageNet weights by name, in the model's shapes; None where there are none.
 
-        They come through torchvision's own download into its hub folder; only image_classifier_sources.py calls this.
-        Raises what urllib raises without a network. Never runs code of the file.
+        They come through torchvision's own download into its hub folder; only
+        image_classifier_sources.py calls this. Raises what urllib raises without a network. Never
+        runs code of the file.
         """
         weights = self.published(name)
         if weights is None:
             return None
-        found = weights.get_state_dict(progress=False, check_hash=True, weights_only=True, map_location="cpu")
+        found = weights.get_state_dict(
+            progress=False, check_hash=True, weights_only=True, map_location="cpu"
+        )
         return self.without_extras(found)
 
     @final
     def without_extras(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors by the model's names but for those of `left_off`."""
-        kept = {name: tensor for name, tensor in state.items() if not name.startswith(self.left_off or ("\0",))}
+        kept = {
+            name: tensor
+            for name, tensor in state.items()
+            if not name.startswith(self.left_off or ("\0",))
+        }
         return self.renamed(kept)
 
     def renamed(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -92,24 +105,32 @@ class Architecture(ABC):
         return state
 
     def classifier(self, model: nn.Module) -> str:
-        """Name of the last linear layer (of the last convolution where there is none): its outputs are the classes."""
+        """Name of the last linear layer (of the last convolution where there is none): its outputs
+        are the classes."""
         names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-        return (names or [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)])[-1]
+        return (
+            names
+            or [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
+        )[-1]
 
     def ungated(self, model: nn.Module) -> frozenset[str]:
-        """Modules whose output no gate may multiply: they feed a sigmoid, which turns zero into one half."""
+        """Modules whose output no gate may multiply: they feed a sigmoid, which turns zero into one
+        half."""
         return frozenset()
 
     def pointwise(self, model: nn.Module) -> frozenset[str]:
-        """Linear layers that work place by place on [batch, height, width, channels] and whose outputs are filters."""
+        """Linear layers that work place by place on [batch, height, width, channels] and whose
+        outputs are filters."""
         return frozenset()
 
     def attentions(self, model: nn.Module) -> tuple[Attention, ...]:
-        """Attention layers in the order of the network: where there are any, their heads are cut instead of filters."""
+        """Attention layers in the order of the network: where there are any, their heads are cut
+        instead of filters."""
         return ()
 
     def read(self, model: nn.Module, images: Tensor) -> Any:
-        """The pass from which Torch-Pruning reads the model's graph: one output, or a list of them."""
+        """The pass from which Torch-Pruning reads the model's graph: one output, or a list of
+        them."""
         return model(images)
 
     def customized_pruners(self) -> dict[type[nn.Module], Any]:

@@ -33,6 +33,9 @@ class EfficientNetV2(Architecture):
         return weights[name]
 
     def ungated(self, model: nn.Module) -> frozenset[str]:
-        """The second convolution of every squeeze-excitation: it feeds the sigmoid that scales the channels."""
-        found = (name for name, module in model.named_modules() if isinstance(module, SqueezeExcitation))
+        """The second convolution of every squeeze-excitation: it feeds the sigmoid that scales the
+        channels."""
+        found = (
+            name for name, module in model.named_modules() if isinstance(module, SqueezeExcitation)
+        )
         return frozenset(f"{name}.fc2" for name in found)

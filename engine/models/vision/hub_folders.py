@@ -1,7 +1,8 @@
-"""Image classifiers saved by transformers, built by transformers' own classes from what their config.json says.
+"""Image classifiers saved by transformers, built by transformers' own classes from what their
+config.json says.
 
-Such a model is named by its family and a digest of its config, e.g. vit-1a2b3c4d. Whoever reads a folder makes the name
-known to this process; cut models carry the config with them.
+Such a model is named by its family and a digest of its config, e.g. vit-1a2b3c4d. Whoever reads a
+folder makes the name known to this process; cut models carry the config with them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,17 @@ from engine.models.vision.base import Architecture, Attention  # guards the torc
 
 ROWS: tuple[Architecture, ...] = ()
 """None can be built by a name alone."""
-_LABELS = ("id2label", "label2id", "num_labels", "architectures", "transformers_version", "_name_or_path", "dtype",
-           "torch_dtype", "auto_map")  # fmt: skip
+_LABELS = (
+    "id2label",
+    "label2id",
+    "num_labels",
+    "architectures",
+    "transformers_version",
+    "_name_or_path",
+    "dtype",
+    "torch_dtype",
+    "auto_map",
+)
 MOST_LAYERS = 10_000
 _known: dict[str, HubArchitecture] = {}
 
@@ -34,7 +44,9 @@ class HubArchitecture(Architecture):
         self.names, self.config = (name,), dict(config)
         side = _side(config.get("image_size"))
         if config.get("num_channels", 3) != 3:
-            raise ValueError(f"its images have {config['num_channels']} channels, not red, green and blue")
+            raise ValueError(
+                f"its images have {config['num_channels']} channels, not red, green and blue"
+            )
         self._refuse_too_large()
         found = self.attentions(self.build(name, 2))
         if any(one.head_dim < 1 for one in found):
@@ -52,22 +64,29 @@ class HubArchitecture(Architecture):
         plain = {key: value for key, value in self.config.items() if key != "model_type"}
         config = AutoConfig.for_model(self.config["model_type"], **plain, num_labels=n_classes)
         with torch.device(device):
-            return _with_logits(_class_of(self.config["model_type"]))._from_config(config, attn_implementation="eager")
+            return _with_logits(_class_of(self.config["model_type"]))._from_config(
+                config, attn_implementation="eager"
+            )
 
     def _refuse_too_large(self) -> None:
-        """ValueError for a config that asks for more layers than any model has, or more numbers than memory holds."""
+        """ValueError for a config that asks for more layers than any model has, or more numbers
+        than memory holds."""
         asked = [self.config.get("num_hidden_layers"), *_listed(self.config.get("depths"))]
         layers = sum(one for one in asked if isinstance(one, int))
         if layers > MOST_LAYERS:
             raise ValueError(f"it names {layers} layers")
         try:
             empty = self._made(2, "meta")
-        except (NotImplementedError, RuntimeError):  # a family that computes with numbers while it is made
+        except (
+            NotImplementedError,
+            RuntimeError,
+        ):  # a family that computes with numbers while it is made
             return
         size, room = 4 * sum(one.numel() for one in empty.parameters()), memory.budget()
         if size > room:
             raise ValueError(
-                f"it asks for {memory.in_words(size)} of weights, there is room for {memory.in_words(room)}"
+                f"it asks for {memory.in_words(size)} of weights, there is room for"
+                f" {memory.in_words(room)}"
             )
 
     def pointwise(self, model: nn.Module) -> frozenset[str]:
@@ -75,18 +94,20 @@ class HubArchitecture(Architecture):
         return frozenset(name for name, _ in model.named_modules() if name.endswith(".pwconv1"))
 
     def attentions(self, model: nn.Module) -> tuple[Attention, ...]:
-        """Attention with separate linear layers for queries, keys, values and the output, all heads alike."""
+        """Attention with separate linear layers for queries, keys, values and the output, all heads
+        alike."""
         parts = ("q_proj", "k_proj", "v_proj", "o_proj")
         return tuple(
             Attention(name, int(module.head_dim), tuple(f"{name}.{part}" for part in parts))
             for name, module in model.named_modules()
-            if hasattr(module, "head_dim") and all(isinstance(getattr(module, one, None), nn.Linear) for one in parts)
+            if hasattr(module, "head_dim")
+            and all(isinstance(getattr(module, one, None), nn.Linear) for one in parts)
         )
 
 
 def made_known(config: Mapping[str, Any]) -> str:
-    """The name of the architecture of a config.json, which this process knows from now on. RequestError where
-    transformers cannot build it."""
+    """The name of the architecture of a config.json, which this process knows from now on.
+    RequestError where transformers cannot build it."""
     plain = {key: value for key, value in config.items() if key not in _LABELS}
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
     name = f"{plain.get('model_type')}-{digest[:8]}"
@@ -121,7 +142,13 @@ def _class_of(family: str) -> Any:
 
 def _side(value: Any) -> int | None:
     """Pixels a side of square images, said once or for height and width; None for anything else."""
-    found = set(value) if isinstance(value, list) and len(value) == 2 else {value} if type(value) is int else set()
+    found = (
+        set(value)
+        if isinstance(value, list) and len(value) == 2
+        else {value}
+        if type(value) is int
+        else set()
+    )
     return found.pop() if len(found) == 1 else None
 
 

@@ -1,7 +1,8 @@
-"""GoogLeNet and Inception v3 as torchvision builds them (Szegedy et al. 2014, 2015), without their auxiliary heads.
+"""GoogLeNet and Inception v3 as torchvision builds them (Szegedy et al. 2014, 2015), without their
+auxiliary heads.
 
-torchvision renormalises images for their published weights, from ImageNet's mean and deviation to one half each. Here
-one half each is their mean and deviation, which is the same.
+torchvision renormalises images for their published weights, from ImageNet's mean and deviation to
+one half each. Here one half each is their mean and deviation, which is the same.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class GoogLeNet(Architecture):
     left_off: tuple[str, ...] = ("aux1.", "aux2.")
 
     def build(self, name: str, n_classes: int) -> nn.Module:
-        return torchvision.models.get_model(name, num_classes=n_classes, aux_logits=False, init_weights=True)
+        return torchvision.models.get_model(
+            name, num_classes=n_classes, aux_logits=False, init_weights=True
+        )
 
     def published(self, name: str) -> WeightsEnum | None:
         return torchvision.models.get_model_weights(name).IMAGENET1K_V1

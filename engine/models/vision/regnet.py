@@ -1,8 +1,8 @@
 """RegNet X and Y as torchvision builds them (Radosavovic et al. 2020); Y has squeeze-excitation.
 
-torchvision's builders compute widths with tensors, which a build without memory for weights (device "meta") cannot, so
-the published settings stand here. The grouped convolution of a block is left whole; what it leaves to cut are the
-channels of the stages.
+torchvision's builders compute widths with tensors, which a build without memory for weights (device
+"meta") cannot, so the published settings stand here. The grouped convolution of a block is left
+whole; what it leaves to cut are the channels of the stages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""ResNet-10, 18 and 34 of torchvision's blocks (He et al. 2016), and a narrow ResNet-10 for images of 32 pixels."""
+"""ResNet-10, 18 and 34 of torchvision's blocks (He et al. 2016), and a narrow ResNet-10 for images
+of 32 pixels."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class ImageNetResNet(Architecture):
 
 
 class SmallResNet(Architecture):
-    """ResNet-10, 16 channels wide at the start, for small images: fast enough to be trained on two CPU cores."""
+    """ResNet-10, 16 channels wide at the start, for small images: fast enough to be trained on two
+    CPU cores."""
 
     names = ("resnet10-w16",)
     is_proved = True
@@ -48,9 +50,11 @@ class SmallResNet(Architecture):
 
 
 class NarrowResNet(nn.Module):
-    """ResNet-10 with stages of w, 2w, 4w and 8w channels and a 3x3 stem of stride 2 without pooling.
+    """ResNet-10 with stages of w, 2w, 4w and 8w channels and a 3x3 stem of stride 2 without
+    pooling.
 
-    32 pixels leave the stem as 16, the last stage as 2. Stride 1 in the stem would cost four times as much.
+    32 pixels leave the stem as 16, the last stage as 2. Stride 1 in the stem would cost four times
+    as much.
     """
 
     def __init__(self, width: int, n_classes: int) -> None:
@@ -78,5 +82,7 @@ class NarrowResNet(nn.Module):
 def _stage(into: int, out: int, stride: int) -> nn.Sequential:
     shortcut = None
     if stride != 1 or into != out:
-        shortcut = nn.Sequential(nn.Conv2d(into, out, 1, stride=stride, bias=False), nn.BatchNorm2d(out))
+        shortcut = nn.Sequential(
+            nn.Conv2d(into, out, 1, stride=stride, bias=False), nn.BatchNorm2d(out)
+        )
     return nn.Sequential(BasicBlock(into, out, stride, shortcut))

@@ -1,8 +1,9 @@
-"""CIFAR ResNet-20, 32, 44 and 56 with option-A shortcuts, as akamaster/pytorch_resnet_cifar10 names their tensors.
+"""CIFAR ResNet-20, 32, 44 and 56 with option-A shortcuts, as akamaster/pytorch_resnet_cifar10 names
+their tensors.
 
-An option-A shortcut (He et al. 2016, section 4.2) has no weights: it takes every second pixel and fills the new
-channels with zeros. Here it is a module of its own that knows where each of its channels comes from, so that the three
-stages can be pruned apart from each other.
+An option-A shortcut (He et al. 2016, section 4.2) has no weights: it takes every second pixel and
+fills the new channels with zeros. Here it is a module of its own that knows where each of its
+channels comes from, so that the three stages can be pruned apart from each other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.vision.base import Architecture  # guards the torchvision import, which Torch-Pruning asks for
+from engine.models.vision.base import (
+    Architecture,
+)  # guards the torchvision import, which Torch-Pruning asks for
 
 import torch_pruning as tp  # isort: skip
 
@@ -38,7 +41,8 @@ class CifarResNet(Architecture):
 
 
 class ShortcutA(nn.Module):
-    """Every second pixel; output channel i is input channel sources[i], or zeros where that is -1. No parameters.
+    """Every second pixel; output channel i is input channel sources[i], or zeros where that is -1.
+    No parameters.
 
     Example: ShortcutA(2, (-1, 0, 1, -1)) on [n, 2, 8, 8] gives [n, 4, 4, 4], channels 0 and 3 zero.
     """
@@ -54,11 +58,16 @@ class ShortcutA(nn.Module):
         self.in_channels = int(in_channels)
         self.sources = tuple(int(source) for source in sources)
         if any(not -1 <= source < self.in_channels for source in self.sources):
-            raise ValueError(f"a source of {self.sources} is outside {self.in_channels} input channels")
+            raise ValueError(
+                f"a source of {self.sources} is outside {self.in_channels} input channels"
+            )
         places = [self.in_channels if source < 0 else source for source in self.sources]
         device = self.index.device if "index" in self._buffers else "cpu"
-        # Not in the state dict, so published weights load strictly; "cpu" also where models are built without memory.
-        self.register_buffer("index", torch.tensor(places, dtype=torch.long, device=device), persistent=False)
+        # Not in the state dict, so published weights load strictly; "cpu" also where models are
+        # built without memory.
+        self.register_buffer(
+            "index", torch.tensor(places, dtype=torch.long, device=device), persistent=False
+        )
 
     @property
     def out_channels(self) -> int:
@@ -74,18 +83,22 @@ class ShortcutA(nn.Module):
 
 
 class ShortcutPruner(tp.pruner.function.BasePruningFunc):
-    """Tells Torch-Pruning that the inputs and the outputs of a shortcut can be pruned independently."""
+    """Tells Torch-Pruning that the inputs and the outputs of a shortcut can be pruned
+    independently."""
 
     TARGET_MODULES = ShortcutA
 
     def prune_out_channels(self, layer: ShortcutA, idxs: Sequence[int]) -> ShortcutA:
         """Drop output channels."""
         gone = set(idxs)
-        layer.rewire(layer.in_channels, [source for at, source in enumerate(layer.sources) if at not in gone])
+        layer.rewire(
+            layer.in_channels, [source for at, source in enumerate(layer.sources) if at not in gone]
+        )
         return layer
 
     def prune_in_channels(self, layer: ShortcutA, idxs: Sequence[int]) -> ShortcutA:
-        """Outputs that came from a removed input become zeros; the other inputs are counted anew."""
+        """Outputs that came from a removed input become zeros; the other inputs are counted
+        anew."""
         kept = sorted(set(range(layer.in_channels)) - set(idxs))
         new = {old: at for at, old in enumerate(kept)}
         layer.rewire(len(kept), [new.get(source, -1) for source in layer.sources])
@@ -143,4 +156,6 @@ class ResNetA(nn.Module):
 
 
 def _stage(into: int, out: int, blocks: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(BlockA(into, out, stride), *(BlockA(out, out, 1) for _ in range(blocks - 1)))
+    return nn.Sequential(
+        BlockA(into, out, stride), *(BlockA(out, out, 1) for _ in range(blocks - 1))
+    )

@@ -1,8 +1,9 @@
 """ShuffleNetV2 as torchvision builds it (Ma et al. 2018).
 
-Its blocks halve, join and shuffle channels, which Torch-Pruning cannot follow: cutting a channel that leaves a block
-would move others from one half to the other. Those channels are left whole. What is cut are the channels inside the
-blocks and those of the last convolution, so the model is shown to Torch-Pruning block by block.
+Its blocks halve, join and shuffle channels, which Torch-Pruning cannot follow: cutting a channel
+that leaves a block would move others from one half to the other. Those channels are left whole.
+What is cut are the channels inside the blocks and those of the last convolution, so the model is
+shown to Torch-Pruning block by block.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The CNN classifiers of torchvision that differ in nothing an audit must know: built by name, weights by name.
+"""The CNN classifiers of torchvision that differ in nothing an audit must know: built by name,
+weights by name.
 
-ResNet-50 and deeper, ResNeXt and Wide ResNet, VGG with and without batch norm, AlexNet, DenseNet, MobileNetV3, MNASNet,
-EfficientNet. Which of their groups can be cut is proved on each model (surgery/filters/safe.py); grouped convolutions
-(ResNeXt) are left whole.
+ResNet-50 and deeper, ResNeXt and Wide ResNet, VGG with and without batch norm, AlexNet, DenseNet,
+MobileNetV3, MNASNet, EfficientNet. Which of their groups can be cut is proved on each model
+(surgery/filters/safe.py); grouped convolutions (ResNeXt) are left whole.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ class TorchvisionModels(Architecture):
         return getattr(torchvision.models.get_model_weights(name), "IMAGENET1K_V1", None)
 
     def ungated(self, model: nn.Module) -> frozenset[str]:
-        """The second convolution of every squeeze-excitation: it feeds the sigmoid that scales the channels."""
-        found = (name for name, module in model.named_modules() if isinstance(module, SqueezeExcitation))
+        """The second convolution of every squeeze-excitation: it feeds the sigmoid that scales the
+        channels."""
+        found = (
+            name for name, module in model.named_modules() if isinstance(module, SqueezeExcitation)
+        )
         return frozenset(f"{name}.fc2" for name in found)
 
 
@@ -41,7 +45,14 @@ class DeepResNet(TorchvisionModels):
     """Bottleneck blocks: ResNet, ResNeXt, Wide ResNet."""
 
     names = (
-        *("resnet50", "resnet101", "resnet152", "resnext50_32x4d", "resnext101_32x8d", "resnext101_64x4d"),
+        *(
+            "resnet50",
+            "resnet101",
+            "resnet152",
+            "resnext50_32x4d",
+            "resnext101_32x8d",
+            "resnext101_64x4d",
+        ),
         *("wide_resnet50_2", "wide_resnet101_2"),
     )
     mark = "layer1.0.conv3.weight"
@@ -55,7 +66,8 @@ class OtherVgg(TorchvisionModels):
 
 
 class DenseNet(TorchvisionModels):
-    """Each layer reads all before it, put side by side; batch norm stands before its convolution."""
+    """Each layer reads all before it, put side by side; batch norm stands before its
+    convolution."""
 
     names = ("densenet121", "densenet161", "densenet169", "densenet201")
     mark = "features.denseblock1.denselayer1.norm1.weight"

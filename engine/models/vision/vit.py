@@ -1,8 +1,8 @@
 """torchvision's vision transformers by name; their units are heads.
 
-torchvision packs queries, keys and values into one tensor and never calls the layers of its attention, so that nothing
-could be silenced in it. Here each attention is four linear layers with the same numbers; weight files come as published
-(packed) or as saved here.
+torchvision packs queries, keys and values into one tensor and never calls the layers of its
+attention, so that nothing could be silenced in it. Here each attention is four linear layers with
+the same numbers; weight files come as published (packed) or as saved here.
 """
 
 from __future__ import annotations
@@ -26,19 +26,35 @@ class SplitAttention(nn.Module):
         self.head_dim, width = whole.head_dim, whole.embed_dim
         self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, width) for _ in range(3))
         self.out_proj = nn.Linear(width, width)
-        packed = {f"{_PACKED}{name}": getattr(whole, f"in_proj_{name}").detach() for name in ("weight", "bias")}
+        packed = {
+            f"{_PACKED}{name}": getattr(whole, f"in_proj_{name}").detach()
+            for name in ("weight", "bias")
+        }
         own = {key.removeprefix("self_attention."): part for key, part in unpacked(packed).items()}
-        self.load_state_dict({**own, **{f"out_proj.{name}": one for name, one in whole.out_proj.state_dict().items()}})
+        self.load_state_dict(
+            {
+                **own,
+                **{f"out_proj.{name}": one for name, one in whole.out_proj.state_dict().items()},
+            }
+        )
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False) -> tuple[Tensor, None]:
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False
+    ) -> tuple[Tensor, None]:
         """As torchvision's blocks call it: the three are one tensor."""
         parts = (self.q_proj(query), self.k_proj(key), self.v_proj(value))
         q, k, v = (part.unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for part in parts)
-        return self.out_proj(functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)), None
+        return (
+            self.out_proj(
+                functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            ),
+            None,
+        )
 
 
 class TorchvisionViT(TorchvisionModels):
-    """Patches of 14, 16 or 32 pixels; images of one size only, for every place has numbers of its own."""
+    """Patches of 14, 16 or 32 pixels; images of one size only, for every place has numbers of its
+    own."""
 
     names = ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14")
     min_size = 224

@@ -1,4 +1,5 @@
-"""The bench of a classifier: a set that was tried, beside what was predicted of it; how many were tried."""
+"""The bench of a classifier: a set that was tried, beside what was predicted of it; how many were
+tried."""
 
 from __future__ import annotations
 
@@ -16,8 +17,11 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 
-def on_trial(run: Run, choice: Choice, off: Units, cut_of: CutOf, ahead: Ahead | None) -> Panel | None:
-    """A set that was tried: what came out, beside what was predicted. None where it was not tried."""
+def on_trial(
+    run: Run, choice: Choice, off: Units, cut_of: CutOf, ahead: Ahead | None
+) -> Panel | None:
+    """A set that was tried: what came out, beside what was predicted. None where it was not
+    tried."""
     split, variant = trial_split(run), tried_variant(run, off, cut_of)
     gap = lookup.harm(run, variant, choice, split) if variant else None
     if variant is None or gap is None:
@@ -27,18 +31,30 @@ def on_trial(run: Run, choice: Choice, off: Units, cut_of: CutOf, ahead: Ahead |
     guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
     lines = []
     for measure, row in ((reading.harm, gap), (reading.quality, whole)):
-        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict("records")
-        lines.append({"number": f"change of {measure.name}", **_predicted(mine), "measured": row["delta"],
-                      "measured low": row["delta_low"], "measured high": row["delta_high"]})  # fmt: skip
+        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict(
+            "records"
+        )
+        lines.append(
+            {
+                "number": f"change of {measure.name}",
+                **_predicted(mine),
+                "measured": row["delta"],
+                "measured low": row["delta_low"],
+                "measured high": row["delta_high"],
+            }
+        )
     answer = (
-        f"On {trial_said(run)} {reading.quality.name} changes by {reading.quality.change(whole)}, the "
-        f"{reading.harm.name} of {words.axis_name(choice.measured)} by {reading.harm.change(gap)}."
+        f"On {trial_said(run)} {reading.quality.name} changes by {reading.quality.change(whole)},"
+        f" the {reading.harm.name} of {words.axis_name(choice.measured)} by"
+        f" {reading.harm.change(gap)}."
     )
     note = f"n = {int(whole['n'])} {trial_said(run)}."
     if ahead is not None:
         note += f" What is predicted is the change on test {track_of(run).items}, which are others."
     note += "" if split == VALIDATION else f" {ON_KNOWN}"
-    return Panel("on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note)
+    return Panel(
+        "on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note
+    )
 
 
 def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
@@ -49,4 +65,6 @@ def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
 def said(run: Run, choice: Choice) -> str:
     """How many sets were tried, and what chance makes of the best."""
     metric, items = lookup.reading(run, choice).harm.metric, track_of(run).items
-    return tried_said(run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}"))
+    return tried_said(
+        run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}")
+    )

@@ -29,7 +29,8 @@ Moved = Callable[[str, bool], str]
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What is measured and how it is said. `metric` of the groups table; `fell` and `rose` begin sentences."""
+    """What is measured and how it is said. `metric` of the groups table; `fell` and `rose` begin
+    sentences."""
 
     key: str
     question: str
@@ -44,7 +45,8 @@ class ByGroup:
     smallest_first: bool = False
     """Which end is worst off and so on top."""
     focused: bool = False
-    """The axis holds the subgroups with a verdict; wide intervals of tiny ones run out of the chart."""
+    """The axis holds the subgroups with a verdict; wide intervals of tiny ones run out of the
+    chart."""
     items: str = ""
     """What n counts, where that is something else than the track's items."""
 
@@ -56,11 +58,14 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
         return nothing(about.key, about.question, about.absent)
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     note = f"{note}{_left_out(about, table)}"
-    return Panel(about.key, about.question, answer, figure, readable(table, columns(run)), note, more=more)
+    return Panel(
+        about.key, about.question, answer, figure, readable(table, columns(run)), note, more=more
+    )
 
 
 def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
-    """One row per subgroup: dense value and interval, variant value, interval and change, n, verdict; worst first."""
+    """One row per subgroup: dense value and interval, variant value, interval and change, n,
+    verdict; worst first."""
     variant = lookup.variant_of(run, choice)["variant"]
     dense = lookup.groups_of(run, "dense", metric, choice.measured)
     dense = dense[["group", "value", "low", "high", "n", "verdict"]]
@@ -77,7 +82,8 @@ def verdict_said(run: Run, verdict: str) -> str:
 
 
 def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
-    """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets no verdict."""
+    """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets
+    no verdict."""
     variant, measure = lookup.variant_of(run, choice), about.measure
     enough = table[table["verdict"] == ""]
     few = [
@@ -88,7 +94,9 @@ def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tu
         return f"No subgroup has enough {track_of(run).items} for a verdict.", " ".join(few)
     if variant["variant"] == "dense":
         ends = (enough.iloc[0], enough.iloc[-1])
-        named = (f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends)
+        named = (
+            f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends
+        )
         return about.uncut(*named), " ".join(few)
     return _moves(about, enough), " ".join([*_largest(about, enough), *few])
 
@@ -120,12 +128,15 @@ def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
         if not moved.empty:
             most = table.loc[getattr(moved["delta"], pick)()].to_dict()
             way = "fall" if kind == "fell" else "rise"
-            found.append(f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}.")
+            found.append(
+                f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}."
+            )
     return found
 
 
 def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:
-    """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup on top."""
+    """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup
+    on top."""
     variant = lookup.variant_of(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
     row = _row_height(drawn, 270 if about.focused else 0)
@@ -163,7 +174,8 @@ def _add_side(
     named: tuple[str, str, str],
     shift: float,
 ) -> None:
-    """The points of one model; `suffix`: of its columns, `named`: its name, its method and its symbol."""
+    """The points of one model; `suffix`: of its columns, `named`: its name, its method and its
+    symbol."""
     name, method, symbol = named
     colour = track_of(run).style(method, choice.dark).colour
     value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
@@ -176,7 +188,8 @@ def _add_side(
 
 
 def _row_height(table: pd.DataFrame, room: int) -> int:
-    """Room where names take several lines, and air where subgroups are few and have `room` pixels between them."""
+    """Room where names take several lines, and air where subgroups are few and have `room` pixels
+    between them."""
     lines = max(wrapped(words.group_name(group)).count("<br>") for group in table["group"])
     return max(46 + 16 * lines, min(90, room // len(table)))
 
@@ -186,8 +199,8 @@ def _label(choice: Choice, row: dict[str, Any]) -> str:
     short = {"too few prompts": "too few", "too few images": "too few", "too few texts": "too few"}
     few = f"; {short.get(row['verdict'], plain(row['verdict']))}" if row["verdict"] else ""
     return (
-        f"{wrapped(words.group_name(row['group']))}<br><span style='font-size:11px;color:{choice.theme.soft}'>"
-        f"n = {row['n']:.0f}{few}</span>"
+        f"{wrapped(words.group_name(row['group']))}<br><span"
+        f" style='font-size:11px;color:{choice.theme.soft}'>n = {row['n']:.0f}{few}</span>"
     )
 
 
@@ -203,7 +216,11 @@ def _hover(run: Run, about: ByGroup, row: dict[str, Any], suffix: str, name: str
 def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
     hidden = len(table) - LONGEST
     end = "lowest" if about.smallest_first else "highest"
-    return f" The chart shows the {LONGEST} {end}; {hidden} more are in the table." if hidden > 0 else ""
+    return (
+        f" The chart shows the {LONGEST} {end}; {hidden} more are in the table."
+        if hidden > 0
+        else ""
+    )
 
 
 def columns(run: Run) -> tuple[Column, ...]:

@@ -24,19 +24,36 @@ def class_chances(answer: Mapping[str, Any], choice: Choice) -> Panel:
     for side, colour in zip(SIDES, colours, strict=True):
         values = answer[side]["probabilities"]
         figure.add_bar(
-            x=values, y=list(range(len(classes))), orientation="h", name=f"{side} model", marker={"color": colour},
-            text=[phrasing.percent(round(value, 3)) for value in values], textposition="outside", cliponaxis=False,
-            textfont={"size": 12}, constraintext="none", hoverinfo="skip",
-        )  # fmt: skip
+            x=values,
+            y=list(range(len(classes))),
+            orientation="h",
+            name=f"{side} model",
+            marker={"color": colour},
+            text=[phrasing.percent(round(value, 3)) for value in values],
+            textposition="outside",
+            cliponaxis=False,
+            textfont={"size": 12},
+            constraintext="none",
+            hoverinfo="skip",
+        )
     places = list(range(len(classes)))
     figure.update_yaxes(
-        tickvals=places, ticktext=list(map(plain, classes)), range=[len(classes) - 0.5, -0.5], showgrid=False
+        tickvals=places,
+        ticktext=list(map(plain, classes)),
+        range=[len(classes) - 0.5, -0.5],
+        showgrid=False,
     )
     figure.update_xaxes(range=[0, 1.12], tickformat=".0%", tickvals=[0, 0.25, 0.5, 0.75, 1])
     figure.update_layout(barmode="group", bargap=0.3, bargroupgap=0.05)
-    table = pd.DataFrame({"class": classes, **{f"{side} model": answer[side]["probabilities"] for side in SIDES}})
+    table = pd.DataFrame(
+        {"class": classes, **{f"{side} model": answer[side]["probabilities"] for side in SIDES}}
+    )
     said = [words.quoted(words.group_name(visible(answer[side]["answer"]))) for side in SIDES]
     same = answer["dense"]["answer"] == answer["pruned"]["answer"]
-    told = f"Both say {said[0]}." if same else f"The dense model says {said[0]}, the pruned one {said[1]}."
+    told = (
+        f"Both say {said[0]}."
+        if same
+        else f"The dense model says {said[0]}, the pruned one {said[1]}."
+    )
     note = "A probability is what the model says of itself; it need not be right that often."
     return Panel("class_chances", "What do both answer?", told, figure, table, note)

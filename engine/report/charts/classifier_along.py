@@ -1,4 +1,5 @@
-"""How a classifier's quality and the gap between its groups move as more is cut, for every arm of the run."""
+"""How a classifier's quality and the gap between its groups move as more is cut, for every arm of
+the run."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from engine.store.runs import Run
 
 
 def gap_along(run: Run, choice: Choice) -> Panel:
-    """The gap between subgroups along the slider, every arm, with the null band of the chosen one."""
+    """The gap between subgroups along the slider, every arm, with the null band of the chosen
+    one."""
     measure, track = lookup.reading(run, choice).harm, track_of(run)
     curve = Curve(
         f"{measure.metric}_along_{track.level.column}",
-        f"As more {track.many} are cut, does the {measure.name} of {words.axis_name(choice.measured)} grow?",
+        f"As more {track.many} are cut, does the {measure.name} of"
+        f" {words.axis_name(choice.measured)} grow?",
         measure,
         measure.title,
         f"This run has no {measure.name} for this choice.",
@@ -24,7 +27,9 @@ def gap_along(run: Run, choice: Choice) -> Panel:
         said=f"the {measure.name}",
     )
     row = lookup.harm(run, "dense", choice)
-    return along(run, choice, curve, lookup.caveat(run, row, more=f"{track.null_band} {track.flags_said}"))
+    return along(
+        run, choice, curve, lookup.caveat(run, row, more=f"{track.null_band} {track.flags_said}")
+    )
 
 
 def quality_along(run: Run, choice: Choice) -> Panel:
@@ -32,7 +37,8 @@ def quality_along(run: Run, choice: Choice) -> Panel:
     measure, track = lookup.reading(run, choice).quality, track_of(run)
     curve = Curve(
         f"{measure.metric}_along_{track.level.column}",
-        f"As more {track.many} are cut, how much worse does the model classify all {track.items} together?",
+        f"As more {track.many} are cut, how much worse does the model classify all {track.items}"
+        " together?",
         measure,
         measure.title,
         f"This run has no {measure.name}.",

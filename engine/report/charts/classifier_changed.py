@@ -1,4 +1,5 @@
-"""Which test images or texts changed class when a classifier was cut: per subgroup, and one by one for a gallery."""
+"""Which test images or texts changed class when a classifier was cut: per subgroup, and one by one
+for a gallery."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ KINDS = {
     "right": "newly right",
     "other": "wrong either way",
 }
-"""What happened to an image or text whose predicted class changed. The third needs three classes."""
+"""What happened to an image or text whose predicted class changed. The third needs three classes.
+"""
 GALLERY_ORDER = ("wrong", "other", "right")
 LONGEST = 16
 Z = 1.96
@@ -46,9 +48,13 @@ def keeps_answers(run: Run) -> bool:
 
 
 def changes(run: Run, variant: str) -> pd.DataFrame:
-    """One row per test image or text: its columns, true class, class before and after (indices), kind ("" where the
-    same), and how sure each model was of the class it chose."""
-    items, table, key = lookup.frame(run, track_of(run).items), lookup.frame(run, "predictions"), key_of(run)
+    """One row per test image or text: its columns, true class, class before and after (indices),
+    kind ("" where the same), and how sure each model was of the class it chose."""
+    items, table, key = (
+        lookup.frame(run, track_of(run).items),
+        lookup.frame(run, "predictions"),
+        key_of(run),
+    )
     columns = [name for name in table.columns if name.startswith("p_")]
     found = items.copy(deep=False)
     for side, name in (("before", _uncut(table, variant)), ("after", variant)):
@@ -59,18 +65,22 @@ def changes(run: Run, variant: str) -> pd.DataFrame:
         found[f"sure_{side}"] = np.nan_to_num(answers).max(axis=1)
     found = found[(found["before"] >= 0) & (found["after"] >= 0)]
     truth, before, after = (found[name] for name in ("label", "before", "after"))
-    kind = np.select([before == after, before == truth, after == truth], ["", "wrong", "right"], default="other")
+    kind = np.select(
+        [before == after, before == truth, after == truth], ["", "wrong", "right"], default="other"
+    )
     return found.assign(kind=kind).reset_index(drop=True)
 
 
 def _uncut(predictions: pd.DataFrame, variant: str) -> str:
-    """The dense model that a seed's variant was cut from: the seed's own, where each seed trained it."""
+    """The dense model that a seed's variant was cut from: the seed's own, where each seed trained
+    it."""
     own = f"{DENSE}#{variant.rpartition('#')[2]}"
     return own if (predictions["variant"] == own).any() else DENSE
 
 
 def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
-    """The subgroup of every image or text on an axis: a column, the class itself, or parts joined by "+".
+    """The subgroup of every image or text on an axis: a column, the class itself, or parts joined
+    by "+".
 
     Read from the run by id: what `changes` adds to the table can have the name of a user's column.
     """
@@ -89,9 +99,13 @@ def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
-    """Share of each subgroup's images or texts that changed class in one trial or seed, with Wilson intervals."""
+    """Share of each subgroup's images or texts that changed class in one trial or seed, with Wilson
+    intervals."""
     axis, track = words.axis_name(choice.measured), track_of(run)
-    question, key = f"Which subgroups of {axis} have {track.items} that change class?", f"changed_{track.items}"
+    question, key = (
+        f"Which subgroups of {axis} have {track.items} that change class?",
+        f"changed_{track.items}",
+    )
     trials = trials_of(run, choice)
     if trials.empty:
         return nothing(key, question, f"Nothing is cut here, so no {track.item} changes class.")
@@ -103,9 +117,9 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         return nothing(key, question, f"No test {track.item} belongs to a subgroup of this axis.")
     n = phrasing.count(int(table["images"].sum()), f"test {track.item}")
     note = (
-        f"One {track.repeat} ({trial}), {n}. Newly wrong: the {track.whole} was right about it. Intervals: Wilson, "
-        f"95 %, over the {track.items} of this {track.repeat}; of differences: Newcombe's, from these two. Whether two "
-        "Wilson intervals meet is no test."
+        f"One {track.repeat} ({trial}), {n}. Newly wrong: the {track.whole} was right about it."
+        f" Intervals: Wilson, 95 %, over the {track.items} of this {track.repeat}; of differences:"
+        " Newcombe's, from these two. Whether two Wilson intervals meet is no test."
     )
     figure, shown = _figure(choice, table, track.items), readable(table, COLUMNS)
     answer, more, shown = (
@@ -117,15 +131,25 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
 
 
 def counted(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
-    """Per subgroup: images, changed, wrong, right, other, share with low and high; the most changed first."""
+    """Per subgroup: images, changed, wrong, right, other, share with low and high; the most changed
+    first."""
     grouped = table.assign(group=groups_of_images(run, table, choice.measured))
     rows = []
     for group, part in grouped[grouped["group"] != ""].groupby("group"):
         kinds = {kind: int((part["kind"] == kind).sum()) for kind in KINDS}
         changed = sum(kinds.values())
         low, high = wilson(changed, len(part))
-        rows.append({"group": group, "images": len(part), "changed": changed, **kinds, "share": changed / len(part),
-                     "low": low, "high": high})  # fmt: skip
+        rows.append(
+            {
+                "group": group,
+                "images": len(part),
+                "changed": changed,
+                **kinds,
+                "share": changed / len(part),
+                "low": low,
+                "high": high,
+            }
+        )
     found = pd.DataFrame(rows)
     return found if found.empty else found.sort_values("share", ascending=False, ignore_index=True)
 
@@ -135,24 +159,35 @@ def wilson(count: int, n: int) -> tuple[float, float]:
     if n == 0:
         return math.nan, math.nan
     share, square = count / n, Z * Z
-    middle, reach = share + square / (2 * n), Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return max(0.0, (middle - reach) / (1 + square / n)), min(1.0, (middle + reach) / (1 + square / n))
+    middle, reach = (
+        share + square / (2 * n),
+        Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)),
+    )
+    return max(0.0, (middle - reach) / (1 + square / n)), min(
+        1.0, (middle + reach) / (1 + square / n)
+    )
 
 
 def difference(count: int, n: int, other: int, other_n: int) -> tuple[float, float]:
-    """95 % interval of a share minus an independent other one (Newcombe 1998, method 10: from both Wilson's)."""
+    """95 % interval of a share minus an independent other one (Newcombe 1998, method 10: from both
+    Wilson's)."""
     share, second = count / n, other / other_n
     (low, high), (second_low, second_high) = wilson(count, n), wilson(other, other_n)
-    down, up = math.hypot(share - low, second_high - second), math.hypot(high - share, second - second_low)
+    down, up = (
+        math.hypot(share - low, second_high - second),
+        math.hypot(high - share, second - second_low),
+    )
     return share - second - down, share - second + up
 
 
-def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str = "") -> pd.DataFrame:
-    """Changed images or texts of one subgroup and kind ("" for all): those with a picture first, newly wrong before
-    newly right, the surest answers first.
+def gallery(
+    run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str = ""
+) -> pd.DataFrame:
+    """Changed images or texts of one subgroup and kind ("" for all): those with a picture first,
+    newly wrong before newly right, the surest answers first.
 
-    Columns: those of the images or texts, group, before, after, sure_before, sure_after, kind, png (None where there
-    is none).
+    Columns: those of the images or texts, group, before, after, sure_before, sure_after, kind, png
+    (None where there is none).
     """
     trials = trials_of(run, choice)
     mine = trials[trials["seed"] == trial]
@@ -163,18 +198,29 @@ def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str
     table = table[(table["kind"] != "") & ((table["kind"] == kind) | (kind == ""))]
     table = table[(table["group"] == group) | (group == "")]
     pictures = (
-        lookup.frame(run, "thumbs").set_index("image_id")["png"] if run.has("thumbs") else pd.Series(dtype=object)
+        lookup.frame(run, "thumbs").set_index("image_id")["png"]
+        if run.has("thumbs")
+        else pd.Series(dtype=object)
     )
     table = table.assign(png=table[key_of(run)].map(pictures))
-    order = table.assign(none=table["png"].isna(), place=table["kind"].map(list(GALLERY_ORDER).index))
-    order = order.sort_values(["none", "place", "sure_after", key_of(run)], ascending=[True, True, False, True])
+    order = table.assign(
+        none=table["png"].isna(), place=table["kind"].map(list(GALLERY_ORDER).index)
+    )
+    order = order.sort_values(
+        ["none", "place", "sure_after", key_of(run)], ascending=[True, True, False, True]
+    )
     return order.drop(columns=["none", "place"]).reset_index(drop=True)
 
 
 def _answer(table: pd.DataFrame) -> str:
     """The share of each subgroup that changed."""
-    said = [f"{words.quoted(row['group'])} {phrasing.percent(round(row['share'], 3))}" for row in _first(table)]
-    more = f"; {len(table) - len(said)} more subgroups in the table" if len(table) > len(said) else ""
+    said = [
+        f"{words.quoted(row['group'])} {phrasing.percent(round(row['share'], 3))}"
+        for row in _first(table)
+    ]
+    more = (
+        f"; {len(table) - len(said)} more subgroups in the table" if len(table) > len(said) else ""
+    )
     return f"Changed: {', '.join(said)}{more}."
 
 
@@ -185,32 +231,46 @@ def _first(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _counts(table: pd.DataFrame) -> str:
     """How many changed of how many, and which way."""
     said = [
-        f"{words.quoted(row['group'])} {row['changed']} of {row['images']}, {row['wrong']} newly wrong and "
-        f"{row['right']} newly right"
+        f"{words.quoted(row['group'])} {row['changed']} of {row['images']}, {row['wrong']} newly"
+        f" wrong and {row['right']} newly right"
         for row in _first(table)
     ]
     return f"{phrasing.sentence('; '.join(said))}."
 
 
 def _compared(table: pd.DataFrame) -> str:
-    """The most changed subgroup against each other one, by the interval of the difference of both shares."""
+    """The most changed subgroup against each other one, by the interval of the difference of both
+    shares."""
     if len(table) < 2:
         return ""
     top, others = table.iloc[0], table.iloc[1:]
-    ends = [difference(top["changed"], top["images"], row.changed, row.images) for row in others.itertuples()]
+    ends = [
+        difference(top["changed"], top["images"], row.changed, row.images)
+        for row in others.itertuples()
+    ]
     apart = others[[low > 0 for low, _ in ends]]
     name = words.quoted(top["group"])
     if len(others) == 1:
-        span = f"{phrasing.signed(100 * ends[0][0])} to {phrasing.signed(100 * ends[0][1])} percentage points"
+        span = (
+            f"{phrasing.signed(100 * ends[0][0])} to {phrasing.signed(100 * ends[0][1])} percentage"
+            " points"
+        )
         if apart.empty:
-            return f" No subgroup clearly changes more often: the interval of the difference ({span}) includes zero."
+            return (
+                f" No subgroup clearly changes more often: the interval of the difference ({span})"
+                " includes zero."
+            )
         return f" {name} changes more often: the interval of the difference ({span}) is above zero."
     alone = f"each compared alone, without correction for {len(others)} comparisons."
     if apart.empty:
         what = f"the intervals of the differences between {name} and each other one include zero"
         return f" No subgroup clearly changes more often: {what}, {alone}"
     names = phrasing.listing(apart["group"].map(words.quoted))
-    what = "the interval of the difference is" if len(apart) == 1 else "the intervals of the differences are"
+    what = (
+        "the interval of the difference is"
+        if len(apart) == 1
+        else "the intervals of the differences are"
+    )
     return f" {name} changes more often than {names}: {what} above zero, {alone}"
 
 
@@ -224,9 +284,16 @@ _LOOK = {
 
 def _figure(choice: Choice, table: pd.DataFrame, items: str) -> go.Figure:
     drawn, look = table.head(LONGEST).iloc[::-1].reset_index(drop=True), choice.theme
-    names, y = [wrapped(words.group_name(group)) for group in drawn["group"]], list(range(len(drawn)))
+    names, y = (
+        [wrapped(words.group_name(group)) for group in drawn["group"]],
+        list(range(len(drawn))),
+    )
     lines = max(name.count("<br>") for name in names)
-    figure = blank(choice, 110 + (42 + 16 * lines) * len(drawn), f"share of the subgroup's {items} that changed class")
+    figure = blank(
+        choice,
+        110 + (42 + 16 * lines) * len(drawn),
+        f"share of the subgroup's {items} that changed class",
+    )
     for kind, name in KINDS.items():
         if not drawn[kind].any():
             continue
@@ -235,11 +302,26 @@ def _figure(choice: Choice, table: pd.DataFrame, items: str) -> go.Figure:
         said = f"{name}: %{{customdata[0]}} of %{{customdata[1]}} (%{{x:.1%}})<extra></extra>"
         bar = {"orientation": "h", "width": 0.56, "name": name, "hovertemplate": said}
         bar |= {"marker": {"color": dark if choice.dark else light, "pattern": pattern}}
-        figure.add_bar(x=drawn[kind] / drawn["images"], y=y, customdata=drawn[[kind, "images"]].to_numpy(), **bar)
+        figure.add_bar(
+            x=drawn[kind] / drawn["images"],
+            y=y,
+            customdata=drawn[[kind, "images"]].to_numpy(),
+            **bar,
+        )
     error = bars(drawn["share"], drawn["low"], drawn["high"], look.ink, 1.4, 3)
-    silent(figure, drawn["share"], y, mode="markers", marker={"size": 1, "color": look.ink}, error_x=error)
+    silent(
+        figure,
+        drawn["share"],
+        y,
+        mode="markers",
+        marker={"size": 1, "color": look.ink},
+        error_x=error,
+    )
     small = f"<span style='font-size:11px;color:{look.soft}'>"
-    labels = [f"{name}<br>{small}n = {images}</span>" for name, images in zip(names, drawn["images"], strict=True)]
+    labels = [
+        f"{name}<br>{small}n = {images}</span>"
+        for name, images in zip(names, drawn["images"], strict=True)
+    ]
     row_names(figure, labels, upwards=True)
     figure.update_xaxes(tickformat=".0%", showgrid=True, rangemode="tozero", nticks=6)
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"})

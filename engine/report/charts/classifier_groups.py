@@ -11,7 +11,9 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 _QUESTIONS = {
-    "auc": "Who pays? How well are the classes told apart in each subgroup, before and after the cut?",
+    "auc": (
+        "Who pays? How well are the classes told apart in each subgroup, before and after the cut?"
+    ),
     "accuracy": "How often is the model right about each subgroup?",
 }
 
@@ -45,5 +47,7 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         run,
         choice,
         about,
-        lookup.caveat(run, None, more=f"n = test {track_of(run).items}. {axis_note(run, choice)}".strip()),
+        lookup.caveat(
+            run, None, more=f"n = test {track_of(run).items}. {axis_note(run, choice)}".strip()
+        ),
     )

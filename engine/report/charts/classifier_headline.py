@@ -34,7 +34,11 @@ def who_paid(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     """Who paid most, with the change, as a sentence."""
     reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
     rows = lookup.groups_of(run, variant["variant"], reading.group.metric, choice.measured)
-    how = "chosen by hand" if words.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
+    how = (
+        "chosen by hand"
+        if words.is_by_hand(variant["method"])
+        else f"with {words.method_name(variant['method'])}"
+    )
     start = f"Cutting {lookup.amount(run, variant)} {how}"
     paid = paid_most(rows[(rows["verdict"] == "") & rows["value"].notna()])
     if paid is None:
@@ -46,44 +50,75 @@ def who_paid(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 def _paid(reading: Reading, axis: str, most: dict[str, Any]) -> str:
     """What happened to the subgroup that paid most."""
     what, name = reading.group.name, words.quoted(most["group"])
-    before, after = (reading.group.number(value) for value in (most["value"] - most["delta"], most["value"]))
+    before, after = (
+        reading.group.number(value) for value in (most["value"] - most["delta"], most["value"])
+    )
     levels = f"from {before} to {after} (change {reading.group.change(most)})"
     kind = phrasing.direction(most)
     if kind == "fell":
         return f"costs {name} most: its {what} falls {levels}"
     if kind == "rose":
         return f"costs no subgroup of {axis} any {what}: even that of {name} rises {levels}"
-    return f"costs no subgroup of {axis} clearly any {what}; lowest is the change of {name}, {levels}"
+    return (
+        f"costs no subgroup of {axis} clearly any {what}; lowest is the change of {name}, {levels}"
+    )
 
 
-def _gap_words(run: Run, choice: Choice, reading: Reading, axis: str, variant: dict[str, Any]) -> str:
+def _gap_words(
+    run: Run, choice: Choice, reading: Reading, axis: str, variant: dict[str, Any]
+) -> str:
     row = lookup.harm(run, variant["variant"], choice)
     if row is None or not math.isfinite(row["value"]):
         return f" The {reading.harm.name} of {axis} was not measured."
-    verbs = {"fell": "shrinks", "rose": "grows", "unclear": "does not clearly change", "unknown": "moves"}
+    verbs = {
+        "fell": "shrinks",
+        "rose": "grows",
+        "unclear": "does not clearly change",
+        "unknown": "moves",
+    }
     kind, change = phrasing.direction(row), reading.harm.change(row)
-    before, after = (reading.harm.number(value) for value in (row["value"] - row["delta"], row["value"]))
+    before, after = (
+        reading.harm.number(value) for value in (row["value"] - row["delta"], row["value"])
+    )
     clear = f"from {before} to {after} (change {change})"
-    levels = clear if kind in ("fell", "rose") else f"({before} before, {after} after; change {change})"
+    levels = (
+        clear if kind in ("fell", "rose") else f"({before} before, {after} after; change {change})"
+    )
     text = f" The {reading.harm.name} of {axis} {verbs[kind]} {levels}"
     if math.isfinite(row["null_high"]) and not phrasing.inside_null(row):
-        text += f"; the mix of classes and chance would give up to {reading.harm.number(row['null_high'])}"
+        text += (
+            "; the mix of classes and chance would give up to"
+            f" {reading.harm.number(row['null_high'])}"
+        )
     return f"{text}."
 
 
-def _dense_sentence(run: Run, choice: Choice, reading: Reading, axis: str, groups: pd.DataFrame) -> str:
-    quality, gap = lookup.result(run, "dense", reading.quality.metric), lookup.harm(run, "dense", choice)
+def _dense_sentence(
+    run: Run, choice: Choice, reading: Reading, axis: str, groups: pd.DataFrame
+) -> str:
+    quality, gap = (
+        lookup.result(run, "dense", reading.quality.metric),
+        lookup.harm(run, "dense", choice),
+    )
     text = f"Uncut, the model's {reading.quality.name} was not measured"
     if quality is not None:
-        text = f"Uncut, the model's {reading.quality.name} is {reading.quality.with_interval(quality)}"
+        text = (
+            f"Uncut, the model's {reading.quality.name} is {reading.quality.with_interval(quality)}"
+        )
     if len(groups) > 1:
         low, high = groups.loc[groups["value"].idxmin()], groups.loc[groups["value"].idxmax()]
-        ends = (f"{words.quoted(row['group'])} ({reading.group.number(row['value'])})" for row in (low, high))
+        ends = (
+            f"{words.quoted(row['group'])} ({reading.group.number(row['value'])})"
+            for row in (low, high)
+        )
         text += "; by {axis} it is lowest for {} and highest for {}".format(*ends, axis=axis)
     if gap is not None and math.isfinite(gap["null_high"]):
         side = phrasing.null_side(gap)
         band = reading.harm.span(gap["null_low"], gap["null_high"])
-        text += f". That gap lies {side} its null band ({band}), which the mix of classes and chance alone would give"
+        text += (
+            f". That gap lies {side} its null band ({band}), which the mix of classes and chance"
+            " alone would give"
+        )
     return f"{text}."
 
 
@@ -91,7 +126,11 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
     """Degenerate trials, a missed target, the null band, levelling down."""
     if variant["variant"] == "dense":
         return ()
-    found = [degenerate_said(run, variant), missed_said(run, variant), inside_null_now(run, choice, variant)]
+    found = [
+        degenerate_said(run, variant),
+        missed_said(run, variant),
+        inside_null_now(run, choice, variant),
+    ]
     found += [text for text in (levelling_verdict(run, choice),) if text.startswith(LEVELLING)]
     return tuple(filter(None, found))
 
@@ -105,8 +144,8 @@ def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
     of = f"{wrong} of {phrasing.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
     ends = "ends" if wrong == 1 else "end"
     return (
-        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is marked in the charts "
-        "and counts in the means here: read them with that in mind."
+        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is"
+        " marked in the charts and counts in the means here: read them with that in mind."
     )
 
 
@@ -117,6 +156,6 @@ def missed_said(run: Run, variant: Mapping[str, Any]) -> str:
     track = track_of(run)
     level = track.level
     return (
-        f"The target of {level.say(variant[level.column])} was not met exactly: the model's {track.many} are too "
-        f"coarse. Reached: {level.say(variant[level.realised])}."
+        f"The target of {level.say(variant[level.column])} was not met exactly: the model's"
+        f" {track.many} are too coarse. Reached: {level.say(variant[level.realised])}."
     )

@@ -1,4 +1,5 @@
-"""Reading the tables of a classifier's run, of images or texts: trials behind a choice, and which group paid most."""
+"""Reading the tables of a classifier's run, of images or texts: trials behind a choice, and which
+group paid most."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def groups_in_order(run: Run, choice: Choice) -> list[str]:
 
 @dataclass(frozen=True)
 class Paid:
-    """Which subgroup paid most. `most`: its row; `clear`: its interval leaves out zero; `unclear`: the row of one whose
-    change is lower still but may be chance."""
+    """Which subgroup paid most. `most`: its row; `clear`: its interval leaves out zero; `unclear`:
+    the row of one whose change is lower still but may be chance."""
 
     most: dict[str, Any]
     clear: bool
@@ -48,11 +49,15 @@ class Paid:
         """What must be added where another subgroup may have paid more."""
         if self.unclear is None:
             return ""
-        return f"{words.quoted(self.unclear['group'])} may have lost more: {measure.brief(self.unclear)}"
+        return (
+            f"{words.quoted(self.unclear['group'])} may have lost more:"
+            f" {measure.brief(self.unclear)}"
+        )
 
 
 def paid_most(table: pd.DataFrame) -> Paid | None:
-    """Of subgroups that clearly lost the one that lost most; else the lowest change. None where nothing is known.
+    """Of subgroups that clearly lost the one that lost most; else the lowest change. None where
+    nothing is known.
 
     Higher is better in every measure of a subgroup here.
     """
@@ -70,7 +75,8 @@ def axis_note(run: Run, choice: Choice) -> str:
     two = len(run.meta["data"]["classes"]) == 2
     if choice.measured == CLASS_AXIS and two and lookup.reading(run, choice).name == "auc":
         return (
-            "With two classes, telling one from the other is one task: both have the same AUC. Read accuracy instead."
+            "With two classes, telling one from the other is one task: both have the same AUC. Read"
+            " accuracy instead."
         )
     return ""
 

@@ -1,4 +1,5 @@
-"""What a chart's columns are called and how their values are said: declared once, read by its table and its hover."""
+"""What a chart's columns are called and how their values are said: declared once, read by its table
+and its hover."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from engine.core import words
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a run's table: its name there, its title for people, and how a value of it is said."""
+    """A column of a run's table: its name there, its title for people, and how a value of it is
+    said."""
 
     name: str
     title: str
@@ -26,7 +28,8 @@ def titled(titles: Mapping[str, str] | None = None, /, **more: str) -> tuple[Col
 
 
 def group_or(whole: str) -> Callable[[str], str]:
-    """How a subgroup is said where "" means everything; in quotes where it is called as everything is."""
+    """How a subgroup is said where "" means everything; in quotes where it is called as everything
+    is."""
 
     def said(group: str) -> str:
         name = words.group_name(group)
@@ -41,13 +44,18 @@ GROUP = Column("group", "subgroup", words.group_name)
 MEASURE = Column("metric", "measure", words.metric_name)
 VALUE = titled(value="value", low="low", high="high")
 DIFFERENCE = titled(value="difference", low="low", high="high")
-GROUP_NULL = {"group_null_low": "group null low", "group_null_high": "group null high", "group_null_p": "p, group null"}
+GROUP_NULL = {
+    "group_null_low": "group null low",
+    "group_null_high": "group null high",
+    "group_null_p": "p, group null",
+}
 NULL = titled(null_low="null low", null_high="null high", **GROUP_NULL)
 CHANGE = titled(delta="change", delta_low="change low", delta_high="change high")
 
 
 def readable(table: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
-    """The table with those of the columns that it has, in their order, under titles and with values for people."""
+    """The table with those of the columns that it has, in their order, under titles and with values
+    for people."""
     known = [column for column in columns if column.name in table]
     said = {column.name: table[column.name].map(column.said) for column in known if column.said}
     shown = table.assign(**said)[[column.name for column in known]]

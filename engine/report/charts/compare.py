@@ -1,4 +1,5 @@
-"""Two or more audits side by side: what differs in their settings, and whether their numbers may be compared."""
+"""Two or more audits side by side: what differs in their settings, and whether their numbers may be
+compared."""
 
 from __future__ import annotations
 
@@ -18,14 +19,32 @@ from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import CHANGE, NULL, Column, readable, titled
-from engine.report.charts.marks import add_points, bars, dot, hover, row_names, row_outline, row_range
+from engine.report.charts.marks import (
+    add_points,
+    bars,
+    dot,
+    hover,
+    row_names,
+    row_outline,
+    row_range,
+)
 from engine.report.charts.null_bands import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run
 
-_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title", "data", "benchmarks"}
+_ELSEWHERE = {
+    "model",
+    "revision",
+    "prompts",
+    "corpus",
+    "judge",
+    "judge_sha256",
+    "title",
+    "data",
+    "benchmarks",
+}
 """Request fields shown with the hash of what they led to instead."""
 PER_METHOD = {"method settings", "pw", "score settings"}
 """Settings given by name of a method or of a score."""
@@ -34,7 +53,8 @@ KIND = "track"
 
 
 def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
-    """Settings that differ (columns: setting, then one per run title) and warnings on what may not be compared.
+    """Settings that differ (columns: setting, then one per run title) and warnings on what may not
+    be compared.
 
     Of audits of several kinds only the settings that all of them have, and what kind they are.
     """
@@ -57,7 +77,8 @@ def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
 
 
 def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
-    """Harm of the same method, axis and level in each run, each above its own null band, with warnings first.
+    """Harm of the same method, axis and level in each run, each above its own null band, with
+    warnings first.
 
     The first run decides the kind of audit; runs of another kind are left out.
     """
@@ -67,13 +88,24 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
     question = f"Does the same cut do the same to the {harm.of(axis)} in each audit?"
     rows = [row for run in runs for row in _rows(run, names[run.id], choice)]
     if not rows:
-        return nothing("compare_runs", question, f"No run has this axis, method and {track_of(runs[0]).level.noun}.")
+        return nothing(
+            "compare_runs",
+            question,
+            f"No run has this axis, method and {track_of(runs[0]).level.noun}.",
+        )
     table, warnings = pd.DataFrame(rows), comparability(runs)[1]
-    answer = " ".join([_answer(harm, rows, called), f"Careful: {' '.join(warnings)}" if warnings else ""]).strip()
+    answer = " ".join(
+        [_answer(harm, rows, called), f"Careful: {' '.join(warnings)}" if warnings else ""]
+    ).strip()
     kind = track_of(runs[0]).intervals
-    note = f"Each bar of chance is the run's own null band. {kind} Different runs share no random draws."
+    note = (
+        f"Each bar of chance is the run's own null band. {kind} Different runs share no random"
+        " draws."
+    )
     figure = _figure(runs[0], choice, harm, table, called)
-    return Panel("compare_runs", question, answer, figure, readable(table, _columns(runs[0], harm)), note)
+    return Panel(
+        "compare_runs", question, answer, figure, readable(table, _columns(runs[0], harm)), note
+    )
 
 
 def alike(runs: Sequence[Run]) -> list[Run]:
@@ -95,21 +127,28 @@ def same_items(runs: Sequence[Run]) -> bool:
 
 
 def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Of each audit what was asked and what it led to. Settings of a method that one audit alone has compare with
-    nothing and are left out."""
+    """Of each audit what was asked and what it led to. Settings of a method that one audit alone
+    has compare with nothing and are left out."""
     found = [_settings(run) for run in runs]
     asked = Counter(name for run in runs for name in _asked(run))
     files = [tests.files(run) if (tests := track_of(run).benchmarks) else {} for run in runs]
-    for one, mine in zip(found, files, strict=True):  # a benchmark that one audit alone has compares with nothing
-        one |= {title: file for title, file in mine.items() if all(title in other for other in files)}
+    for one, mine in zip(
+        found, files, strict=True
+    ):  # a benchmark that one audit alone has compares with nothing
+        one |= {
+            title: file for title, file in mine.items() if all(title in other for other in files)
+        }
         for key in PER_METHOD & set(one):
             given = one[key] or {}
-            one[key] = {name: value for name, value in given.items() if asked[name] > 1 or len(runs) == 1}
+            one[key] = {
+                name: value for name, value in given.items() if asked[name] > 1 or len(runs) == 1
+            }
     return found
 
 
 def _asked(run: Run) -> set[str]:
-    """Methods of a request, whole and in their parts: "taylor+pw" is a Taylor, "isp:michel" asks for Michel."""
+    """Methods of a request, whole and in their parts: "taylor+pw" is a Taylor, "isp:michel" asks
+    for Michel."""
     request = run.meta["request"]
     asked = [*(request.get("methods") or ()), *(request.get("tradeoff_methods") or ())]
     return {part for name in asked for part in (name, *re.split(r"[:+@]", name))}
@@ -118,11 +157,19 @@ def _asked(run: Run) -> set[str]:
 def _settings(run: Run) -> dict[str, Any]:
     """What was asked and what it led to, by name in words."""
     meta, track = run.meta, track_of(run)
-    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in track.parts}
+    found = {
+        part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in track.parts
+    }
     found[track.counted[0]] = meta[track.counted[1]].get("counts")
-    found |= {key.replace("_", " "): value for key, value in meta["request"].items() if key not in _ELSEWHERE}
+    found |= {
+        key.replace("_", " "): value
+        for key, value in meta["request"].items()
+        if key not in _ELSEWHERE
+    }
     found |= {KIND: track.about} if KIND in found else {}
-    return found | {f"ran with {key}": meta["provenance"].get(key) for key in ("device", "dtype", "code")}
+    return found | {
+        f"ran with {key}": meta["provenance"].get(key) for key in ("device", "dtype", "code")
+    }
 
 
 def _short(digest: Any) -> str:
@@ -138,12 +185,19 @@ def _plain(value: Any) -> str:
 def titles(runs: Sequence[Run]) -> list[str]:
     """Titles; the id instead where two are equal."""
     titles = [run.meta["title"] for run in runs]
-    return [title if titles.count(title) == 1 else run.id for title, run in zip(titles, runs, strict=True)]
+    return [
+        title if titles.count(title) == 1 else run.id
+        for title, run in zip(titles, runs, strict=True)
+    ]
 
 
 def short_names(runs: Sequence[Run]) -> list[str]:
     """What sentences call the audits: titles are long, and told once, by `named`."""
-    others = ["the other audit"] if len(runs) == 2 else [f"audit {place}" for place in range(2, len(runs) + 1)]
+    others = (
+        ["the other audit"]
+        if len(runs) == 2
+        else [f"audit {place}" for place in range(2, len(runs) + 1)]
+    )
     return ["this audit", *others]
 
 
@@ -164,7 +218,9 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
             continue
         row = lookup.harm(run, variant["variant"], mine)
         if row is not None and variant["method"] == method:
-            found.append({**row, "run": name, "method": method, "label": lookup.variant_label(run, variant)})
+            found.append(
+                {**row, "run": name, "method": method, "label": lookup.variant_label(run, variant)}
+            )
     return found
 
 
@@ -173,7 +229,10 @@ def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, 
     if not cut:
         told = [f"{called[row['run']]}: uncut {harm.name} {_level(harm, row)}" for row in rows]
     else:
-        told = [f"{called[row['run']]}: {harm.name} {_level(harm, row)}{_change(harm, row)}" for row in cut]
+        told = [
+            f"{called[row['run']]}: {harm.name} {_level(harm, row)}{_change(harm, row)}"
+            for row in cut
+        ]
     return phrasing.sentence("; ".join(told)) + "."
 
 
@@ -187,16 +246,28 @@ def _level(harm: Measure, row: dict[str, Any]) -> str:
     return f"{text}, {side} its null band" if side in ("inside", "below") else text
 
 
-def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]) -> go.Figure:
+def _figure(
+    run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]
+) -> go.Figure:
     runs = list(dict.fromkeys(table["run"]))[::-1]
     figure, shown = blank(choice, 120 + 70 * len(runs), harm.title), set()
-    for row in table.sort_values("run", key=lambda names: names.map(runs.index), kind="stable").to_dict("records"):
+    for row in table.sort_values(
+        "run", key=lambda names: names.map(runs.index), kind="stable"
+    ).to_dict("records"):
         place, is_dense = runs.index(row["run"]), row["method"] == "dense"
         if is_dense and math.isfinite(row["null_low"]):
             row_range(figure, choice, place, row["null_low"], row["null_high"], 0.38)
         if is_dense and math.isfinite(row.get(f"{GROUP}_low", math.nan)):
             row_outline(figure, choice, place, row[f"{GROUP}_low"], row[f"{GROUP}_high"], 0.38)
-        _point(run, choice, figure, harm, row, place + (0.14 if is_dense else -0.14), row["label"] not in shown)
+        _point(
+            run,
+            choice,
+            figure,
+            harm,
+            row,
+            place + (0.14 if is_dense else -0.14),
+            row["label"] not in shown,
+        )
         shown.add(row["label"])
     row_names(figure, [phrasing.sentence(called[name]) for name in runs], upwards=True)
     figure.update_xaxes(showgrid=True, nticks=6)
@@ -204,7 +275,13 @@ def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called
 
 
 def _point(
-    run: Run, choice: Choice, figure: go.Figure, harm: Measure, row: dict[str, Any], y: float, show: bool
+    run: Run,
+    choice: Choice,
+    figure: go.Figure,
+    harm: Measure,
+    row: dict[str, Any],
+    y: float,
+    show: bool,
 ) -> None:
     style = track_of(run).style(row["method"], choice.dark)
     band = f"null band {harm.span(row['null_low'], row['null_high'])}"

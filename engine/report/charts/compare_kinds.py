@@ -1,4 +1,5 @@
-"""Audits of tracks that measure alike, on one axis: every reported model of each in quality and gap, side by side."""
+"""Audits of tracks that measure alike, on one axis: every reported model of each in quality and
+gap, side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +14,16 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import readable, titled
 from engine.report.charts.compare import same_items, short_names, titles
-from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, hover, silent
+from engine.report.charts.marks import (
+    add_points,
+    bars_of,
+    dot,
+    faint,
+    front_line,
+    heading,
+    hover,
+    silent,
+)
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
@@ -27,21 +37,38 @@ LONG = 14
 """Letters from which on a name of a method leaves room for two beside each other only."""
 FRONT_NAMED = 6
 SAME_FRONT = (
-    "Faint: models of the other audits. Dotted line: front of the cut models of all audits, which no other beats at "
-    "both."
+    "Faint: models of the other audits. Dotted line: front of the cut models of all audits, which"
+    " no other beats at both."
 )
 OWN_FRONTS = (
-    "Every chart has its own axes. Dotted line: front of the cut models of that audit alone, which no other of them "
-    "beats at both."
+    "Every chart has its own axes. Dotted line: front of the cut models of that audit alone, which"
+    " no other of them beats at both."
 )
 READ = (
-    "Fronts are read from values alone; bars are 95 % intervals, and where they meet nothing is told apart. Models are "
-    "not equally cut, and each kind counts a cut in its own way: the table says how much is gone. Less cut is easier."
+    "Fronts are read from values alone; bars are 95 % intervals, and where they meet nothing is"
+    " told apart. Models are not equally cut, and each kind counts a cut in its own way: the table"
+    " says how much is gone. Less cut is easier."
 )
-OTHER_IMAGES = "Careful: not on the same test images, so levels are not on one scale and there is no common front."
+OTHER_IMAGES = (
+    "Careful: not on the same test images, so levels are not on one scale and there is no common"
+    " front."
+)
 COLUMNS = (
-    *titled(run="audit", kind="kind", label="model", cut="cut", quality="accuracy", quality_low="accuracy low"),
-    *titled(quality_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high", n="images"),
+    *titled(
+        run="audit",
+        kind="kind",
+        label="model",
+        cut="cut",
+        quality="accuracy",
+        quality_low="accuracy low",
+    ),
+    *titled(
+        quality_high="accuracy high",
+        gap="accuracy gap",
+        gap_low="gap low",
+        gap_high="gap high",
+        n="images",
+    ),
 )
 FRONT = {True: titled(front="on the front"), False: titled(front="on the front of its audit")}
 """What a front is among: all audits on the same images, or each alone."""
@@ -56,14 +83,17 @@ def are_kin(one: Run, other: Run) -> bool:
 def kin_of(runs: Sequence[Run]) -> list[Run]:
     """The first run, and of the others those of its kind or kin to it."""
     first = runs[0]
-    return [run for run in runs if track_name(run.meta) == track_name(first.meta) or are_kin(first, run)]
+    return [
+        run for run in runs if track_name(run.meta) == track_name(first.meta) or are_kin(first, run)
+    ]
 
 
 def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:
-    """One column per audit. On the same images: one front, the same axes, the others' models in the background.
+    """One column per audit. On the same images: one front, the same axes, the others' models in the
+    background.
 
-    On different images levels are not on one scale: each audit has its own axes and its own front, and nothing of the
-    others is drawn or counted with it.
+    On different images levels are not on one scale: each audit has its own axes and its own front,
+    and nothing of the others is drawn or counted with it.
     """
     called = dict(zip(titles(runs), short_names(runs), strict=True))
     titled, runs = {run.id: name for name, run in zip(called, runs, strict=True)}, kin_of(runs)
@@ -74,19 +104,26 @@ def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:
     which = "Which cut models" if same else "Which cut models of each audit"
     question = f"{which} are the most accurate at the smallest accuracy gap of {axis}?"
     if len(shown) < 2:
-        return nothing("compare_kinds", question, f"Fewer than two of these audits measured {axis}.")
+        return nothing(
+            "compare_kinds", question, f"Fewer than two of these audits measured {axis}."
+        )
     parts = tuple(_column(run, choice, table, titled[run.id], called, same) for run in shown)
     answer = _answer(table, called) if same else _answers(table, called)
     note = f"{SAME_FRONT if same else OWN_FRONTS} {READ}"
     shown_table = readable(table, (*COLUMNS, *FRONT[same]))
-    return Panel("compare_kinds", question, answer, None, shown_table, note, parts, own_axes=not same)
+    return Panel(
+        "compare_kinds", question, answer, None, shown_table, note, parts, own_axes=not same
+    )
 
 
-def points(runs: Sequence[Run], choice: Choice, titled: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """Every reported model of every audit that measured the axis: quality and gap with intervals, whether on a front.
+def points(
+    runs: Sequence[Run], choice: Choice, titled: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Every reported model of every audit that measured the axis: quality and gap with intervals,
+    whether on a front.
 
-    The front is over all audits where they measured on the same images, else over each alone. `titled`: names of runs
-    by id, their titles unless given.
+    The front is over all audits where they measured on the same images, else over each alone.
+    `titled`: names of runs by id, their titles unless given.
     """
     names = titled or {run.id: name for run, name in zip(runs, titles(runs), strict=True)}
     found = {run.id: _rows(run, names[run.id], choice) for run in runs}
@@ -113,11 +150,25 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
         gap = lookup.result(run, variant["variant"], GAP, choice.measured)
         if quality is None or gap is None or not (_known(quality) and _known(gap)):
             continue
-        row = {"run": name, "kind": track.about, "variant": variant["variant"], "method": variant["method"]}
-        row |= {"label": phrasing.sentence(lookup.variant_label(run, variant)), "cut": lookup.amount(run, variant)}
+        row = {
+            "run": name,
+            "kind": track.about,
+            "variant": variant["variant"],
+            "method": variant["method"],
+        }
+        row |= {
+            "label": phrasing.sentence(lookup.variant_label(run, variant)),
+            "cut": lookup.amount(run, variant),
+        }
         row |= {f"quality{end}": quality[column] for end, column in _ENDS}
         row |= {f"gap{end}": gap[column] for end, column in _ENDS}
-        found.append({**row, "is_cut": bool(variant["n_cut"]) or bool(variant.get("arm") or ""), "n": gap["n"]})
+        found.append(
+            {
+                **row,
+                "is_cut": bool(variant["n_cut"]) or bool(variant.get("arm") or ""),
+                "n": gap["n"],
+            }
+        )
     return found
 
 
@@ -138,14 +189,20 @@ def _room(table: pd.DataFrame, column: str) -> list[float]:
 def _column(
     run: Run, choice: Choice, table: pd.DataFrame, name: str, called: Mapping[str, str], same: bool
 ) -> go.Figure:
-    """The chart of one audit; `same`: all are on the same images, so that the others' models may stand behind it."""
+    """The chart of one audit; `same`: all are on the same images, so that the others' models may
+    stand behind it."""
     quality, gap = Measure(QUALITY), Measure(GAP)
     mine, room = table[table["run"] == name], 19 * _legend_rows(table)
     beside = table if same else mine
     known = set(mine["method"])
-    methods = [method for method in ["dense", *track_of(run).order(known - {"dense"})] if method in known]
+    methods = [
+        method for method in ["dense", *track_of(run).order(known - {"dense"})] if method in known
+    ]
     figure = blank(choice, HEIGHT + room, quality.title, gap.title)
-    others, best = beside[beside["run"] != name], beside[beside["front"]].sort_values(["quality", "gap"])
+    others, best = (
+        beside[beside["run"] != name],
+        beside[beside["front"]].sort_values(["quality", "gap"]),
+    )
     faded = {"size": 6, "color": choice.theme.soft, "opacity": 0.35}
     silent(figure, others["quality"], others["gap"], mode="markers", marker=faded)
     front_line(figure, choice, best["quality"], best["gap"])
@@ -153,21 +210,32 @@ def _column(
         _add_models(run, choice, figure, mine[mine["method"] == method], method)
     heading(figure, _headed(name, called), align="left", font={"size": 13})
     lines = max(_headed(one, called).count("<br>") for one in table["run"]) + 1
-    figure.update_xaxes(range=_room(beside, "quality"), showgrid=True, nticks=6, tickangle=0, automargin=False)
+    figure.update_xaxes(
+        range=_room(beside, "quality"), showgrid=True, nticks=6, tickangle=0, automargin=False
+    )
     figure.update_yaxes(range=_room(beside, "gap"), nticks=6)
-    below = {"y": -58 / (HEIGHT - 75), "yanchor": "top", "font": {"size": 11}}  # the same room in every column
+    below = {
+        "y": -58 / (HEIGHT - 75),
+        "yanchor": "top",
+        "font": {"size": 11},
+    }  # the same room in every column
     figure.update_layout(legend=below, margin={"t": 14 + 17 * lines, "b": 60 + room})
     return figure
 
 
-def _add_models(run: Run, choice: Choice, figure: go.Figure, rows: pd.DataFrame, method: str) -> None:
+def _add_models(
+    run: Run, choice: Choice, figure: go.Figure, rows: pd.DataFrame, method: str
+) -> None:
     style = track_of(run).style(method, choice.dark)
     across, up = (
-        bars_of(rows, faint(style.colour, 0.3), 1, name, f"{name}_low", f"{name}_high") for name in ("quality", "gap")
+        bars_of(rows, faint(style.colour, 0.3), 1, name, f"{name}_low", f"{name}_high")
+        for name in ("quality", "gap")
     )
     marker = dot(style, 11, 2 if "-open" in style.symbol or method == "dense" else 0)
     texts, name = [_hover(row) for row in rows.to_dict("records")], lookup.method_label(run, method)
-    add_points(figure, rows["quality"], rows["gap"], texts, marker, name=name, error_x=across, error_y=up)
+    add_points(
+        figure, rows["quality"], rows["gap"], texts, marker, name=name, error_x=across, error_y=up
+    )
 
 
 def _headed(name: str, called: Mapping[str, str]) -> str:
@@ -186,20 +254,30 @@ def _legend_rows(table: pd.DataFrame) -> int:
 def _hover(row: dict[str, Any]) -> str:
     parts = []
     for column, metric in (("quality", QUALITY), ("gap", GAP)):
-        ends = phrasing.with_interval(row[column], row[f"{column}_low"], row[f"{column}_high"], few="images")
+        ends = phrasing.with_interval(
+            row[column], row[f"{column}_low"], row[f"{column}_high"], few="images"
+        )
         parts.append(f"{Measure(metric).name} {ends}")
-    return hover(plain(row["label"]), f"cut: {plain(row['cut'])}", *parts, "on the front" if row["front"] else "")
+    return hover(
+        plain(row["label"]),
+        f"cut: {plain(row['cut'])}",
+        *parts,
+        "on the front" if row["front"] else "",
+    )
 
 
 def _answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:
     """Which cut models are on the front of all audits together, and how many of each."""
     best = table[table["front"]].sort_values("quality", ascending=False)
     named = [f"{row['label']} ({called[row['run']]})" for row in best.to_dict("records")]
-    counts = [f"{int((best['run'] == run).sum()) or 'none'} of {called[run]}" for run in dict.fromkeys(table["run"])]
+    counts = [
+        f"{int((best['run'] == run).sum()) or 'none'} of {called[run]}"
+        for run in dict.fromkeys(table["run"])
+    ]
     verb = "is" if len(best) == 1 else "are"
     return (
-        f"On the same test images. By value {len(best)} of {int(table['is_cut'].sum())} cut models {verb} on the "
-        f"front, {phrasing.listing(counts)}: {phrasing.listing(named, FRONT_NAMED)}."
+        f"On the same test images. By value {len(best)} of {int(table['is_cut'].sum())} cut models"
+        f" {verb} on the front, {phrasing.listing(counts)}: {phrasing.listing(named, FRONT_NAMED)}."
     )
 
 
@@ -209,6 +287,12 @@ def _answers(table: pd.DataFrame, called: Mapping[str, str]) -> str:
     for run, mine in table.groupby("run", sort=False):
         best = mine[mine["front"]].sort_values("quality", ascending=False)
         images = phrasing.count(int(mine["n"].max()), "image")
-        where = f"On its own front, {called[run]} ({images}) has by value {len(best)} of {int(mine['is_cut'].sum())}"
-        told.append(f"{where} cut models: {phrasing.listing(map(words.quoted, best['label']), FRONT_NAMED)}.")
+        where = (
+            f"On its own front, {called[run]} ({images}) has by value {len(best)} of"
+            f" {int(mine['is_cut'].sum())}"
+        )
+        told.append(
+            f"{where} cut models:"
+            f" {phrasing.listing(map(words.quoted, best['label']), FRONT_NAMED)}."
+        )
     return " ".join([OTHER_IMAGES, *told])

@@ -44,14 +44,17 @@ def _rows(runs: Sequence[Run], key: str, values: Sequence[Any]) -> list[list[str
 
 
 def _brought(runs: Sequence[Run], key: str) -> list[str]:
-    """Models, images or texts by name; told apart in words, not hashes, where one name stands for several contents."""
+    """Models, images or texts by name; told apart in words, not hashes, where one name stands for
+    several contents."""
     hashed = dict(track_of(runs[0]).parts)[key]
     found = [(str(run.meta[key]["name"]), str(run.meta[key].get(hashed))) for run in runs]
     said = []
     for name, digest in found:
         alike = list(dict.fromkeys(other for title, other in found if title == name))
         place = alike.index(digest)
-        said.append(f"{name}, other contents{f' ({place})' if len(alike) > 2 else ''}" if place else name)
+        said.append(
+            f"{name}, other contents{f' ({place})' if len(alike) > 2 else ''}" if place else name
+        )
     return said
 
 
@@ -91,16 +94,21 @@ def _cells(key: str, part: str, values: Sequence[Any]) -> list[str]:
     inner = [value if isinstance(value, Mapping) else {} for value in values]
     names = list(dict.fromkeys(name for one in inner for name in one))
     differing = [
-        name for name in names if any(one.get(name, _MISSING) != inner[0].get(name, _MISSING) for one in inner)
+        name
+        for name in names
+        if any(one.get(name, _MISSING) != inner[0].get(name, _MISSING) for one in inner)
     ]
     return [
-        NOT_THERE if value is _MISSING else _listed(one, differing) for value, one in zip(values, inner, strict=True)
+        NOT_THERE if value is _MISSING else _listed(one, differing)
+        for value, one in zip(values, inner, strict=True)
     ]
 
 
 def _listed(value: Mapping[str, Any], names: Sequence[str]) -> str:
     told = [
-        f"{words.setting_name(name)} {_said(name.replace('_', ' '), value[name])}" for name in names if name in value
+        f"{words.setting_name(name)} {_said(name.replace('_', ' '), value[name])}"
+        for name in names
+        if name in value
     ]
     return "; ".join(told) or NOT_SET
 

@@ -1,4 +1,5 @@
-"""What is saved: parameters, bytes and measured time of the really cut model, and proof that it is the masked one."""
+"""What is saved: parameters, bytes and measured time of the really cut model, and proof that it is
+the masked one."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 QUESTION = "What does the cut save: parameters, bytes, time?"
-WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters"), ("flops", "FLOPs"))
+WIDTHS = (
+    ("latency_ms", "time"),
+    ("bytes", "bytes"),
+    ("parameters", "parameters"),
+    ("flops", "FLOPs"),
+)
 """Columns of the costs table with their names; those a run has no numbers for are left out."""
 NARROW = 14
 """Percent below which a bar has no room for its own number."""
@@ -24,7 +30,8 @@ UNITS = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters", "f
 
 
 def cost(run: Run, choice: Choice) -> Panel:
-    """The chosen cut variant as percent of the dense model. Time is measured, never inferred from parameters."""
+    """The chosen cut variant as percent of the dense model. Time is measured, never inferred from
+    parameters."""
     if not run.has("costs"):
         return nothing("cost", QUESTION, "This run has no measured costs.")
     variant = lookup.variant_of(run, choice)
@@ -35,21 +42,31 @@ def cost(run: Run, choice: Choice) -> Panel:
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
     table = _table(dense, mine)
-    answer = _dense_answer(dense) if is_dense else _answer(mine, track_of(run).saves(run, variant, dense, mine))
+    answer = (
+        _dense_answer(dense)
+        if is_dense
+        else _answer(mine, track_of(run).saves(run, variant, dense, mine))
+    )
     own = track_of(run).size_note(run, variant, mine)
     agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
     proof = "" if is_dense else own or agreement(mine)
-    more = "" if is_dense else f"{proof if agrees else ''}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
+    more = (
+        ""
+        if is_dense
+        else f"{proof if agrees else ''}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
+    )
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
-        f"Time: median of {n} on {device}, cut and uncut in turn; bar and range of time: the paired ratios, "
-        "their median and middle half. "
-        "Other machines differ. Bytes: the weights as stored."
+        f"Time: median of {n} on {device}, cut and uncut in turn; bar and range of time: the paired"
+        " ratios, their median and middle half. Other machines differ. Bytes: the weights as"
+        " stored."
     )
     colour = track_of(run).style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
-    return Panel("cost", QUESTION, answer, figure, table, note, mind="" if agrees else proof, more=more)
+    return Panel(
+        "cost", QUESTION, answer, figure, table, note, mind="" if agrees else proof, more=more
+    )
 
 
 def agreement(row: dict[str, Any]) -> str:
@@ -60,7 +77,11 @@ def agreement(row: dict[str, Any]) -> str:
     size = f"largest difference of a logit {phrasing.number(difference)}"
     if "greedy_equal" in row:
         size += f", {'same' if bool(row['greedy_equal']) else 'different'} greedy text"
-    return f"Masked and cut model agree: {size}." if bool(agrees) else f"Masked and cut model do NOT agree: {size}."
+    return (
+        f"Masked and cut model agree: {size}."
+        if bool(agrees)
+        else f"Masked and cut model do NOT agree: {size}."
+    )
 
 
 def _row(run: Run, variant: str) -> dict[str, Any] | None:
@@ -71,12 +92,23 @@ def _row(run: Run, variant: str) -> dict[str, Any] | None:
 
 def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, str]]:
     """Columns and names of what both models have."""
-    return [(key, name) for key, name in WIDTHS if all(math.isfinite(row.get(key, math.nan)) for row in (dense, mine))]
+    return [
+        (key, name)
+        for key, name in WIDTHS
+        if all(math.isfinite(row.get(key, math.nan)) for row in (dense, mine))
+    ]
 
 
 def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
-    rows = [{"what": name, "before": dense[key], "after": mine[key], "after as share": mine[key] / dense[key]}
-            for key, name in reversed(_measured(dense, mine))]  # fmt: skip
+    rows = [
+        {
+            "what": name,
+            "before": dense[key],
+            "after": mine[key],
+            "after as share": mine[key] / dense[key],
+        }
+        for key, name in reversed(_measured(dense, mine))
+    ]
     table = pd.DataFrame(rows)
     table.loc[table["what"] == "time", "what"] = "time (ms)"
     return table
@@ -84,7 +116,10 @@ def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
 
 def _dense_answer(dense: dict[str, Any]) -> str:
     time = phrasing.with_interval(dense["latency_ms"], dense["latency_low"], dense["latency_high"])
-    return f"Uncut, the model has {phrasing.number(dense['parameters'])} parameters and needs {time} ms."
+    return (
+        f"Uncut, the model has {phrasing.number(dense['parameters'])} parameters and needs"
+        f" {time} ms."
+    )
 
 
 def _answer(mine: dict[str, Any], start: str) -> str:
@@ -104,16 +139,26 @@ def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
         return f" Median time {times[0]} ms against {times[1]} ms."
     is_clear = mine["speedup_low"] > 1 or mine["speedup_high"] < 1
-    return " The two medians of milliseconds, which are not paired, differ the other way." if is_clear else ""
+    return (
+        " The two medians of milliseconds, which are not paired, differ the other way."
+        if is_clear
+        else ""
+    )
 
 
 def _in_theory(mine: dict[str, Any]) -> str:
     """What the FLOPs alone would promise."""
     ratio = mine.get("theoretical", math.nan)
-    return f" By FLOPs alone it would be {phrasing.factor(ratio)} as fast." if math.isfinite(ratio) else ""
+    return (
+        f" By FLOPs alone it would be {phrasing.factor(ratio)} as fast."
+        if math.isfinite(ratio)
+        else ""
+    )
 
 
-def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str) -> go.Figure:
+def _figure(
+    choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str
+) -> go.Figure:
     drawn, look = _measured(dense, mine), choice.theme
     figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer
@@ -122,17 +167,37 @@ def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, 
     high = [max(100 / mine["speedup_low"] - shares[0], 0), *rest]
     low = [max(shares[0] - 100 / mine["speedup_high"], 0), *rest]
     hover = [
-        f"{phrasing.number(mine[key])}{UNITS[key]}, before {phrasing.number(dense[key])}{UNITS[key]}"
+        f"{phrasing.number(mine[key])}{UNITS[key]}, before"
+        f" {phrasing.number(dense[key])}{UNITS[key]}"
         for key, _ in drawn
     ]
     narrow = min(shares) < NARROW
     places = ["outside" if share < NARROW else "inside" for share in shares] if narrow else "inside"
-    written: dict[str, Any] = {"text": [f"{share:.1f}%" for share in shares], "textposition": places}
-    written |= {"textfont": {"color": ON_STRONG[choice.dark]}, "textangle": 0, "insidetextanchor": "start"}
+    written: dict[str, Any] = {
+        "text": [f"{share:.1f}%" for share in shares],
+        "textposition": places,
+    }
+    written |= {
+        "textfont": {"color": ON_STRONG[choice.dark]},
+        "textangle": 0,
+        "insidetextanchor": "start",
+    }
     written |= {"outsidetextfont": {"color": look.ink}} if narrow else {}
-    error = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": look.ink}
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": high,
+        "arrayminus": low,
+        "color": look.ink,
+    }
     error |= {"thickness": 1.5, "width": 0}
-    bar = {"orientation": "h", "marker": {"color": colour}, "width": 0.5, "error_x": error, "showlegend": False}
+    bar = {
+        "orientation": "h",
+        "marker": {"color": colour},
+        "width": 0.5,
+        "error_x": error,
+        "showlegend": False,
+    }
     bar |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
     figure.add_bar(x=shares, y=[name for _, name in drawn], **bar, **written)
     figure.add_vline(x=100, line={"color": look.ink, "width": 1, "dash": "dot"})

@@ -1,4 +1,5 @@
-"""Paired differences between two models on the same items: when one is claimed, and how it is said and drawn."""
+"""Paired differences between two models on the same items: when one is claimed, and how it is said
+and drawn."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def as_change(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def direction(row: Mapping[str, Any]) -> str:
-    """What phrasing.direction gives; "by chance" where the interval leaves out zero and q is too large for a claim."""
+    """What phrasing.direction gives; "by chance" where the interval leaves out zero and q is too
+    large for a claim."""
     kind = phrasing.direction(as_change(row))
     return BY_CHANCE if kind in ("rose", "fell") and not row.get("q", 0.0) <= MAX_Q else kind
 
@@ -62,4 +64,12 @@ def add_differences(
 ) -> None:
     """A point with its interval per row of `table` (columns value, low, high) at the places `y`."""
     error = bars_of(table, style.colour, thickness)
-    add_points(figure, table["value"], y, hovers, {**dot(style, 10), **(marker or {})}, error_x=error, **more)
+    add_points(
+        figure,
+        table["value"],
+        y,
+        hovers,
+        {**dot(style, 10), **(marker or {})},
+        error_x=error,
+        **more,
+    )

@@ -1,4 +1,5 @@
-"""What is left of every layer: the chosen level as bars, all levels as a heat map. Means over the repeats."""
+"""What is left of every layer: the chosen level as bars, all levels as a heat map. Means over the
+repeats."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ LONGEST_NAME = 26
 
 
 def layer_survival(run: Run, choice: Choice) -> Panel:
-    """Share of filters (or weights) kept per layer at the chosen level, with the range over the repeats."""
+    """Share of filters (or weights) kept per layer at the chosen level, with the range over the
+    repeats."""
     question = "How much of each layer is left?"
     variant = lookup.variant_of(run, choice)
     if not variant["n_cut"]:
@@ -37,41 +39,70 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)
     least, most = table.loc[table["share"].idxmin()], table.loc[table["share"].idxmax()]
-    ends = f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
+    ends = (
+        f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
+    )
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}."
-    return Panel("layer_survival", question, answer, figure, shown(run, table), note(run), more=_halves(table))
+    return Panel(
+        "layer_survival",
+        question,
+        answer,
+        figure,
+        shown(run, table),
+        note(run),
+        more=_halves(table),
+    )
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
     """Layers against levels, share kept in colour."""
     level = track_of(run).level
-    question = f"Which layers go first as {'the model gets faster' if level.is_ratio else 'more is cut'}?"
+    question = (
+        f"Which layers go first as {'the model gets faster' if level.is_ratio else 'more is cut'}?"
+    )
     table = survival(run, choice.method)
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
     figure, (answer, more) = _heat(choice, level, table), _first_to_go(choice, level, table)
-    return Panel("layers_by_speedup", question, answer, figure, shown(run, table), note(run), more=more)
+    return Panel(
+        "layers_by_speedup", question, answer, figure, shown(run, table), note(run), more=more
+    )
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
-    """One row per level and layer of an arm: filters (or what `units` names) before, kept (mean over the repeats),
-    least, most, share. `said`: the level in words."""
+    """One row per level and layer of an arm: filters (or what `units` names) before, kept (mean
+    over the repeats), least, most, share. `said`: the level in words."""
     if not run.has("layers"):
         return pd.DataFrame()
     variants, level = lookup.frame(run, "variants"), track_of(run).level
     reported = lookup.reported(run)["variant"]
-    mine = variants[(variants["method"] == method) & (variants["seed"] >= 0) & variants["pooled"].isin(reported)]
-    mine = mine.assign(level=mine[level.column], units=mine["units"] if "units" in mine else track_of(run).many)
+    mine = variants[
+        (variants["method"] == method) & (variants["seed"] >= 0) & variants["pooled"].isin(reported)
+    ]
+    mine = mine.assign(
+        level=mine[level.column], units=mine["units"] if "units" in mine else track_of(run).many
+    )
     rows = lookup.frame(run, "layers").merge(mine[["variant", "level", "units"]], on="variant")
     if rows.empty:
         return rows
     grouped = rows.groupby(["level", "layer", "group"], sort=True)
-    table = grouped.agg(filters=("filters", "first"), kept=("kept", "mean"), least=("kept", "min"), units=("units",
-                        "first"), most=("kept", "max"), trials=("kept", "size")).reset_index()  # fmt: skip
+    table = grouped.agg(
+        filters=("filters", "first"),
+        kept=("kept", "mean"),
+        least=("kept", "min"),
+        units=("units", "first"),
+        most=("kept", "max"),
+        trials=("kept", "size"),
+    ).reset_index()
     said = table["level"].map(level.say)
-    return table.assign(share=table["kept"] / table["filters"], method=method, said=said, repeat=track_of(run).repeat)
+    return table.assign(
+        share=table["kept"] / table["filters"],
+        method=method,
+        said=said,
+        repeat=track_of(run).repeat,
+    )
 
 
 def _named(row: pd.Series) -> str:
@@ -79,7 +110,10 @@ def _named(row: pd.Series) -> str:
 
 
 def _kept(row: pd.Series) -> str:
-    return f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']}, {phrasing.percent(row['share'])}"
+    return (
+        f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']},"
+        f" {phrasing.percent(row['share'])}"
+    )
 
 
 def _some(kept: float) -> str:
@@ -94,8 +128,8 @@ def _halves(table: pd.DataFrame) -> str:
 
 def note(run: Run) -> str:
     return (
-        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is "
-        f"{track_of(run).layer_means}, from 0 at the input."
+        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is"
+        f" {track_of(run).layer_means}, from 0 at the input."
     )
 
 
@@ -108,8 +142,13 @@ def _label(row: dict) -> str:
 def hover_of(row: dict) -> str:
     share = phrasing.percent(round(row["share"], 3))
     kept = f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']} kept ({share})"
-    ends = f"{row['least']:,.0f} to {row['most']:,.0f} over {phrasing.count(int(row['trials']), row['repeat'])}"
-    return f"<b>layer {row['layer']}: {plain(str(row['group']))}</b>, {row['said']}<br>{kept}, {ends}"
+    ends = (
+        f"{row['least']:,.0f} to {row['most']:,.0f} over"
+        f" {phrasing.count(int(row['trials']), row['repeat'])}"
+    )
+    return (
+        f"<b>layer {row['layer']}: {plain(str(row['group']))}</b>, {row['said']}<br>{kept}, {ends}"
+    )
 
 
 def map_height(layers: int) -> int:
@@ -118,15 +157,33 @@ def map_height(layers: int) -> int:
 
 def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
-    up, down = (table["most"] - table["kept"]) / table["filters"], (table["kept"] - table["least"]) / table["filters"]
-    error = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": choice.theme.ink,
-             "thickness": 1.2, "width": 0}  # fmt: skip
+    up, down = (
+        (table["most"] - table["kept"]) / table["filters"],
+        (table["kept"] - table["least"]) / table["filters"],
+    )
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": up,
+        "arrayminus": down,
+        "color": choice.theme.ink,
+        "thickness": 1.2,
+        "width": 0,
+    }
     colour = track_of(run).style(choice.method, choice.dark).colour
     texts = [hover_of(row) for row in table.to_dict("records")]
     figure.add_bar(
-        x=table["share"], y=table["layer"], text=texts, hovertemplate=HOVER, textposition="none", orientation="h",
-        marker={"color": colour}, width=0.62, showlegend=False, error_x=error,
-    )  # fmt: skip
+        x=table["share"],
+        y=table["layer"],
+        text=texts,
+        hovertemplate=HOVER,
+        textposition="none",
+        orientation="h",
+        marker={"color": colour},
+        width=0.62,
+        showlegend=False,
+        error_x=error,
+    )
     layer_rows(figure, table)
     figure.update_xaxes(range=[0, 1.02], tickformat=".0%", showgrid=True, nticks=5)
     return figure
@@ -135,7 +192,10 @@ def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
 def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
     """Layers from top to bottom, as the image goes through them."""
     layers = table.drop_duplicates("layer").sort_values("layer").to_dict("records")
-    names = {"tickvals": [row["layer"] for row in layers], "ticktext": [_label(row) for row in layers]}
+    names = {
+        "tickvals": [row["layer"] for row in layers],
+        "ticktext": [_label(row) for row in layers],
+    }
     figure.update_yaxes(**names, tickfont={"size": 12 if len(layers) <= MANY else 10})
     figure.update_yaxes(range=[len(layers) - 0.5, -0.5], showgrid=False, showline=False, ticks="")
 
@@ -143,16 +203,29 @@ def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
 def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:
     levels = sorted(table["level"].unique())
     table = table.assign(text=[hover_of(row) for row in table.to_dict("records")])
-    shares, texts = (table.pivot(index="layer", columns="level", values=name)[levels] for name in ("share", "text"))
-    figure = blank(choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun)
-    places = {"x": list(range(len(levels))), "y": shares.index.tolist(), "zmin": 0, "zmax": 1, "hoverongaps": None}
+    shares, texts = (
+        table.pivot(index="layer", columns="level", values=name)[levels]
+        for name in ("share", "text")
+    )
+    figure = blank(
+        choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun
+    )
+    places = {
+        "x": list(range(len(levels))),
+        "y": shares.index.tolist(),
+        "zmin": 0,
+        "zmax": 1,
+        "hoverongaps": None,
+    }
     said = {"customdata": texts.to_numpy(), "hovertemplate": "%{customdata}<extra></extra>"}
     bar = bar_above(choice, [0.03, 0.5, 0.97], ["all cut", "half", "whole"])
     cells(figure, shares.to_numpy(), choice.theme.sequential, **places, **said, colorbar=bar)
     if len(shares) <= MANY and len(levels) <= 8:
         _write(figure, choice, shares)
     layer_rows(figure, table)
-    figure.update_xaxes(ticks="", tickvals=list(range(len(levels))), ticktext=[level.say(value) for value in levels])
+    figure.update_xaxes(
+        ticks="", tickvals=list(range(len(levels))), ticktext=[level.say(value) for value in levels]
+    )
     figure.update_layout(margin={"t": 44, "b": 52})
     return figure
 
@@ -163,7 +236,12 @@ def _write(figure: go.Figure, choice: Choice, shares: pd.DataFrame) -> None:
     y, x = (flat.index.get_level_values(place).tolist() for place in (0, 1))
     ink = [ON_STRONG[choice.dark] if value > 0.6 else choice.theme.ink for value in flat]
     texts = [phrasing.percent(round(float(value), 2)) for value in flat]
-    look = {"mode": "text", "text": texts, "textfont": {"size": 11, "color": ink}, "hoverinfo": "skip"}
+    look = {
+        "mode": "text",
+        "text": texts,
+        "textfont": {"size": 11, "color": ink},
+        "hoverinfo": "skip",
+    }
     figure.add_scatter(x=x, y=y, showlegend=False, **look)
 
 
@@ -177,7 +255,11 @@ def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:
     return (
         METHOD,
         *titled(
-            level=level, layer="layer", group=track_of(run).layer_title, filters=table["units"].iat[0], kept="kept"
+            level=level,
+            layer="layer",
+            group=track_of(run).layer_title,
+            filters=table["units"].iat[0],
+            kept="kept",
         ),
         *titled(least="least", most="most", share="share kept", trials=f"{track_of(run).repeat}s"),
     )
@@ -191,9 +273,15 @@ def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> tuple[str
     if len(table) > 1 and np.ptp(last["share"]) < 1e-9:
         every = f"every layer keeps {phrasing.percent(held['share'])} of its {held['units']}"
         return f"With {name}, at {level.say(levels[-1])} {every}.", ""
-    spread = np.corrcoef(last["layer"], last["share"])[0, 1] if len(last) > 2 and last["share"].std() > 0 else np.nan
-    text = (
-        f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and {_named(held)} holds "
-        f"best at {level.say(levels[-1])} ({_kept(held)})."
+    spread = (
+        np.corrcoef(last["layer"], last["share"])[0, 1]
+        if len(last) > 2 and last["share"].std() > 0
+        else np.nan
     )
-    return text, f"{'Early' if spread > 0 else 'Late'} layers lose more." if abs(spread) > 0.5 else ""
+    text = (
+        f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and"
+        f" {_named(held)} holds best at {level.say(levels[-1])} ({_kept(held)})."
+    )
+    return text, (
+        f"{'Early' if spread > 0 else 'Late'} layers lose more." if abs(spread) > 0.5 else ""
+    )

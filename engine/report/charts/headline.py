@@ -21,7 +21,8 @@ LEVELLING = "Levelling down"
 
 @dataclass(frozen=True)
 class Number:
-    """One number with its interval and its paired change against the dense model. NaN where not measured."""
+    """One number with its interval and its paired change against the dense model. NaN where not
+    measured."""
 
     label: str
     value: float
@@ -44,7 +45,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Headline:
-    """What an overview shows. `warnings` must be shown; `caveat` says n, how it was measured and kind of interval."""
+    """What an overview shows. `warnings` must be shown; `caveat` says n, how it was measured and
+    kind of interval."""
 
     sentence: str
     numbers: tuple[Number, ...]
@@ -53,7 +55,8 @@ class Headline:
 
 
 def headline(run: Run, choice: Choice) -> Headline:
-    """The overview of one variant, from test data only. Raises RequestError for an unknown method or level."""
+    """The overview of one variant, from test data only. Raises RequestError for an unknown method
+    or level."""
     track, variant = track_of(run), lookup.variant_of(run, choice)
     measures = lookup.reading(run, choice).cards
     rows = [lookup.measured(run, variant["variant"], measure, choice) for measure in measures]
@@ -109,10 +112,11 @@ def null_warning(run: Run, choice: Choice) -> str:
         return ""
     harm = track.reading(choice.reading).harm
     return (
-        f"The dense model's {harm.of(words.axis_name(choice.measured))} ({harm.number(dense['value'])}) lies "
-        f"inside its null band ({harm.span(dense['null_low'], dense['null_high'])}): at "
-        f"{int(dense['n']):,} {harm.of_what or track.items} it cannot be told from chance. "
-        f"{harm.null_means or track.null_means}"
+        f"The dense model's {harm.of(words.axis_name(choice.measured))}"
+        f" ({harm.number(dense['value'])}) lies inside its null band"
+        f" ({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,}"
+        f" {harm.of_what or track.items} it cannot be told from chance."
+        f" {harm.null_means or track.null_means}"
     )
 
 
@@ -132,7 +136,8 @@ def inside_null_now(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str
 
 
 def not_zero(row: Mapping[str, Any]) -> str:
-    """What a gap inside its null band can still be: a band of classes' shares may lie well above zero."""
+    """What a gap inside its null band can still be: a band of classes' shares may lie well above
+    zero."""
     low, null_low = row.get("low", math.nan), row.get("null_low", math.nan)
     if not (math.isfinite(low) and math.isfinite(null_low)) or low <= 0 or null_low <= 0:
         return ""

@@ -37,51 +37,104 @@ class Scale:
 
 
 def cells(figure: go.Figure, z: Any, colours: Colours, **more: Any) -> None:
-    """Coloured cells. `z`: [rows, columns], NaN left blank; `more`: anything else of a heat map trace."""
+    """Coloured cells. `z`: [rows, columns], NaN left blank; `more`: anything else of a heat map
+    trace."""
     how = {"xgap": 2, "ygap": 2, "hoverongaps": False, **more}
     figure.add_heatmap(z=z, colorscale=[list(stop) for stop in colours], **how)
 
 
 def veil(figure: go.Figure, z: np.ndarray, colour: str, gap: int = 2) -> None:
-    """One colour over the cells whose `z` [rows, columns] is not NaN; a heat map, so that it scales with the screen."""
+    """One colour over the cells whose `z` [rows, columns] is not NaN; a heat map, so that it scales
+    with the screen."""
     places = {"x": list(range(z.shape[1])), "y": list(range(z.shape[0]))}
-    cells(figure, z, ((0, colour), (1, colour)), **places, showscale=False, xgap=gap, hoverinfo="skip")
+    cells(
+        figure, z, ((0, colour), (1, colour)), **places, showscale=False, xgap=gap, hoverinfo="skip"
+    )
 
 
-def bar_below(choice: Choice, ticks: Sequence[float] = (), texts: Sequence[str] = ()) -> dict[str, Any]:
+def bar_below(
+    choice: Choice, ticks: Sequence[float] = (), texts: Sequence[str] = ()
+) -> dict[str, Any]:
     """A colour bar below a map, its ticks in words where some are given."""
-    bar = {"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "xpad": 0, "y": 0, "yref": "container",
-           "yanchor": "bottom", "ypad": 2, "outlinewidth": 0,
-           "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
+    bar = {
+        "orientation": "h",
+        "thickness": 8,
+        "len": 1,
+        "x": 0.5,
+        "xpad": 0,
+        "y": 0,
+        "yref": "container",
+        "yanchor": "bottom",
+        "ypad": 2,
+        "outlinewidth": 0,
+        "tickfont": {"size": 11, "color": choice.theme.soft},
+    }
     if not len(ticks):
         return {**bar, "nticks": 4}
     return {**bar, "tickmode": "array", "tickvals": list(ticks), "ticktext": list(texts)}
 
 
-def bar_above(choice: Choice, ticks: Sequence[float], texts: Sequence[str], length: float = 1.0) -> dict[str, Any]:
-    """A colour bar above a map whose ends are named in words; `length`: share of the map's width, from the left."""
-    where = {"orientation": "h", "thickness": 8, "y": 1, "yanchor": "bottom", "len": length, "x": length / 2, "xpad": 0}
+def bar_above(
+    choice: Choice, ticks: Sequence[float], texts: Sequence[str], length: float = 1.0
+) -> dict[str, Any]:
+    """A colour bar above a map whose ends are named in words; `length`: share of the map's width,
+    from the left."""
+    where = {
+        "orientation": "h",
+        "thickness": 8,
+        "y": 1,
+        "yanchor": "bottom",
+        "len": length,
+        "x": length / 2,
+        "xpad": 0,
+    }
     font = {"size": 11, "color": choice.theme.soft}
-    return {**where, "outlinewidth": 0, "tickvals": list(ticks), "ticktext": list(texts), "tickfont": font}
+    return {
+        **where,
+        "outlinewidth": 0,
+        "tickvals": list(ticks),
+        "ticktext": list(texts),
+        "tickfont": font,
+    }
 
 
 def head_axes(figure: go.Figure, layers: int, heads: int) -> None:
     """Heads from left to right, layer 0 on top; every fourth is numbered where there are many."""
-    columns, rows = range(0, heads, 1 if heads <= 16 else 4), range(0, layers, 1 if layers <= 16 else 4)
-    figure.update_xaxes(tickvals=list(columns), range=[-0.5, heads - 0.5], showline=False, fixedrange=True)
+    columns, rows = (
+        range(0, heads, 1 if heads <= 16 else 4),
+        range(0, layers, 1 if layers <= 16 else 4),
+    )
+    figure.update_xaxes(
+        tickvals=list(columns), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
+    )
     figure.update_yaxes(tickvals=list(rows), range=[layers - 0.5, -0.5], showgrid=False)
     figure.update_yaxes(showline=False, fixedrange=True)
 
 
 def head_grid(
-    run: Run, choice: Choice, values: np.ndarray, scale: Scale, hovers: Sequence[str], title: str = ""
+    run: Run,
+    choice: Choice,
+    values: np.ndarray,
+    scale: Scale,
+    hovers: Sequence[str],
+    title: str = "",
 ) -> go.Figure:
-    """A figure of the flat `values` [units], NaN left blank; invisible points carry the hovers and the unit."""
+    """A figure of the flat `values` [units], NaN left blank; invisible points carry the hovers and
+    the unit."""
     layers, heads = shape_of(run)
     figure = blank(choice, cell_height(layers) * layers + BELOW + 46, "head", "layer")
-    z, places = np.asarray(values, dtype=float).reshape(layers, heads), (list(range(heads)), list(range(layers)))
-    bounds = {"zmin": scale.low, "zmax": scale.high, "colorbar": bar_below(choice, scale.ticks, scale.texts)}
-    cells(figure, z, scale.colours(choice.theme), x=places[0], y=places[1], hoverinfo="skip", **bounds)
+    z, places = (
+        np.asarray(values, dtype=float).reshape(layers, heads),
+        (list(range(heads)), list(range(layers))),
+    )
+    bounds = {
+        "zmin": scale.low,
+        "zmax": scale.high,
+        "colorbar": bar_below(choice, scale.ticks, scale.texts),
+    }
+    cells(
+        figure, z, scale.colours(choice.theme), x=places[0], y=places[1], hoverinfo="skip", **bounds
+    )
     pickable(figure, choice, np.arange(layers * heads), heads, hovers)
     head_axes(figure, layers, heads)
     figure.update_layout(margin={"b": BELOW, "t": 40 if title else 28}, legend={"y": 1.0, "x": 0})
@@ -91,9 +144,11 @@ def head_grid(
     return figure
 
 
-def pickable(figure: go.Figure, choice: Choice, units: np.ndarray, heads: int, hovers: Sequence[str]) -> None:
-    """Invisible points over the cells of `units` (n,), of so many heads in a layer: they carry hovers and the unit, and
-    unlike cells they can be picked."""
+def pickable(
+    figure: go.Figure, choice: Choice, units: np.ndarray, heads: int, hovers: Sequence[str]
+) -> None:
+    """Invisible points over the cells of `units` (n,), of so many heads in a layer: they carry
+    hovers and the unit, and unlike cells they can be picked."""
     marker = {"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0}
     look = {"selected": {"marker": {"opacity": 0.25}}, "unselected": {"marker": {"opacity": 0}}}
     look |= {"name": "heads", "showlegend": False, "customdata": units[:, None]}
@@ -101,7 +156,13 @@ def pickable(figure: go.Figure, choice: Choice, units: np.ndarray, heads: int, h
 
 
 def mark(
-    figure: go.Figure, run: Run, choice: Choice, units: Sequence[int], symbol: str, name: str, thick: float = 2
+    figure: go.Figure,
+    run: Run,
+    choice: Choice,
+    units: Sequence[int],
+    symbol: str,
+    name: str,
+    thick: float = 2,
 ) -> None:
     """Marks on some heads, with a name in the legend; none where there are none."""
     if not len(units):
@@ -122,16 +183,37 @@ def shape_of(run: Run) -> tuple[int, int]:
 
 def cell_height(layers: int) -> int:
     """Height of a cell in pixels."""
-    return 40 if layers <= 6 else 34 if layers <= 8 else 28 if layers <= 12 else 24 if layers <= 24 else 18
+    return (
+        40
+        if layers <= 6
+        else 34
+        if layers <= 8
+        else 28
+        if layers <= 12
+        else 24
+        if layers <= 24
+        else 18
+    )
 
 
 def matrix_figure(
-    values: np.ndarray, names: list[str], choice: Choice, low: float, high: float, texts: list[list[str]] | None = None
+    values: np.ndarray,
+    names: list[str],
+    choice: Choice,
+    low: float,
+    high: float,
+    texts: list[list[str]] | None = None,
 ) -> go.Figure:
     """A square matrix [names, names] with its numbers, or `texts`, written in the cells."""
     look, places = choice.theme, list(range(len(names)))
-    shown = texts or [["1" if math.isnan(value) else phrasing.correlation(value) for value in row] for row in values]
-    hovers = [[f"{plain(a)} and {plain(b)}: {shown[i][j]}" for j, b in enumerate(names)] for i, a in enumerate(names)]
+    shown = texts or [
+        ["1" if math.isnan(value) else phrasing.correlation(value) for value in row]
+        for row in values
+    ]
+    hovers = [
+        [f"{plain(a)} and {plain(b)}: {shown[i][j]}" for j, b in enumerate(names)]
+        for i, a in enumerate(names)
+    ]
     figure = blank(choice, 130 + 52 * len(names))
     colours = look.diverging if low < 0 else look.sequential
     bounds = {"x": places, "y": places, "zmin": low, "zmax": high, "showscale": False}
@@ -139,14 +221,24 @@ def matrix_figure(
     strong = 0.6 if low < 0 else 0.72  # where its colour is too dark for ink
     for y, x in itertools.product(places, repeat=2):
         write(figure, choice, x, y, shown[y][x], abs(values[y][x]) > strong, 13)
-    figure.update_yaxes(tickvals=places, ticktext=[wrapped(name, 12) for name in names], autorange="reversed")
+    figure.update_yaxes(
+        tickvals=places, ticktext=[wrapped(name, 12) for name in names], autorange="reversed"
+    )
     figure.update_yaxes(showgrid=False, showline=False)
-    across = {"tickvals": places, "ticktext": [plain(name) for name in names], "tickfont": {"size": 11}}
+    across = {
+        "tickvals": places,
+        "ticktext": [plain(name) for name in names],
+        "tickfont": {"size": 11},
+    }
     figure.update_xaxes(**across, showline=False, autotickangles=[0, -45])
     return figure
 
 
-def write(figure: go.Figure, choice: Choice, x: float, y: float, text: str, strong: bool, size: int) -> None:
+def write(
+    figure: go.Figure, choice: Choice, x: float, y: float, text: str, strong: bool, size: int
+) -> None:
     """A text in a cell, readable on a strong or a weak colour."""
     colour = ON_STRONG[choice.dark] if strong else choice.theme.ink
-    figure.add_annotation(x=x, y=y, text=text, showarrow=False, font={"size": size, "color": colour})
+    figure.add_annotation(
+        x=x, y=y, text=text, showarrow=False, font={"size": size, "color": colour}
+    )

@@ -26,26 +26,37 @@ COLUMNS = (*titled(what="what", before="before", value="after"), *CHANGE, *title
 
 
 def levelling_down(run: Run, choice: Choice) -> Panel:
-    """Change of the dense model's worst and best subgroup, and of the gap between worst and best."""
+    """Change of the dense model's worst and best subgroup, and of the gap between worst and
+    best."""
     variant = lookup.variant_of(run, choice)
     if variant["variant"] == "dense":
         return nothing("levelling_down", QUESTION, "Nothing is cut here, so nothing changed.")
     rows = _extremes(run, choice, variant["variant"])
     if not rows:
-        return nothing("levelling_down", QUESTION, "This run has no worst and best subgroup for this choice.")
+        return nothing(
+            "levelling_down", QUESTION, "This run has no worst and best subgroup for this choice."
+        )
     table = pd.DataFrame(rows)
     table = table.assign(before=table["value"] - table["delta"])
-    more = f"Worst-off and best-off are chosen on the {track_of(run).whole}, so part of a change towards the middle is "
+    more = (
+        f"Worst-off and best-off are chosen on the {track_of(run).whole}, so part of a change"
+        " towards the middle is "
+    )
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
-    note = lookup.caveat(run, counted, more=f"{more}chance.")  # n of the ends may count something else
+    note = lookup.caveat(
+        run, counted, more=f"{more}chance."
+    )  # n of the ends may count something else
     figure = _changes(run, choice, variant, table)
     verdict, facts = _told(run, choice)
     answer, more = f"{verdict}.", f"{phrasing.sentence(facts)}." if facts else ""
-    return Panel("levelling_down", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more)
+    return Panel(
+        "levelling_down", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more
+    )
 
 
 def levelling_verdict(run: Run, choice: Choice) -> str:
-    """One sentence: levelling down, improvement of the worst-off, both, or neither, and what both ends did."""
+    """One sentence: levelling down, improvement of the worst-off, both, or neither, and what both
+    ends did."""
     verdict, facts = _told(run, choice)
     return f"{verdict}: {facts}." if facts else f"{verdict}."
 
@@ -57,7 +68,9 @@ def _told(run: Run, choice: Choice) -> tuple[str, str]:
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
         return "Worst-off and best-off subgroup were not both measured", ""
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
-    gains, hurt = (phrasing.direction(worst) == way for way in (reading.worst.better, reading.worst.worse))
+    gains, hurt = (
+        phrasing.direction(worst) == way for way in (reading.worst.better, reading.worst.worse)
+    )
     loses = phrasing.direction(best) == reading.best.worse
     facts = (
         f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}; "
@@ -70,7 +83,11 @@ def _told(run: Run, choice: Choice) -> tuple[str, str]:
         start = "Partly levelling down: the gap shrank from both ends" if gains else _LEVELLED
     elif kind == "fell":
         gained = "because the worst-off subgroup gained; the best-off did not clearly lose"
-        start = f"The gap shrank {gained}" if gains else "The gap shrank, but neither end clearly changed"
+        start = (
+            f"The gap shrank {gained}"
+            if gains
+            else "The gap shrank, but neither end clearly changed"
+        )
     elif kind == "rose":
         start = "The gap grew"
     else:
@@ -92,11 +109,15 @@ def _extremes(run: Run, choice: Choice, variant: str) -> list[dict[str, Any]]:
 
 
 def end_named(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
-    """Which subgroup the dense model's worst or best is: the one the row names, or whose value is the reported one.
+    """Which subgroup the dense model's worst or best is: the one the row names, or whose value is
+    the reported one.
 
     "" for a measure that is of neither end.
     """
-    if measure.metric not in (lookup.reading(run, choice).worst.metric, lookup.reading(run, choice).best.metric):
+    if measure.metric not in (
+        lookup.reading(run, choice).worst.metric,
+        lookup.reading(run, choice).best.metric,
+    ):
         return ""
     if measure.names_group and row.get("group"):
         return words.group_name(str(row["group"]))
@@ -110,7 +131,9 @@ def end_named(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]
 
 def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> go.Figure:
     colour, order = track_of(run).style(variant["method"], choice.dark).colour, table.iloc[::-1]
-    figure = around_zero(choice, 220, f"change of {lookup.reading(run, choice).group.name}", choice.theme.soft)
+    figure = around_zero(
+        choice, 220, f"change of {lookup.reading(run, choice).group.name}", choice.theme.soft
+    )
     rows = order.to_dict("records")
     figure.add_scatter(
         x=order["delta"],
@@ -121,7 +144,9 @@ def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFr
         marker={"size": 12, "color": colour},
         text=[row["measure"].signed(row["delta"]) for row in rows],
         textposition="top center",
-        customdata=[f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in rows],
+        customdata=[
+            f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in rows
+        ],
         hovertemplate="%{customdata}<extra></extra>",
         cliponaxis=False,
     )

@@ -1,4 +1,5 @@
-"""Reading a run's tables: the variant a choice means, one result, the sentence about how it was measured."""
+"""Reading a run's tables: the variant a choice means, one result, the sentence about how it was
+measured."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ Found = TypeVar("Found")
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, additions: tuple[Path, ...], name: str, content: tuple[str, ...]) -> pd.DataFrame:
+def _read(
+    path: Path, additions: tuple[Path, ...], name: str, content: tuple[str, ...]
+) -> pd.DataFrame:
     return Run(path, additions).table(name)
 
 
@@ -38,8 +41,10 @@ def frame(run: Run, name: str) -> pd.DataFrame:
 
 
 def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """For a function of (run, *names) that reads no other table: what it finds, never None, is kept once per content
-    for every session. Tables and lists are given out as copies, other things must not be changed."""
+    """For a function of (run, *names) that reads no other table: what it finds, never None, is kept
+    once per content for every session. Tables and lists are given out as copies, other things must
+    not be changed.
+    """
 
     def wrap(find: Callable[..., Found]) -> Callable[..., Found]:
         kept: OrderedDict[Hashable, Any] = OrderedDict()
@@ -70,15 +75,16 @@ def reported(run: Run) -> pd.DataFrame:
 
 
 def look_of(run: Run, choice: Choice, method: str) -> Style:
-    """How a method looks where methods are compared: the chosen one, and the dense model, in their colour, the others
-    grey and told apart by their symbols, dashes and names."""
+    """How a method looks where methods are compared: the chosen one, and the dense model, in their
+    colour, the others grey and told apart by their symbols, dashes and names."""
     style = track_of(run).style(method, choice.dark)
     is_strong = method in ("dense", choice.method) or choice.method in ("", "dense")
     return style if is_strong else quiet(style, choice.dark)
 
 
 def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*.
+    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones
+    at the axis' γ*.
 
     All of them in a run whose variants aim at no axis."""
     if "target_axis" not in table:
@@ -90,7 +96,9 @@ def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
 def levels(run: Run, method: str, axis: str) -> list[float]:
     """Asked levels for which this method has a reported variant, that of the dense model first."""
     level = track_of(run).level
-    return sorted({level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])})
+    return sorted(
+        {level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])}
+    )
 
 
 @remembered("variants")
@@ -103,7 +111,8 @@ def methods(run: Run, axis: str | None = None) -> list[str]:
 
 
 def not_built(run: Run, axis: str) -> str:
-    """Which methods the run was asked for have no variant for this axis, and why, in a sentence; "" where all do."""
+    """Which methods the run was asked for have no variant for this axis, and why, in a sentence; ""
+    where all do."""
     here = methods(run, axis)
     asked = dict.fromkeys([*run.meta["request"].get("methods", ()), *methods(run)])
     missing = [words.method_name(name) for name in asked if name not in here]
@@ -113,7 +122,8 @@ def not_built(run: Run, axis: str) -> str:
 def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     """The reported variant a choice means; the lowest selection seed where there are several.
 
-    The level of the dense model or method "dense" is the dense model. RequestError names the known methods or levels.
+    The level of the dense model or method "dense" is the dense model. RequestError names the known
+    methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
     none = choice.level == level.none and choice.method not in track_of(run).uncut
@@ -130,14 +140,15 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
 
 
 def _stands_at_none(run: Run, choice: Choice) -> bool:
-    """Whether the method has a variant at the dense model's level, as a checkpoint that is no smaller has."""
+    """Whether the method has a variant at the dense model's level, as a checkpoint that is no
+    smaller has."""
     found = _of_method(run, choice.method, choice.axis)
     return bool(at_level(found[track_of(run).level.column], choice.level).any())
 
 
 def is_change(table: pd.DataFrame) -> pd.Series:
-    """Which rows of a variants table, or of one joined with it, are more than the dense model: something is cut, or
-    something else stands in its place (bools)."""
+    """Which rows of a variants table, or of one joined with it, are more than the dense model:
+    something is cut, or something else stands in its place (bools)."""
     return (table["n_cut"] > 0) | stands_instead(table)
 
 
@@ -154,7 +165,9 @@ def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
     return table[table["method"] == method]
 
 
-def result(run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED) -> dict[str, Any] | None:
+def result(
+    run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED
+) -> dict[str, Any] | None:
     """One row of the results, or None where it was not measured."""
     place = _places(run).get((variant, metric, split, axis))
     return None if place is None else frame(run, "results").iloc[place].to_dict()
@@ -176,7 +189,9 @@ def reading(run: Run, choice: Choice) -> Reading:
     return track_of(run).reading(choice.reading)
 
 
-def measured(run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+def measured(
+    run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED
+) -> dict[str, Any] | None:
     """The row of a measure, on the axis the choice reads where it has one."""
     return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
 
@@ -190,10 +205,14 @@ def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[
     return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
 
 
-def groups_of(run: Run, variant: str, metric: str, axis: str, split: str = REPORTED) -> pd.DataFrame:
+def groups_of(
+    run: Run, variant: str, metric: str, axis: str, split: str = REPORTED
+) -> pd.DataFrame:
     """Rows of the groups table, one per subgroup."""
     table = frame(run, "groups")
-    rows = table[(table["variant"] == variant) & (table["metric"] == metric) & (table["axis"] == axis)]
+    rows = table[
+        (table["variant"] == variant) & (table["metric"] == metric) & (table["axis"] == axis)
+    ]
     return rows[rows["split"] == split]
 
 
@@ -213,7 +232,8 @@ def variant_label(run: Run, variant: dict[str, Any]) -> str:
 
 
 def is_predicted(variant: Mapping[str, Any]) -> bool:
-    """Whether a row of the variants, or one that was joined with it, is of a variant that nobody measured."""
+    """Whether a row of the variants, or one that was joined with it, is of a variant that nobody
+    measured."""
     return bool(variant.get("predicted", False))
 
 
@@ -236,7 +256,8 @@ def amount(run: Run, variant: dict[str, Any]) -> str:
 
 
 def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
-    """How a number was measured: on how many prompts or images, how often, judged by which model."""
+    """How a number was measured: on how many prompts or images, how often, judged by which
+    model."""
     return track_of(run).measured_on(run, row, split)
 
 
@@ -246,11 +267,16 @@ def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: st
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
-    """Rows of a `variant_table` aimed at the axis, and those aimed at none: where γ was searched, at the axis' γ*."""
+    """Rows of a `variant_table` aimed at the axis, and those aimed at none: where γ was searched,
+    at the axis' γ*."""
     table = table[table["target_axis"].isin(["", axis])]
     if axis not in gammas:
         return table
-    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ~at_level(table["gamma"], gammas[axis])
+    elsewhere = (
+        (table["target_axis"] == "")
+        & table["gamma"].notna()
+        & ~at_level(table["gamma"], gammas[axis])
+    )
     return table[~elsewhere]
 
 

@@ -1,4 +1,5 @@
-"""How one measure moves as more is cut, for every method of the run: the curve behind the slider."""
+"""How one measure moves as more is cut, for every method of the run: the curve behind the
+slider."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ ONE_INTERVAL = " The chart shows the intervals of the chosen method; the table h
 
 @dataclass(frozen=True)
 class Curve:
-    """What a curve is about. `y_title` above its axis; `absent` says what a run lacks that has no such curve."""
+    """What a curve is about. `y_title` above its axis; `absent` says what a run lacks that has no
+    such curve."""
 
     key: str
     question: str
@@ -36,13 +38,15 @@ class Curve:
     absent: str
     with_null: bool = False
     may_be_log: bool = True
-    """Whether values far apart are drawn on a logarithmic axis; not where zero is a value like others."""
+    """Whether values far apart are drawn on a logarithmic axis; not where zero is a value like
+    others."""
     said: str = ""
     """The measure as the object of a sentence, where its name alone will not do."""
 
 
 def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> Panel:
-    """A measure against how much is cut, every compared method; `lead` is to be kept in mind, `note` said below."""
+    """A measure against how much is cut, every compared method; `lead` is to be kept in mind,
+    `note` said below."""
     table, absent = rows_along(run, choice, curve.measure), lookup.not_built(run, choice.axis)
     if table.empty:
         return nothing(curve.key, curve.question, f"{curve.absent} {absent}".strip())
@@ -50,12 +54,24 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
     answer, more = _answer(run, choice, curve, table)
     note += ONE_INTERVAL if _crowded(run, table) else ""
     shown = readable(table, _columns(run, curve))
-    return Panel(curve.key, curve.question, answer, figure, shown, note, mind=f"{lead} {absent}".strip(), more=more)
+    return Panel(
+        curve.key,
+        curve.question,
+        answer,
+        figure,
+        shown,
+        note,
+        mind=f"{lead} {absent}".strip(),
+        more=more,
+    )
 
 
 def _crowded(run: Run, table: pd.DataFrame) -> bool:
     """Whether the bars of all lines would hide the lines: only the chosen one's are drawn then."""
-    return not track_of(run).line_labels and table.loc[table["method"] != "dense", "method"].nunique() > MANY_LINES
+    return (
+        not track_of(run).line_labels
+        and table.loc[table["method"] != "dense", "method"].nunique() > MANY_LINES
+    )
 
 
 def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
@@ -69,7 +85,8 @@ def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
 
 
 def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
-    """Reported variants of this target axis (or of none) and the dense model, with their test result."""
+    """Reported variants of this target axis (or of none) and the dense model, with their test
+    result."""
     track, results = track_of(run), lookup.frame(run, "results")
     axis = choice.measured if measure.per_axis else ""
     rows = results[results["metric"] == measure.metric]
@@ -81,16 +98,29 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     table = variants.loc[variants["method"].isin(shown), columns]
     table = table.merge(rows.drop(columns=["split", "axis", "metric"]), on="variant")
     is_dense = table["method"] == "dense"
-    order = ["method", track.level.column, "seed"] if "seed" in table else ["method", track.level.column]
+    order = (
+        ["method", track.level.column, "seed"]
+        if "seed" in table
+        else ["method", track.level.column]
+    )
     return table[is_dense | lookup.is_change(table)].sort_values(order, ignore_index=True)
 
 
 def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One point per method and level: several selection seeds become their mean and the outermost interval ends."""
+    """One point per method and level: several selection seeds become their mean and the outermost
+    interval ends."""
     level = track_of(run).level
-    how: dict[str, str] = dict.fromkeys([level.realised, "n_cut", "value", "null_low", "null_high", "delta"], "mean")
+    how: dict[str, str] = dict.fromkeys(
+        [level.realised, "n_cut", "value", "null_low", "null_high", "delta"], "mean"
+    )
     how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}
-    how |= {"variant": "first", "low": "min", "high": "max", "delta_low": "min", "delta_high": "max"}
+    how |= {
+        "variant": "first",
+        "low": "min",
+        "high": "max",
+        "delta_low": "min",
+        "delta_high": "max",
+    }
     how |= {"degenerate": "sum"} if "degenerate" in table else {}
     how |= {"arm": "first"} if "arm" in table else {}
     how |= {"predicted": "max"} if "predicted" in table else {}
@@ -106,9 +136,14 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     order = chosen_last(track.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:
         _null_band(run, figure, choice, drawn, dense)
-    is_log = curve.may_be_log and needs_log(drawn["high"].fillna(drawn["value"]).tolist() + drawn["value"].tolist())
+    is_log = curve.may_be_log and needs_log(
+        drawn["high"].fillna(drawn["value"]).tolist() + drawn["value"].tolist()
+    )
     if not dense.empty:
-        figure.add_hline(y=float(dense["value"].iat[0]), line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+        figure.add_hline(
+            y=float(dense["value"].iat[0]),
+            line={"color": choice.theme.ink, "width": 1, "dash": "dot"},
+        )
     bars = [method == choice.method or not _crowded(run, table) for method in order]
     for method, shift, has_bars in zip(order, beside(len(order), 1), bars, strict=True):
         _line(run, figure, choice, curve.measure, drawn, method, shift, has_bars)
@@ -123,23 +158,36 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     several = curve.with_null and len(bands_in(run, drawn)) > 1
     figure.update_layout(showlegend=several or not track.line_labels)
     if not track.line_labels:  # room for the names above
-        figure.update_layout(height=400 + 20 * math.ceil(len(order) / 2), legend={"font": {"size": 12}})
+        figure.update_layout(
+            height=400 + 20 * math.ceil(len(order) / 2), legend={"font": {"size": 12}}
+        )
     return figure
 
 
-def _null_band(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: pd.DataFrame) -> None:
+def _null_band(
+    run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: pd.DataFrame
+) -> None:
     """The chosen method's null bands at each level; the dense model's where nothing is chosen."""
     level = track_of(run).level
-    mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(level.realised)
+    mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(
+        level.realised
+    )
     bands = bands_in(run, mine)
     for start in bands:
         known = mine[mine[f"{start}_high"].notna()].sort_values(level.realised)
-        x, low, high = (known[name].tolist() for name in (level.realised, f"{start}_low", f"{start}_high"))
+        x, low, high = (
+            known[name].tolist() for name in (level.realised, f"{start}_low", f"{start}_high")
+        )
         if len(known) == 1:
             x, low, high = [level.none, points[level.realised].max()], low * 2, high * 2
         draw_along(figure, choice, start, x, low, high)
     if bands:
-        place = {"x": math.log10(x[0]) if level.is_ratio else x[0], "y": low[0], "xanchor": "left", "yanchor": "top"}
+        place = {
+            "x": math.log10(x[0]) if level.is_ratio else x[0],
+            "y": low[0],
+            "xanchor": "left",
+            "yanchor": "top",
+        }
         name_bands(figure, choice, bands, **place, xshift=4)
 
 
@@ -160,10 +208,17 @@ def _line(
     style, chosen = lookup.look_of(run, choice, method), method == choice.method
     line = {"color": style.colour, "width": 3 if chosen else 1.5}
     line |= {} if style.dash == "solid" else {"dash": style.dash}
-    marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
+    marker = dot(style, 10 if chosen else 7) | (
+        {"line": {"width": 2}} if "-open" in style.symbol else {}
+    )
     marker |= {"symbol": lookup.symbols(joined, style.symbol)}
     look: dict[str, Any] = {"showlegend": False} if track.line_labels else {}
-    look |= {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
+    look |= {
+        "mode": "lines+markers",
+        "line": line,
+        "opacity": 1 if chosen else 0.85,
+        "customdata": joined["variant"],
+    }
     look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
     x = _aside(run, joined[at], shift, points[at].max())
@@ -172,7 +227,8 @@ def _line(
 
 
 def _aside(run: Run, places: pd.Series, shift: float, largest: float) -> list[float]:
-    """Places on the x axis, moved a little so that the bars of several methods do not hide each other."""
+    """Places on the x axis, moved a little so that the bars of several methods do not hide each
+    other."""
     level = track_of(run).level
     if level.is_ratio:
         return [place * 2 ** (0.03 * shift) if place > level.none else place for place in places]
@@ -189,7 +245,9 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) ->
         return
     marker = {"symbol": track.flag_symbol, "size": 13, "color": choice.theme.alarm}
     name = f"degenerate {track.repeat}s"
-    add_points(figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name)
+    add_points(
+        figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name
+    )
 
 
 def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
@@ -214,29 +272,46 @@ def _end_labels(
     ends += [("dense", float(value)) for value in dense["value"]]
     heights = [math.log10(value) if is_log else value for _, value in ends]
     column = points[["low", "high", "value", "null_low"]].to_numpy(dtype=float)
-    column = [math.log10(value) if is_log else value for value in column[(column > 0) & (column < math.inf)]]
+    column = [
+        math.log10(value) if is_log else value
+        for value in column[(column > 0) & (column < math.inf)]
+    ]
     room = 1.1 * (max(column) - min(column)) if column else 0.0
-    where = {"x": 1, "xref": "paper", "xshift": 8, "xanchor": "left", "yanchor": "middle", "showarrow": False}
+    where = {
+        "x": 1,
+        "xref": "paper",
+        "xshift": 8,
+        "xanchor": "left",
+        "yanchor": "middle",
+        "showarrow": False,
+    }
     for (name, _), place in zip(ends, apart(heights, (room or 1.0) * 17 / 330), strict=True):
         text = "dense" if name == "dense" else words.method_name(name)
         strong = name in ("dense", choice.method)  # colours of marks are too pale for words
         font = {"size": 12, "color": choice.theme.ink if strong else choice.theme.soft}
         text = f"<b>{text}</b>" if name == choice.method else text
         figure.add_annotation(y=place, text=text, font=font, **where)
-    longest = max(len(words.method_name(name)) for name, _ in ends if name != "dense") if order else 5
+    longest = (
+        max(len(words.method_name(name)) for name, _ in ends if name != "dense") if order else 5
+    )
     figure.update_layout(margin={"r": 20 + int(6.7 * longest)})
 
 
 def _columns(run: Run, curve: Curve) -> tuple[Column, ...]:
     own = {name: title for name, title in track_of(run).columns.items() if name != "method"}
-    null = titled(null_low="null low", null_high="null high", null_p="p against null") if curve.with_null else ()
+    null = (
+        titled(null_low="null low", null_high="null high", null_p="p against null")
+        if curve.with_null
+        else ()
+    )
     null += titled(GROUP_NULL) if curve.with_null else ()
     method = Column("method", track_of(run).columns["method"], words.method_name)
     return (method, *titled(own), *VALUE, *CHANGE, *titled(delta_p="p of change", n="n"), *null)
 
 
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
-    """At the chosen level: what the chosen method does; then the others, from the interval of each change."""
+    """At the chosen level: what the chosen method does; then the others, from the interval of each
+    change."""
     level, measure = track_of(run).level, curve.measure
     what = curve.said or measure.name
     points = pooled(run, table[table["method"] != "dense"])
@@ -245,18 +320,30 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
     at = choice.level if choice.level > level.none else points[level.column].max()
     here = points[at_level(points[level.column], at)]
     mine, parts, rest = here[here["method"] == choice.method], [], []
-    verbs = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "has no interval for"}
+    verbs = {
+        "fell": "lowers",
+        "rose": "raises",
+        "unclear": "does not clearly change",
+        "unknown": "has no interval for",
+    }
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
         if not math.isfinite(row["delta"]):  # a level that is about the change already
             parts.append(f"At {level.say(at)}, {what} of {name} is {measure.with_interval(row)}")
             continue
-        parts.append(f"At {level.say(at)}, {name} {verbs[phrasing.direction(row)]} {what} ({measure.change(row)})")
+        parts.append(
+            f"At {level.say(at)}, {name} {verbs[phrasing.direction(row)]} {what}"
+            f" ({measure.change(row)})"
+        )
     others = here[here["method"] != choice.method].to_dict("records")
     for kind, verb in (("fell", "lower"), ("rose", "raise"), ("unclear", "do not clearly change")):
-        names = [words.method_name(row["method"]) for row in others if phrasing.direction(row) == kind]
+        names = [
+            words.method_name(row["method"]) for row in others if phrasing.direction(row) == kind
+        ]
         if names:
-            rest.append(f"{phrasing.listing(names)} {verb if len(names) > 1 else verbs[kind]} {what}")
+            rest.append(
+                f"{phrasing.listing(names)} {verb if len(names) > 1 else verbs[kind]} {what}"
+            )
     if not parts and not rest:
         return f"Nothing was measured at {level.say(at)}.", ""
     told = [f"{phrasing.sentence('; '.join(part))}." for part in (parts, rest) if part]

@@ -1,4 +1,5 @@
-"""Null bands in charts, one filled, a second outlined; a single one has its words beside it, two have a legend."""
+"""Null bands in charts, one filled, a second outlined; a single one has its words beside it, two
+have a legend."""
 
 from __future__ import annotations
 
@@ -18,21 +19,32 @@ WORDS, GROUP = "null", "group_null"
 
 
 def bands_in(run: Run, table: pd.DataFrame, label: str = "") -> dict[str, str]:
-    """The null bands that a table of results holds: how their columns begin, and what a chart calls them. label: of the
-    first, where it is another than the track's."""
+    """The null bands that a table of results holds: how their columns begin, and what a chart calls
+    them. label: of the first, where it is another than the track's."""
     track = track_of(run)
     known = {WORDS: label or track.null_label, GROUP: track.group_null_label}
     return {start: said for start, said in known.items() if said and _known(table, start)}
 
 
 def draw_along(
-    figure: go.Figure, choice: Choice, start: str, x: list[float], low: list[float], high: list[float]
+    figure: go.Figure,
+    choice: Choice,
+    start: str,
+    x: list[float],
+    low: list[float],
+    high: list[float],
 ) -> None:
     """A band along x: x, low and high are [points] each."""
     if start == WORDS:
         null_band(figure, choice, x, low, high)
     else:
-        silent(figure, x + x[::-1] + x[:1], high + low[::-1] + high[:1], mode="lines", line=_outline(choice))
+        silent(
+            figure,
+            x + x[::-1] + x[:1],
+            high + low[::-1] + high[:1],
+            mode="lines",
+            line=_outline(choice),
+        )
 
 
 def draw_level(figure: go.Figure, choice: Choice, start: str, row: Mapping[str, Any]) -> None:
@@ -48,9 +60,16 @@ def name_bands(figure: go.Figure, choice: Choice, bands: Mapping[str, str], **wh
     if len(bands) == 1:
         remark(figure, choice, next(iter(bands.values())), **where)
         return
-    square = {"mode": "markers", "marker": {"symbol": "square", "size": 13, "color": choice.theme.band}}
+    square = {
+        "mode": "markers",
+        "marker": {"symbol": "square", "size": 13, "color": choice.theme.band},
+    }
     for start, said in bands.items():
-        entry(figure, said, **(square if start == WORDS else {"mode": "lines", "line": _outline(choice)}))
+        entry(
+            figure,
+            said,
+            **(square if start == WORDS else {"mode": "lines", "line": _outline(choice)}),
+        )
 
 
 def _outline(choice: Choice) -> dict[str, Any]:

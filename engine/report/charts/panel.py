@@ -18,15 +18,19 @@ from engine.report.palette import Theme, theme
 CONFIG = {"showSendToCloud": False, "plotlyServerURL": "", "displaylogo": False, "responsive": True}
 """Plotly's own configuration: never offer to upload the data, as it does by default."""
 
-FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI", "DejaVu Sans", sans-serif'
+FONT = (
+    '"Source Sans", "Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI", "DejaVu Sans",'
+    " sans-serif"
+)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the reader looks at. `axis` is the target of the pruning; `measured_axis` the one to read (None: same).
+    """What the reader looks at. `axis` is the target of the pruning; `measured_axis` the one to
+    read (None: same).
 
-    `level` is how much is cut, in the track's own measure: a share of heads, a speedup. `reading` says by which
-    measures of harm and quality.
+    `level` is how much is cut, in the track's own measure: a share of heads, a speedup. `reading`
+    says by which measures of harm and quality.
     """
 
     method: str
@@ -52,12 +56,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Panel:
-    """A question, the answer computed from the data, the chart, the table behind it and what it cannot show.
+    """A question, the answer computed from the data, the chart, the table behind it and what it
+    cannot show.
 
-    The answer is one sentence. `mind` must be read with it (what chance gives, levelling down) and is always in sight;
-    `more` is what else the data say, which a screen keeps behind "How measured" and files show in full. A chart of
-    several columns has `parts` instead of a `figure`: a screen puts them where it has room. Their y axes are one,
-    unless `own_axes`.
+    The answer is one sentence. `mind` must be read with it (what chance gives, levelling down) and
+    is always in sight; `more` is what else the data say, which a screen keeps behind "How measured"
+    and files show in full. A chart of several columns has `parts` instead of a `figure`: a screen
+    puts them where it has room. Their y axes are one, unless `own_axes`.
     """
 
     key: str
@@ -72,7 +77,13 @@ class Panel:
     more: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("question", "answer", "caveat", "mind", "more"):  # warnings of a run quote names of the user's
+        for name in (
+            "question",
+            "answer",
+            "caveat",
+            "mind",
+            "more",
+        ):  # warnings of a run quote names of the user's
             object.__setattr__(self, name, visible(getattr(self, name)))
 
     @property
@@ -90,10 +101,16 @@ class Panel:
 
 
 def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
-    """An empty figure in the house style: transparent, few gridlines, legend above, room for long labels."""
+    """An empty figure in the house style: transparent, few gridlines, legend above, room for long
+    labels."""
     look = choice.theme
-    axis = {"gridcolor": look.grid, "zeroline": False, "linecolor": look.grid, "automargin": True,
-            "title": {"font": {"size": 13, "color": look.soft}, "standoff": 10}}  # fmt: skip
+    axis = {
+        "gridcolor": look.grid,
+        "zeroline": False,
+        "linecolor": look.grid,
+        "automargin": True,
+        "title": {"font": {"size": 13, "color": look.soft}, "standoff": 10},
+    }
     figure = go.Figure()
     figure.update_layout(
         height=height,
@@ -101,21 +118,32 @@ def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": FONT, "size": 13, "color": look.ink},
         margin={"l": 10, "r": 16, "t": 16, "b": 10},
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom",
-                "bgcolor": "rgba(0,0,0,0)", "itemclick": "toggle"},
-        hoverlabel={"align": "left", "bgcolor": look.paper, "bordercolor": look.grid,
-                    "font": {"color": look.ink, "family": FONT}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "bgcolor": "rgba(0,0,0,0)",
+            "itemclick": "toggle",
+        },
+        hoverlabel={
+            "align": "left",
+            "bgcolor": look.paper,
+            "bordercolor": look.grid,
+            "font": {"color": look.ink, "family": FONT},
+        },
         hovermode="closest",
         dragmode=False,
-    )  # fmt: skip
+    )
     figure.update_xaxes(**axis, title_text=x, showgrid=False)
     figure.update_yaxes(**axis, title_text=y)
     return figure
 
 
 def beside(parts: Sequence[go.Figure], own_axes: bool = False) -> go.Figure:
-    """Figures as columns of one, with one y axis and one legend, those of the first. Their y ranges must be equal,
-    unless each keeps its own axis."""
+    """Figures as columns of one, with one y axis and one legend, those of the first. Their y ranges
+    must be equal, unless each keeps its own axis."""
     if len(parts) == 1:
         return parts[0]
     gap, plain_parts = 0.11 if own_axes else 0.035, [part.to_plotly_json() for part in parts]
@@ -125,12 +153,26 @@ def beside(parts: Sequence[go.Figure], own_axes: bool = False) -> go.Figure:
     for place, part in enumerate(plain_parts):
         start, number = place * (width + gap), "" if place == 0 else str(place + 1)
         own = part["layout"]
-        layout[f"xaxis{number}"] = {**own["xaxis"], "domain": [start, start + width], "anchor": f"y{number}"}
+        layout[f"xaxis{number}"] = {
+            **own["xaxis"],
+            "domain": [start, start + width],
+            "anchor": f"y{number}",
+        }
         layout[f"yaxis{number}"] = {**own["yaxis"], "anchor": f"x{number}"}
         if place and not own_axes:
-            layout[f"yaxis{number}"] |= {"matches": "y", "showticklabels": False, "title": {"text": ""}}
-        traces = [trace for trace in part["data"] if not place or list(trace.get("x", ())) != [None]]
-        more = {"xaxis": f"x{number}", "yaxis": f"y{number}", **({"showlegend": False} if place else {})}
+            layout[f"yaxis{number}"] |= {
+                "matches": "y",
+                "showticklabels": False,
+                "title": {"text": ""},
+            }
+        traces = [
+            trace for trace in part["data"] if not place or list(trace.get("x", ())) != [None]
+        ]
+        more = {
+            "xaxis": f"x{number}",
+            "yaxis": f"y{number}",
+            **({"showlegend": False} if place else {}),
+        }
         data += [{**trace, **more} for trace in traces]
         for kind in ("shapes", "annotations"):
             layout[kind] += [_moved(one, number, start, width) for one in own.get(kind, ())]
@@ -154,23 +196,29 @@ def ratio_axis(figure: go.Figure, places: Sequence[float], asked: Sequence[float
     least, most = (pick([*places, *levels], default=1.0) for pick in (min, max))
     room = 0.08 * max(math.log10(most / least), 0.1)
     figure.update_xaxes(
-        type="log", tickvals=levels, ticktext=[f"{value:g}×" for value in levels], tickangle=0,
+        type="log",
+        tickvals=levels,
+        ticktext=[f"{value:g}×" for value in levels],
+        tickangle=0,
         range=[math.log10(least) - room, math.log10(most) + room],
-    )  # fmt: skip
+    )
 
 
 def plain(text: str) -> str:
-    """A name from the user's files as it is: figures read some HTML, which such a name must not become."""
+    """A name from the user's files as it is: figures read some HTML, which such a name must not
+    become."""
     return html.escape(visible(text), quote=False)
 
 
 def wrapped(text: str, width: int = 16) -> str:
-    """A label broken with <br>, so that it leaves room on a narrow screen. The text is taken literally."""
+    """A label broken with <br>, so that it leaves room on a narrow screen. The text is taken
+    literally."""
     return "<br>".join(plain(line) for line in textwrap.wrap(text, width)) or " "
 
 
 def apart(values: Sequence[float], gap: float) -> list[float]:
-    """Positions for labels near `values`, at least `gap` apart, order kept, moved as little as is easy."""
+    """Positions for labels near `values`, at least `gap` apart, order kept, moved as little as is
+    easy."""
     order = sorted(range(len(values)), key=lambda index: values[index])
     placed = [values[index] for index in order]
     for _ in range(100):
@@ -190,7 +238,8 @@ def apart(values: Sequence[float], gap: float) -> list[float]:
 
 
 def needs_log(values: Sequence[float]) -> bool:
-    """Whether values spread so far that a linear axis would hide most of them; never where one has no logarithm."""
+    """Whether values spread so far that a linear axis would hide most of them; never where one has
+    no logarithm."""
     finite = [value for value in values if math.isfinite(value)]
     return bool(finite) and min(finite) > 0 and max(finite) / min(finite) > 20
 

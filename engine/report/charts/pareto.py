@@ -24,11 +24,13 @@ from engine.stats.pareto import front
 from engine.store.runs import Run
 
 ROOM, LINE = 0.3, 20
-"""For names on the side of the better quality: a share of the width that is added, and letters in a line."""
+"""For names on the side of the better quality: a share of the width that is added, and letters in a
+line."""
 
 
 def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
-    """Every variant as a point. `split` names a view of the track: other splits, variants that are not reported.
+    """Every variant as a point. `split` names a view of the track: other splits, variants that are
+    not reported.
 
     Each point carries its variant id as customdata[0].
     """
@@ -41,27 +43,45 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
         return nothing("pareto", question, f"Fewer than two variants have {both}. {absent}".strip())
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
-    more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
+    more = (
+        f"Shows {view.said}. The front is read from point values; intervals overlap more than it"
+        " suggests."
+    )
     answer, rest = _answer(run, choice, table)
     absent = lookup.not_built(run, choice.axis)
-    mind = " ".join(filter(None, (null_warning(run, choice), absent, chance.said if chance else "")))
+    mind = " ".join(
+        filter(None, (null_warning(run, choice), absent, chance.said if chance else ""))
+    )
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
     bands = bands_in(run, table[table["method"] == "dense"], reading.harm.null_label)
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
     shown = readable(table.assign(variant=_variants_said(run, table)), _columns(run, choice))
-    return Panel("pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest)
+    return Panel(
+        "pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest
+    )
 
 
 def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
-    """One row per variant of this target axis or none: harm (value) and quality (value_q) with intervals, on the
-    front or not."""
+    """One row per variant of this target axis or none: harm (value) and quality (value_q) with
+    intervals, on the front or not."""
     reading, view = lookup.reading(run, choice), track_of(run).views[split]
     mine = variants_of(run, choice, split)
     rows = lookup.frame(run, "results")
     rows = rows[rows["split"] == view.split]
-    columns = ["variant", "value", "low", "high", "null_low", "null_high", "n", "delta", "delta_low", "delta_high"]
+    columns = [
+        "variant",
+        "value",
+        "low",
+        "high",
+        "null_low",
+        "null_high",
+        "n",
+        "delta",
+        "delta_low",
+        "delta_high",
+    ]
     columns += [name for name in ("group_null_low", "group_null_high") if name in rows]
     axis = choice.measured if reading.harm.per_axis else ""
     harm = rows[(rows["metric"] == reading.harm.metric) & (rows["axis"] == axis)][columns]
@@ -77,11 +97,14 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
 
 
 def _competing(run: Run, choice: Choice, table: pd.DataFrame) -> pd.Series:
-    """Which variants the front is among: all, or the reported ones that are cut as much as the chosen one."""
+    """Which variants the front is among: all, or the reported ones that are cut as much as the
+    chosen one."""
     track = track_of(run)
     if not track.fronts_at_level:
         return pd.Series(True, index=table.index)
-    return table["chosen"].astype(bool) & at_level(table[track.level.column], lookup.level_of(run, choice))
+    return table["chosen"].astype(bool) & at_level(
+        table[track.level.column], lookup.level_of(run, choice)
+    )
 
 
 def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
@@ -90,12 +113,18 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     mine = lookup.of_axis(run, lookup.frame(run, "variants"), choice.axis)
     if not track.views[split].everything:
         mine = mine[mine["chosen"].astype(bool)]
-    return mine[mine["method"].isin({"dense", *track.compared(list(mine["method"].unique()), choice.method)})]
+    return mine[
+        mine["method"].isin(
+            {"dense", *track.compared(list(mine["method"].unique()), choice.method)}
+        )
+    ]
 
 
-def _figures(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> tuple[go.Figure, ...]:
-    """All points; where most of them share a small part of the width, that part once more beside it. The points of the
-    front are named where they have room."""
+def _figures(
+    run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
+) -> tuple[go.Figure, ...]:
+    """All points; where most of them share a small part of the width, that part once more beside
+    it. The points of the front are named where they have room."""
     whole, near = _figure(run, choice, table, chance), crowd(table)
     if near is None:
         _name_front(run, whole, choice, table)
@@ -105,19 +134,32 @@ def _figures(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | Non
     close.update_xaxes(range=[math.log10(end) for end in x] if is_log else list(x), nticks=5)
     close.update_yaxes(range=list(y))
     close.update_layout(showlegend=False)
-    _name_front(run, close, choice, table[table["value_q"].between(*x) & table["value"].between(*y)])
-    whole.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line={"color": choice.theme.soft, "width": 1})
+    _name_front(
+        run, close, choice, table[table["value_q"].between(*x) & table["value"].between(*y)]
+    )
+    whole.add_shape(
+        type="rect",
+        x0=x[0],
+        x1=x[1],
+        y0=y[0],
+        y1=y[1],
+        line={"color": choice.theme.soft, "width": 1},
+    )
     heading(whole, "All variants")
     heading(close, "The box on the left, larger")
     for figure in (whole, close):
         figure.update_layout(margin={"t": 40}, legend={"y": -0.22, "yanchor": "top"}, height=470)
-        figure.update_traces(selector=lambda trace: (trace.name or "").startswith("null band"), showlegend=False)
+        figure.update_traces(
+            selector=lambda trace: (trace.name or "").startswith("null band"), showlegend=False
+        )
     return whole, close
 
 
 def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """The part of the chart, (from, to) on both axes with a little room, where seven tenths of the points share less
-    than a third of the width; None where they do not crowd. Its height holds their intervals' middles only."""
+    """The part of the chart, (from, to) on both axes with a little room, where seven tenths of the
+    points share less than a third of the width; None where they do not crowd. Its height holds
+    their intervals' middles only.
+    """
     x = table["value_q"].sort_values().to_numpy()
     most = math.ceil(0.7 * len(x))
     if len(x) < 8 or x[0] <= 0:
@@ -133,21 +175,28 @@ def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """Names of the front's points, each with a line to its point, apart from each other: on the side of the better
-    quality, where no point can be, and a little lower."""
+    """Names of the front's points, each with a line to its point, apart from each other: on the
+    side of the better quality, where no point can be, and a little lower."""
     best = table[table["front"]].sort_values("value")
     if best.empty:
         return
     low, high = figure.layout.yaxis.range or _reach(table, "")
     pixel, side = 330 / ((high - low) or 1.0), -lookup.reading(run, choice).quality.sign
-    is_log, heights = figure.layout.xaxis.type == "log", [float(value) * pixel for value in best["value"]]
+    is_log, heights = (
+        figure.layout.xaxis.type == "log",
+        [float(value) * pixel for value in best["value"]],
+    )
     look = {"font": {"size": 11}, "arrowwidth": 0.8, "arrowhead": 0, "standoff": 7, "ax": 30 * side}
     look |= {"arrowcolor": choice.theme.soft, "xanchor": "left" if side > 0 else "right"}
     names = [wrapped(_short(run, row), LINE) for row in best.to_dict("records")]
     gap = 3 + 13 * max(name.count("<br>") + 1 for name in names)
-    for row, name, height, place in zip(best.to_dict("records"), names, heights, apart(heights, gap), strict=True):
+    for row, name, height, place in zip(
+        best.to_dict("records"), names, heights, apart(heights, gap), strict=True
+    ):
         x = math.log10(row["value_q"]) if is_log else row["value_q"]
-        figure.add_annotation(x=x, y=row["value"], text=name, align="left", ay=height - place + 12, **look)
+        figure.add_annotation(
+            x=x, y=row["value"], text=name, align="left", ay=height - place + 12, **look
+        )
     if not is_log:
         ends = list(figure.layout.xaxis.range or _reach(table, "_q"))
         ends[side > 0] += side * ROOM * (ends[1] - ends[0])
@@ -156,7 +205,9 @@ def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
 
 def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
     """From the lowest to the highest end of all intervals, with a little room."""
-    ends = table[[f"{name}{column}" for name in ("value", "low", "high")]].replace([math.inf, -math.inf], math.nan)
+    ends = table[[f"{name}{column}" for name in ("value", "low", "high")]].replace(
+        [math.inf, -math.inf], math.nan
+    )
     low, high = float(ends.min().min()), float(ends.max().max())
     room = 0.05 * (high - low)
     return low - room, high + room
@@ -207,28 +258,49 @@ def _cloud(figure: go.Figure, choice: Choice, chance: Chance | None) -> None:
     """Cuts by chance, behind everything else."""
     if chance is None or chance.points.empty:
         return
-    marker = {"symbol": "circle-open", "size": 7, "color": choice.theme.soft, "line": {"width": 1.5}}
-    look = {"mode": "markers", "marker": marker, "name": chance.name, "showlegend": True, "opacity": 0.8}
+    marker = {
+        "symbol": "circle-open",
+        "size": 7,
+        "color": choice.theme.soft,
+        "line": {"width": 1.5},
+    }
+    look = {
+        "mode": "markers",
+        "marker": marker,
+        "name": chance.name,
+        "showlegend": True,
+        "opacity": 0.8,
+    }
     silent(figure, chance.points["value_q"], chance.points["value"], **look)
 
 
-def _add_method(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str) -> None:
+def _add_method(
+    run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str
+) -> None:
     """The points of a method; those that do not compete for the front stay in the background."""
     front, back = table[table["competes"]], table[~table["competes"]]
     if method == "dense" or back.empty:
         _add_variants(run, figure, choice, table, method)
         return
     _add_variants(run, figure, choice, front, method, legendgroup=method, showlegend=True)
-    _add_variants(run, figure, choice, back, method, legendgroup=method, showlegend=False, opacity=0.35)
+    _add_variants(
+        run, figure, choice, back, method, legendgroup=method, showlegend=False, opacity=0.35
+    )
 
 
-def _add_variants(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str, **more: Any) -> None:
-    """Points with both intervals, the larger the more is cut; `more`: anything else of the trace."""
+def _add_variants(
+    run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str, **more: Any
+) -> None:
+    """Points with both intervals, the larger the more is cut; `more`: anything else of the
+    trace."""
     style = lookup.look_of(run, choice, method)
     soft, rim = faint(style.colour, 0.3), 2 if method == "dense" or "-open" in style.symbol else 0
     marker = {**dot(style, 0, rim), "opacity": 1, "size": 8 + 22 * table["realised"].clip(0, 0.5)}
     marker |= {"symbol": lookup.symbols(table, style.symbol)}
-    bars = {"error_x": bars_of(table, soft, 1, "value_q", "low_q", "high_q"), "error_y": bars_of(table, soft, 1)}
+    bars = {
+        "error_x": bars_of(table, soft, 1, "value_q", "low_q", "high_q"),
+        "error_y": bars_of(table, soft, 1),
+    }
     texts = [_hover(run, choice, row) for row in table.to_dict("records")]
     more |= {"customdata": table[["variant"]].to_numpy(), "name": lookup.method_label(run, method)}
     add_points(figure, table["value_q"], table["value"], texts, marker, **bars, **more)
@@ -240,7 +312,12 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> 
     if wrong.empty:
         return
     marker = {"symbol": track_of(run).flag_symbol, "size": 9, "color": choice.theme.alarm}
-    look = {"mode": "markers", "marker": marker, "name": f"degenerate {track_of(run).repeat}s", "showlegend": None}
+    look = {
+        "mode": "markers",
+        "marker": marker,
+        "name": f"degenerate {track_of(run).repeat}s",
+        "showlegend": None,
+    }
     silent(figure, wrong["value_q"], wrong["value"], **look)
 
 
@@ -256,20 +333,28 @@ def _ring(figure: go.Figure, choice: Choice, table: pd.DataFrame, variant: str) 
 
 def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
-    return "<br>".join(filter(None, [
-        f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
-        track.cut_of(run, row) if row["variant"] != "dense" else "",
-        f"{reading.harm.name} {reading.harm.with_interval(row)}",
-        f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
-        "on the front" if row["front"] else "",
-        track.flag(row),
-    ]))  # fmt: skip
+    return "<br>".join(
+        filter(
+            None,
+            [
+                f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
+                track.cut_of(run, row) if row["variant"] != "dense" else "",
+                f"{reading.harm.name} {reading.harm.with_interval(row)}",
+                f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
+                "on the front" if row["front"] else "",
+                track.flag(row),
+            ],
+        )
+    )
 
 
 def _variants_said(run: Run, table: pd.DataFrame) -> list[str]:
     """What each variant is, for people: ids are for masks and files."""
     track = track_of(run)
-    return [f"{lookup.variant_label(run, row)}{track.mark(row)}{track.draw(row)}" for row in table.to_dict("records")]
+    return [
+        f"{lookup.variant_label(run, row)}{track.mark(row)}{track.draw(row)}"
+        for row in table.to_dict("records")
+    ]
 
 
 def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
@@ -286,14 +371,20 @@ def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
-    """Whether the chosen variant is on the front, or which variant beats it at both; then which are on it."""
-    quality, harm = (one.sign for one in (lookup.reading(run, choice).quality, lookup.reading(run, choice).harm))
+    """Whether the chosen variant is on the front, or which variant beats it at both; then which are
+    on it."""
+    quality, harm = (
+        one.sign for one in (lookup.reading(run, choice).quality, lookup.reading(run, choice).harm)
+    )
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
     names = [_named(run, row) for row in best.to_dict("records")]
     track, competing = track_of(run), table[table["competes"]]
     where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.fronts_at_level else ""
     verb = "is" if len(best) == 1 else "are"
-    text = f"{len(best)} of {len(competing)} variants{where} {verb} on the front: {phrasing.listing(names)}."
+    text = (
+        f"{len(best)} of {len(competing)} variants{where} {verb} on the front:"
+        f" {phrasing.listing(names)}."
+    )
     chosen = lookup.variant_of(run, choice)["variant"]
     mine = table[table["variant"] == chosen]
     if not mine.empty and not bool(mine["competes"].iat[0]):
@@ -306,20 +397,30 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
     beats = table[no_worse & (table["variant"] != chosen) & table["front"]]
     by = phrasing.listing([_named(run, row) for row in beats.to_dict("records")], 3)
-    start = f"{phrasing.sentence(_named(run, mine.iloc[0].to_dict()))} is beaten at both by {by}, in measured values"
+    start = (
+        f"{phrasing.sentence(_named(run, mine.iloc[0].to_dict()))} is beaten at both by {by}, in"
+        " measured values"
+    )
     return f"{start}; {_parted(beats, mine.iloc[0], quality, harm)}.", text
 
 
 def _parted(beats: pd.DataFrame, mine: pd.Series, quality: int, harm: int) -> str:
-    """Of how many of those that beat the chosen one the intervals of both numbers are apart from its own."""
+    """Of how many of those that beat the chosen one the intervals of both numbers are apart from
+    its own."""
     both = np.ones(len(beats), dtype=bool)
     for sign, end in ((quality, "_q"), (harm, "")):
-        ends = [np.sort(sign * beats[[f"low{end}", f"high{end}"]].to_numpy(dtype=float), axis=1),
-                np.sort(sign * mine[[f"low{end}", f"high{end}"]].to_numpy(dtype=float))]  # fmt: skip
+        ends = [
+            np.sort(sign * beats[[f"low{end}", f"high{end}"]].to_numpy(dtype=float), axis=1),
+            np.sort(sign * mine[[f"low{end}", f"high{end}"]].to_numpy(dtype=float)),
+        ]
         both &= ends[0][:, 1] < ends[1][0]  # False where there is no interval
     if both.all():
         return "intervals of both numbers are apart"
-    return "their intervals overlap" if not both.any() else f"intervals are apart for {both.sum()} of {len(both)}"
+    return (
+        "their intervals overlap"
+        if not both.any()
+        else f"intervals are apart for {both.sum()} of {len(both)}"
+    )
 
 
 def _named(run: Run, row: dict[str, Any]) -> str:

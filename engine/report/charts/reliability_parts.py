@@ -20,12 +20,15 @@ GOOD = 0.8
 """From here on one seed counts as reliable (Koo & Li 2016: good is .75 to .9)."""
 MANY = 1000
 """Largest number of needed seeds that is stated; above it a sentence says "more than"."""
-ICC_SAID = "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
+ICC_SAID = (
+    "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
+)
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 
 
 def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
-    """One row of the table that `icc_figure` draws: what was repeated, over which heads, how well it agreed."""
+    """One row of the table that `icc_figure` draws: what was repeated, over which heads, how well
+    it agreed."""
     overlap = found.overlap
     return {
         "name": name,
@@ -67,11 +70,14 @@ def overlap_row(found: SetOverlap) -> dict[str, Any]:
 def chance_said(expected: float, high: float, more: bool) -> str:
     """What random sets of the same size share, and whether a share is more; shares from 0 to 1."""
     known = [phrasing.percent(round(float(share), 3)) for share in (expected, high)]
-    return f"chance gives {known[0]} (up to {known[1]}): {'more' if more else 'no more'} than chance"
+    return (
+        f"chance gives {known[0]} (up to {known[1]}): {'more' if more else 'no more'} than chance"
+    )
 
 
 def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
-    """Dots with intervals: one row per name, one colour and symbol per `over`; the dots of a name around its label."""
+    """Dots with intervals: one row per name, one colour and symbol per `over`; the dots of a name
+    around its label."""
     names, several = list(dict.fromkeys(table["name"])), table["over"].nunique()
     figure = blank(choice, 110 + max(34, 13 * several + 12) * len(names), "ICC(C,1) of one seed")
     step = 0.7 / max(several, 1)
@@ -81,7 +87,9 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
         y[mine] = [place + shift for shift in beside(len(mine), step)]
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
         look, rows = marker(choice, place), part.to_dict("records")
-        ends = part.assign(low=part[["ICC", "low"]].min(axis=1), high=part[["ICC", "high"]].max(axis=1))
+        ends = part.assign(
+            low=part[["ICC", "low"]].min(axis=1), high=part[["ICC", "high"]].max(axis=1)
+        )
         error = bars_of(ends, look["color"], 1.5, "ICC")
         texts = [f"<b>{plain(row['name'])}</b>, {plain(over)}<br>{icc_said(row)}" for row in rows]
         add_points(figure, part["ICC"], y[part.index], texts, look, name=plain(over), error_x=error)
@@ -94,7 +102,11 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
 
 def marker(choice: Choice, place: int) -> dict[str, Any]:
     """Colour and symbol of the series at a place."""
-    return {"color": series_colours(choice.dark)[place % 5], "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 9}
+    return {
+        "color": series_colours(choice.dark)[place % 5],
+        "symbol": SYMBOLS[place % len(SYMBOLS)],
+        "size": 9,
+    }
 
 
 def line_at(figure: go.Figure, choice: Choice, at: float) -> None:

@@ -1,4 +1,5 @@
-"""The chart of who pays, no taller than it must be: for a screen or a page that shows more than that."""
+"""The chart of who pays, no taller than it must be: for a screen or a page that shows more than
+that."""
 
 from __future__ import annotations
 
@@ -24,5 +25,11 @@ def who_pays_small(run: Run, choice: Choice) -> Panel:
     if panel.figure is None:
         return replace(panel, question=QUESTION)
     rows = sum(1 for name in panel.figure.layout.yaxis.ticktext or () if str(name).strip())
-    height = min(panel.figure.layout.height, max(LEAST, REST + ROW * rows)) if rows else panel.figure.layout.height
-    return replace(panel, question=QUESTION, figure=go.Figure(panel.figure).update_layout(height=height))
+    height = (
+        min(panel.figure.layout.height, max(LEAST, REST + ROW * rows))
+        if rows
+        else panel.figure.layout.height
+    )
+    return replace(
+        panel, question=QUESTION, figure=go.Figure(panel.figure).update_layout(height=height)
+    )

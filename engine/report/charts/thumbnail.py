@@ -1,4 +1,5 @@
-"""Who pays, small, as SVG text: a row per subgroup, before and after the cut; for cards, where a chart is too much."""
+"""Who pays, small, as SVG text: a row per subgroup, before and after the cut; for cards, where a
+chart is too much."""
 
 from __future__ import annotations
 
@@ -37,12 +38,15 @@ def thumbnail(run: Run, choice: Choice) -> str:
     values = table[["value_dense", "value"] if is_cut else ["value_dense"]]
     at, height = _scale(values), ROW * len(table) + 4
     colour = track_of(run).style(choice.method, choice.dark).colour
-    rows = [_row(row, place, at, colour, choice, is_cut) for place, row in enumerate(table.to_dict("records"))]
+    rows = [
+        _row(row, place, at, colour, choice, is_cut)
+        for place, row in enumerate(table.to_dict("records"))
+    ]
     rows += _ends(measure, values, at, height, choice)
     height += 18
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'font-family="{html.escape(FONT)}" font-size="13">{"".join(rows)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
+        f' height="{height}" font-family="{html.escape(FONT)}" font-size="13">{"".join(rows)}</svg>'
     )
 
 
@@ -53,7 +57,9 @@ def _scale(values: pd.DataFrame) -> Callable[[float], float]:
     return lambda value: left + room * ((value - low) / (high - low) if high > low else 0.5)
 
 
-def _ends(measure: Measure, values: pd.DataFrame, at: Callable[[float], float], y: float, choice: Choice) -> list[str]:
+def _ends(
+    measure: Measure, values: pd.DataFrame, at: Callable[[float], float], y: float, choice: Choice
+) -> list[str]:
     """The smallest and the largest value below their places, and what is measured between them."""
     low, high = float(values.min().min()), float(values.max().max())
     said = [(at(low), "start", measure.number(low)), (at(high), "end", measure.number(high))]
@@ -66,16 +72,31 @@ def _ends(measure: Measure, values: pd.DataFrame, at: Callable[[float], float], 
 
 
 def _row(
-    row: dict[str, Any], place: int, at: Callable[[float], float], colour: str, choice: Choice, is_cut: bool
+    row: dict[str, Any],
+    place: int,
+    at: Callable[[float], float],
+    colour: str,
+    choice: Choice,
+    is_cut: bool,
 ) -> str:
-    y, look, name = ROW * place + ROW / 2 + 2, choice.theme, visible(words.group_name(str(row["group"])))
+    y, look, name = (
+        ROW * place + ROW / 2 + 2,
+        choice.theme,
+        visible(words.group_name(str(row["group"]))),
+    )
     name = html.escape(name if len(name) <= 13 else f"{name[:12]}…")
     before, after = at(float(row["value_dense"])), float(row["value"])
     line = f'<line x1="{NAMES}" x2="{WIDTH}" y1="{y}" y2="{y}" stroke="{look.grid}"/>'
     text = f'<text x="{NAMES - 8}" y="{y + 4.5}" text-anchor="end" fill="{look.ink}">{name}</text>'
-    marks = f'<circle cx="{before:.1f}" cy="{y}" r="4.5" fill="{look.paper}" stroke="{look.ink}" stroke-width="2"/>'
+    marks = (
+        f'<circle cx="{before:.1f}" cy="{y}" r="4.5" fill="{look.paper}" stroke="{look.ink}"'
+        ' stroke-width="2"/>'
+    )
     if is_cut and math.isfinite(after):
         x = at(after)
-        link = f'<line x1="{before:.1f}" x2="{x:.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="3"/>'
+        link = (
+            f'<line x1="{before:.1f}" x2="{x:.1f}" y1="{y}" y2="{y}" stroke="{colour}"'
+            ' stroke-width="3"/>'
+        )
         marks = f'{link}{marks}<circle cx="{x:.1f}" cy="{y}" r="5.5" fill="{colour}"/>'
     return line + text + marks

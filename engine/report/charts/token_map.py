@@ -1,4 +1,5 @@
-"""A map between the tokens of a text, such as the attention of one head, with the tokens named at its sides."""
+"""A map between the tokens of a text, such as the attention of one head, with the tokens named at
+its sides."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _STEERING = re.compile(rf"{CONTROL.pattern}|[\t\n]")
 
 
 def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
-    """Tokens as chart labels: escaped, without control characters; their places where the text is hidden."""
+    """Tokens as chart labels: escaped, without control characters; their places where the text is
+    hidden."""
     found = []
     for place, token in enumerate(tokens):
         text = _STEERING.sub("\ufffd", token.removeprefix("\u0120"))  # RoBERTa's mark of a space
@@ -32,7 +34,9 @@ def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
     return found
 
 
-def token_map(choice: Choice, values: np.ndarray, labels: list[str], title: str, scale: Scale) -> go.Figure:
+def token_map(
+    choice: Choice, values: np.ndarray, labels: list[str], title: str, scale: Scale
+) -> go.Figure:
     """One map [tokens, tokens]: row, the token that attends; column, the one it attends to."""
     n, gap = len(labels), 1 if len(labels) <= MANY else 0
     figure = blank(choice, 150 + max(14, min(26, 620 // n)) * n, "to")
@@ -52,17 +56,25 @@ def token_map(choice: Choice, values: np.ndarray, labels: list[str], title: str,
         colorbar={**bar_below(choice, scale.ticks, scale.texts), "tickmode": None},
     )
     named = range(0, n, max(1, math.ceil(n / MANY)))
-    ticks = {"tickvals": list(named), "ticktext": [labels[place] for place in named], "showline": False,
-             "showgrid": False, "tickfont": {"size": 11}}  # fmt: skip
+    ticks = {
+        "tickvals": list(named),
+        "ticktext": [labels[place] for place in named],
+        "showline": False,
+        "showgrid": False,
+        "tickfont": {"size": 11},
+    }
     figure.update_xaxes(**ticks, tickangle=-60, side="top", range=[-0.5, n - 0.5], title_text="")
     figure.update_yaxes(**ticks, range=[n - 0.5, -0.5])
     where = {"x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top"}
-    figure.update_layout(margin={"t": 34, "b": 40}, title={"text": f"<b>{title}</b>", "font": {"size": 14}, **where})
+    figure.update_layout(
+        margin={"t": 34, "b": 40}, title={"text": f"<b>{title}</b>", "font": {"size": 14}, **where}
+    )
     return figure
 
 
 def map_scale(low: float, high: float) -> Scale:
-    """Colours from one end, or around zero where `low` is below it; its ends are written in numbers."""
+    """Colours from one end, or around zero where `low` is below it; its ends are written in
+    numbers."""
     inset, diverges = 0.06 * (high - low), low < 0
     ticks, texts = [low + inset, high - inset], [phrasing.number(low), phrasing.number(high)]
     if diverges:

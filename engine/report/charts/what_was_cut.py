@@ -1,4 +1,5 @@
-"""A small picture of what was cut: layers with their heads, or layers as columns with what is left of each."""
+"""A small picture of what was cut: layers with their heads, or layers as columns with what is left
+of each."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
 
 
 def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
-    """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its trained repeats where
-    it has some, else itself."""
+    """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its
+    trained repeats where it has some, else itself."""
     table, total = lookup.frame(run, "variants"), lookup.total_heads(run)
     mine = [variant]
     if "pooled" in table:
@@ -60,26 +61,41 @@ def _heads(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
     if models > 1:
         table = table.rename(columns={"cut": f"share of {track_of(run).repeat}s that cut it"})
     figure = _grid(run, choice, share, models)
-    answer = f"{phrasing.sentence(lookup.variant_label(run, variant))}: {_where_said(run, share, models)}"
+    answer = (
+        f"{phrasing.sentence(lookup.variant_label(run, variant))}:"
+        f" {_where_said(run, share, models)}"
+    )
     return Panel(KEY, QUESTION, answer, figure, table, words.COUNTING)
 
 
 def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure:
     layers, heads = shape_of(run)
     figure, kept = blank(choice, HEIGHT, "head", "layer"), 1 - share.reshape(layers, heads)
-    bounds = {"zmin": 0, "zmax": 1, "showscale": False, "hoverinfo": "skip", "xgap": 1 if heads > 16 else 2}
+    bounds = {
+        "zmin": 0,
+        "zmax": 1,
+        "showscale": False,
+        "hoverinfo": "skip",
+        "xgap": 1 if heads > 16 else 2,
+    }
     cells(figure, kept, choice.theme.sequential, **bounds, ygap=1 if layers > 8 else 2)
     gone = np.flatnonzero(share > 0.5)
     size = int(max(3, min(9, 90 / layers, 150 / heads)))
-    marker = {"symbol": "x-thin", "size": size, "line": {"width": 2 if size > 5 else 1, "color": choice.theme.ink}}
+    marker = {
+        "symbol": "x-thin",
+        "size": size,
+        "line": {"width": 2 if size > 5 else 1, "color": choice.theme.ink},
+    }
     silent(figure, gone % heads, gone // heads, mode="markers", marker=marker)
     said = "cut" if models == 1 else f"cut by most {track_of(run).repeat}s"
     entry(figure, said, mode="markers", marker={**marker, "size": 9})
     colour = choice.theme.sequential[-1][1]
     entry(figure, "kept", mode="markers", marker={"symbol": "square", "size": 11, "color": colour})
     pickable(figure, choice, np.arange(layers * heads), heads, _hovers(run, share, models))
-    every = {place: range(0, number, max(1, -(-number // room))) for place, number, room in
-             (("x", heads, 16), ("y", layers, 6))}  # fmt: skip
+    every = {
+        place: range(0, number, max(1, -(-number // room)))
+        for place, number, room in (("x", heads, 16), ("y", layers, 6))
+    }
     bare = {"showgrid": False, "showline": False, "fixedrange": True}
     figure.update_xaxes(tickvals=list(every["x"]), range=[-0.5, heads - 0.5], **bare)
     figure.update_yaxes(tickvals=list(every["y"]), range=[layers - 0.5, -0.5], **bare)
@@ -102,7 +118,11 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
     layers, heads = shape_of(run)
     gone = (share > 0.5).reshape(layers, heads).sum(axis=1)
     total, most = int(gone.sum()), int(gone.max())
-    text = f"{total} of {len(share)} heads are cut" if total != 1 else f"1 of {len(share)} heads is cut"
+    text = (
+        f"{total} of {len(share)} heads are cut"
+        if total != 1
+        else f"1 of {len(share)} heads is cut"
+    )
     if models > 1:
         text += f" by most of {phrasing.count(models, track_of(run).repeat)}"
     where = [str(layer) for layer in np.flatnonzero(gone == most)]
@@ -114,30 +134,45 @@ def _where_said(run: Run, share: np.ndarray, models: int) -> str:
 
 
 def _layers(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
-    """Columns are layers from the input on: what is kept in colour, what is cut above it in grey."""
+    """Columns are layers from the input on: what is kept in colour, what is cut above it in
+    grey."""
     table = filter_layers.survival(run, choice.method)
     if not table.empty:
         table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
     if table.empty:
-        return nothing(KEY, QUESTION, "This run does not say what is left of each layer for this choice.")
+        return nothing(
+            KEY, QUESTION, "This run does not say what is left of each layer for this choice."
+        )
     figure, least = _columns(run, choice, table), table.loc[table["share"].idxmin()]
     kept, of = table["kept"].sum(), table["filters"].sum()
     some = phrasing.percent(round(kept / of, 3))
     answer = (
-        f"{phrasing.sentence(lookup.variant_label(run, variant))}: {some} of {of:,.0f} {least['units']} are kept, "
-        f"least of layer {least['layer']} ({phrasing.percent(round(least['share'], 3))})."
+        f"{phrasing.sentence(lookup.variant_label(run, variant))}: {some} of {of:,.0f}"
+        f" {least['units']} are kept, least of layer {least['layer']}"
+        f" ({phrasing.percent(round(least['share'], 3))})."
     )
-    return Panel(KEY, QUESTION, answer, figure, filter_layers.shown(run, table), filter_layers.note(run))
+    return Panel(
+        KEY, QUESTION, answer, figure, filter_layers.shown(run, table), filter_layers.note(run)
+    )
 
 
 def _columns(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
-    """Numbers kept; shares where layers differ so much in size that the small ones would not be seen."""
+    """Numbers kept; shares where layers differ so much in size that the small ones would not be
+    seen."""
     units, by_share = table["units"].iat[0], needs_log(table["filters"].tolist())
     whole = table["filters"] if by_share else 1.0
     kept, gone = table["kept"] / whole, (table["filters"] - table["kept"]) / whole
-    figure = blank(choice, HEIGHT, "layer, from the input on", f"share of {units}" if by_share else units)
+    figure = blank(
+        choice, HEIGHT, "layer, from the input on", f"share of {units}" if by_share else units
+    )
     texts = [filter_layers.hover_of(row) for row in table.to_dict("records")]
-    look = {"x": table["layer"], "text": texts, "hovertemplate": HOVER, "textposition": "none", "width": 0.72}
+    look = {
+        "x": table["layer"],
+        "text": texts,
+        "hovertemplate": HOVER,
+        "textposition": "none",
+        "width": 0.72,
+    }
     grey = {"color": choice.theme.band, "line": {"width": 1, "color": choice.theme.soft}}
     figure.add_bar(y=kept, name="kept", marker={"color": choice.theme.sequential[-1][1]}, **look)
     figure.add_bar(y=gone, name="cut", marker=grey, **look)

@@ -22,10 +22,16 @@ from engine.report.charts.panel import Choice, Panel, blank
 WAYS = {OCCLUSION: "Occlusion", GRAD_CAM: "Grad-CAM"}
 """Ways to see where a model looks, as a reader chooses them."""
 ABOUT = {
-    OCCLUSION: "Occlusion hides one small square after the other and measures what that takes from the answer. It is "
-    "an experiment on the picture, and slower; what lies in two places at once, it can miss.",
-    GRAD_CAM: "Grad-CAM reads a late layer once: its feature maps, weighted by how the answer would change with them. "
-    "It is quick and coarse, and nothing is hidden to see whether it matters.",
+    OCCLUSION: (
+        "Occlusion hides one small square after the other and measures what that takes from the"
+        " answer. It is an experiment on the picture, and slower; what lies in two places at once,"
+        " it can miss."
+    ),
+    GRAD_CAM: (
+        "Grad-CAM reads a late layer once: its feature maps, weighted by how the answer would"
+        " change with them. It is quick and coarse, and nothing is hidden to see whether it"
+        " matters."
+    ),
 }
 """What each can and cannot say, for the reader who chooses."""
 
@@ -34,7 +40,8 @@ STRONGEST = 0.75
 
 
 def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
-    """A map per model over the picture: orange where a place speaks for the dense model's answer, blue where against.
+    """A map per model over the picture: orange where a place speaks for the dense model's answer,
+    blue where against.
 
     answer: of `engine.report.picture_ask`.
     """
@@ -43,16 +50,24 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
     is_cam = answer["way"] == GRAD_CAM
     ends = full_colours(answer)
     parts = tuple(
-        _over(answer, one, ends[side], f"{side.capitalize()} model", is_cam, choice) for side, one in maps.items()
+        _over(answer, one, ends[side], f"{side.capitalize()} model", is_cam, choice)
+        for side, one in maps.items()
     )
     note = _about_cam(answer, target) if is_cam else _about_occlusion(answer, target)
-    return Panel("where_it_looks", f"What of the picture speaks for {target}?", _told(maps), None, _table(maps), note,
-                 parts)  # fmt: skip
+    return Panel(
+        "where_it_looks",
+        f"What of the picture speaks for {target}?",
+        _told(maps),
+        None,
+        _table(maps),
+        note,
+        parts,
+    )
 
 
 def full_colours(answer: Mapping[str, Any]) -> dict[str, float]:
-    """The value of full colour on each model's map: one for both where values are log-odds, for they can be compared;
-    each model's own for Grad-CAM, whose values are of different layers."""
+    """The value of full colour on each model's map: one for both where values are log-odds, for
+    they can be compared; each model's own for Grad-CAM, whose values are of different layers."""
     largest = {side: float(np.abs(answer[side]["map"]).max()) or 1.0 for side in SIDES}
     return largest if answer["way"] == GRAD_CAM else dict.fromkeys(SIDES, max(largest.values()))
 
@@ -63,7 +78,9 @@ def _told(maps: Mapping[str, np.ndarray]) -> str:
     if dense.shape != pruned.shape or not all(float(np.ptp(one)) > 0 for one in (dense, pruned)):
         return ""
     together = np.corrcoef(dense.ravel(), pruned.ravel())[0, 1]
-    return f"The two maps correlate by {phrasing.correlation(together)}, over {dense.size:,} places."
+    return (
+        f"The two maps correlate by {phrasing.correlation(together)}, over {dense.size:,} places."
+    )
 
 
 def _table(maps: Mapping[str, np.ndarray]) -> pd.DataFrame:
@@ -77,47 +94,73 @@ def _table(maps: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
     return (
-        f"Occlusion: what hiding a square of {answer['window']} × {answer['window']} of {answer['size']} pixels takes "
-        f"from the log-odds of {target}, the dense model's answer; where squares overlap, their mean. A square is "
-        "hidden by the mean colour, which no picture has: a map is a hint, no proof of what decides. What is seen in "
-        "two places at once can be hidden in either without loss, and then shows in neither."
+        f"Occlusion: what hiding a square of {answer['window']} × {answer['window']} of"
+        f" {answer['size']} pixels takes from the log-odds of {target}, the dense model's answer;"
+        " where squares overlap, their mean. A square is hidden by the mean colour, which no"
+        " picture has: a map is a hint, no proof of what decides. What is seen in two places at"
+        " once can be hidden in either without loss, and then shows in neither."
     )
 
 
 def _about_cam(answer: Mapping[str, Any], target: str) -> str:
-    read = {side: f"{answer[side]['layer']}, {len(answer[side]['map'])} × {len(answer[side]['map'][0])} places"
-            for side in SIDES}  # fmt: skip
-    layers = read["dense"] if read["dense"] == read["pruned"] else (
-        f"{read['dense']}, in the dense model, {read['pruned']}, in the pruned one")  # fmt: skip
+    read = {
+        side: (
+            f"{answer[side]['layer']}, {len(answer[side]['map'])} × {len(answer[side]['map'][0])}"
+            " places"
+        )
+        for side in SIDES
+    }
+    layers = (
+        read["dense"]
+        if read["dense"] == read["pruned"]
+        else (f"{read['dense']}, in the dense model, {read['pruned']}, in the pruned one")
+    )
     return (
-        f"Grad-CAM of the last layer that still tells places apart ({layers}): its feature maps, each times the mean "
-        f"gradient of the log-odds of {target}, the dense model's answer, added up. What speaks against is shown too, "
-        "which the method's authors leave out. Each map has a scale of its own, so strengths cannot be compared. It "
-        "shows where a late layer is active in favour of the answer; nothing was hidden to see whether that decides, "
-        "and no place is finer than one of the layer."
+        f"Grad-CAM of the last layer that still tells places apart ({layers}): its feature maps,"
+        f" each times the mean gradient of the log-odds of {target}, the dense model's answer,"
+        " added up. What speaks against is shown too, which the method's authors leave out. Each"
+        " map has a scale of its own, so strengths cannot be compared. It shows where a late layer"
+        " is active in favour of the answer; nothing was hidden to see whether that decides, and"
+        " no place is finer than one of the layer."
     )
 
 
 def _over(
-    answer: Mapping[str, Any], values: np.ndarray, end: float, title: str, is_cam: bool, choice: Choice
+    answer: Mapping[str, Any],
+    values: np.ndarray,
+    end: float,
+    title: str,
+    is_cam: bool,
+    choice: Choice,
 ) -> go.Figure:
     """One map over the picture, [rows, columns]; `end`: the value of full colour."""
     figure, size = blank(choice, 380), answer["size"]
-    base64.b64decode(answer["picture"], validate=True)  # nothing but base64 goes into the address of an image
+    base64.b64decode(
+        answer["picture"], validate=True
+    )  # nothing but base64 goes into the address of an image
     figure.add_layout_image(
-        source=f"data:image/png;base64,{answer['picture']}", xref="x", yref="y", x=0, y=0, sizex=size, sizey=size,
-        sizing="stretch", layer="below",
-    )  # fmt: skip
+        source=f"data:image/png;base64,{answer['picture']}",
+        xref="x",
+        yref="y",
+        x=0,
+        y=0,
+        sizex=size,
+        sizey=size,
+        sizing="stretch",
+        layer="below",
+    )
     down, across = (size / places for places in values.shape)
     ends = ["against", "0", "for"] if is_cam else [phrasing.signed(-end), "0", phrasing.signed(end)]
     figure.add_heatmap(
-        z=values, zmin=-end, zmax=end,
+        z=values,
+        zmin=-end,
+        zmax=end,
         x=[(place + 0.5) * across for place in range(values.shape[1])],
         y=[(place + 0.5) * down for place in range(values.shape[0])],
         colorscale=_see_through(choice),
         hovertemplate="%{z:.3g}<extra></extra>",
         colorbar=bar_below(choice, [-0.86 * end, 0, 0.86 * end], ends),
-    )  # fmt: skip
+    )
     figure.update_xaxes(range=[0, size], visible=False, constrain="domain")
     figure.update_yaxes(range=[size, 0], visible=False, scaleanchor="x", constrain="domain")
     heading(figure, title)
@@ -126,8 +169,15 @@ def _over(
 
 
 def _see_through(choice: Choice) -> list[list[Any]]:
-    """The house's two colours, the weaker the clearer, so that the picture shows where nothing speaks."""
+    """The house's two colours, the weaker the clearer, so that the picture shows where nothing
+    speaks."""
     ends = (choice.theme.diverging[0][1], choice.theme.diverging[-1][1])
-    low, high = (", ".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5)) for colour in ends)
-    return [[0.0, f"rgba({low}, {STRONGEST})"], [0.5, f"rgba({low}, 0)"], [0.5, f"rgba({high}, 0)"],
-            [1.0, f"rgba({high}, {STRONGEST})"]]  # fmt: skip
+    low, high = (
+        ", ".join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5)) for colour in ends
+    )
+    return [
+        [0.0, f"rgba({low}, {STRONGEST})"],
+        [0.5, f"rgba({low}, 0)"],
+        [0.5, f"rgba({high}, 0)"],
+        [1.0, f"rgba({high}, {STRONGEST})"],
+    ]

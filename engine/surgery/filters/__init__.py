@@ -1,1 +1,2 @@
-"""Convolution filters: what must be cut together, gates, cut, record, replay, and the FLOP budget."""
+"""Convolution filters: what must be cut together, gates, cut, record, replay, and the FLOP
+budget."""

@@ -21,14 +21,16 @@ from engine.surgery.filters.heads import cut_heads
 from engine.surgery.filters.reading import FilterGraph, dependency_graph, some_of_group, width_of
 
 History = list[list[Any]]
-"""Torch-Pruning's pruning history: [module, is it an output pruning, indices], JSON-able, replayed in order."""
+"""Torch-Pruning's pruning history: [module, is it an output pruning, indices], JSON-able, replayed
+in order."""
 
 
 @dataclass(frozen=True)
 class FilterAgreement:
     """Masked against cut on the same images: logits, and whether every predicted class is the same.
 
-    exact: the largest difference of a logit where both are computed in float64, None where they cannot.
+    exact: the largest difference of a logit where both are computed in float64, None where they
+    cannot.
     """
 
     max_logit_difference: float
@@ -40,8 +42,11 @@ class FilterAgreement:
 
 
 def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
-    """A smaller classifier of its own, and the history that replays the cut. The given one stays as it is."""
-    if mask.cut and (wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]):
+    """A smaller classifier of its own, and the history that replays the cut. The given one stays as
+    it is."""
+    if mask.cut and (
+        wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]
+    ):
         raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
     model = copy.deepcopy(classifier.model)
     if mask.cut and classifier.architecture.has_heads:
@@ -52,7 +57,8 @@ def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, H
         for group, indices in mask.cut:
             some_of_group(graph, model.get_submodule(group), list(indices)).prune()
         history = [
-            [name, bool(out), [int(index) for index in indices]] for name, out, indices in graph.pruning_history()
+            [name, bool(out), [int(index) for index in indices]]
+            for name, out, indices in graph.pruning_history()
         ]
     else:
         history = []
@@ -60,11 +66,14 @@ def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, H
 
 
 def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Classifier:
-    """The classifier cut as its history says. RequestError for a history that does not fit the model."""
+    """The classifier cut as its history says. RequestError for a history that does not fit the
+    model."""
     model = copy.deepcopy(classifier.model)
     if history:
         try:
-            graph = None if classifier.architecture.has_heads else dependency_graph(model, classifier)
+            graph = (
+                None if classifier.architecture.has_heads else dependency_graph(model, classifier)
+            )
             _must_be_there(model, history)
             if graph is None:
                 _cut_heads(classifier, model, history)
@@ -74,14 +83,18 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
             raise _misfit(classifier, f"{type(error).__name__}: {error}") from error
     for group, _, kept in widths_after(mask):
         if _width(model, group) != kept:
-            raise _misfit(classifier, f"it leaves {_width(model, group)} filters of {group}, its groups say {kept}")
+            raise _misfit(
+                classifier,
+                f"it leaves {_width(model, group)} filters of {group}, its groups say {kept}",
+            )
     if mask.widths != filter_graph(classifier).widths:
         raise _misfit(classifier, "its groups are not those of the model")
     return replace(classifier, model=_settled(model), cut=mask)
 
 
 def _cut_heads(classifier: Classifier, model: Any, history: History) -> None:
-    """Take heads out of `model`, in place. KeyError for a layer that is none of its attention layers."""
+    """Take heads out of `model`, in place. KeyError for a layer that is none of its attention
+    layers."""
     layers = {one.name: one for one in classifier.architecture.attentions(model)}
     for name, _, heads in history:
         cut_heads(model, layers[name], heads)
@@ -106,7 +119,8 @@ def _misfit(classifier: Classifier, why: str) -> RequestError:
 
 
 def _settled(model: Any) -> Any:
-    """In eval mode, without gradients; parameters share no memory with the old ones and are contiguous.
+    """In eval mode, without gradients; parameters share no memory with the old ones and are
+    contiguous.
 
     Why they must be: see Classifier.prepared.
     """
@@ -129,16 +143,22 @@ def agree_filters(
             return one.model(some).double().cpu()
 
     def in_float64() -> Twice:
-        first, second = (logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small))
+        first, second = (
+            logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small)
+        )
         return first, second
 
     def one_by_one() -> float:
-        return float((torch.cat([logits(whole, one) for one in images.split(1)]) - own[0]).abs().max())
+        return float(
+            (torch.cat([logits(whole, one) for one in images.split(1)]) - own[0]).abs().max()
+        )
 
     own = logits(whole, images), logits(small, images)
     found = judged(own, images.dtype, in_float64, one_by_one)
     same = bool((own[0].argmax(1) == own[1].argmax(1)).all())
-    return FilterAgreement(found.difference, found.tolerance, same, found.holds, len(pixels), found.exact)
+    return FilterAgreement(
+        found.difference, found.tolerance, same, found.holds, len(pixels), found.exact
+    )
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:

@@ -1,8 +1,9 @@
 """From one score per filter and a target of FLOPs to exactly which filters stay.
 
-Filters are kept from the highest score down as long as the target allows; at least the best one of every group stays.
-Filters differ in cost, so this ends short of the target by up to one filter's FLOPs. A few filters near the threshold
-are then exchanged until the target is met within 0.1 %, disturbing the order of scores as little as possible.
+Filters are kept from the highest score down as long as the target allows; at least the best one of
+every group stays. Filters differ in cost, so this ends short of the target by up to one filter's
+FLOPs. A few filters near the threshold are then exchanged until the target is met within 0.1 %,
+disturbing the order of scores as little as possible.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Met:
-    """Which filters stay, keep [units] bool, their FLOPs for one image, and whether the target is met within the
-    tolerance."""
+    """Which filters stay, keep [units] bool, their FLOPs for one image, and whether the target is
+    met within the tolerance."""
 
     keep: np.ndarray
     flops: float
     holds: bool
 
 
-def meet_target(graph: FilterGraph, scores: np.ndarray, target: float, alive: np.ndarray | None = None) -> Met:
-    """The filters that stay for a target in FLOPs of one image; scores [units], higher stays longer.
+def meet_target(
+    graph: FilterGraph, scores: np.ndarray, target: float, alive: np.ndarray | None = None
+) -> Met:
+    """The filters that stay for a target in FLOPs of one image; scores [units], higher stays
+    longer.
 
-    alive: filters not cut already, [units] bool, all by default. Ties go to the lower unit. Where no exchange meets the
-    target the nearest one found is returned, `holds` False.
+    alive: filters not cut already, [units] bool, all by default. Ties go to the lower unit. Where
+    no exchange meets the target the nearest one found is returned, `holds` False.
     """
     alive = np.ones(graph.total, dtype=bool) if alive is None else np.asarray(alive, dtype=bool)
     order = np.lexsort((np.arange(graph.total), -np.asarray(scores, dtype=float)))
@@ -50,13 +54,15 @@ def meet_target(graph: FilterGraph, scores: np.ndarray, target: float, alive: np
 
 
 def _best_of_groups(graph: FilterGraph, order: np.ndarray) -> np.ndarray:
-    """The first filter of each group, [groups] int, among `order` [filters], units from the best down."""
+    """The first filter of each group, [groups] int, among `order` [filters], units from the best
+    down."""
     _, first = np.unique(graph.group_of[order], return_index=True)
     return order[np.sort(first)]
 
 
 def _largest_within(graph: FilterGraph, order: np.ndarray, least: int, target: float) -> int:
-    """How many filters of `order` ([filters], units from the best down) fit the target, in FLOPs of one image.
+    """How many filters of `order` ([filters], units from the best down) fit the target, in FLOPs of
+    one image.
 
     FLOPs grow with every filter, so bisection finds it.
     """
@@ -72,10 +78,12 @@ def _largest_within(graph: FilterGraph, order: np.ndarray, least: int, target: f
 def _exchanged(
     graph: FilterGraph, keep: np.ndarray, order: np.ndarray, count: int, fixed: int, target: float
 ) -> np.ndarray:
-    """Toggle one or two filters near the threshold at a time while that brings the FLOPs nearer to the target.
+    """Toggle one or two filters near the threshold at a time while that brings the FLOPs nearer to
+    the target.
 
-    keep and the result: [units] bool; order: [filters], units from the best down, of which the first `count` are kept.
-    The first `fixed` of them, the best of each group, are left alone, so no group is emptied.
+    keep and the result: [units] bool; order: [filters], units from the best down, of which the
+    first `count` are kept. The first `fixed` of them, the best of each group, are left alone, so no
+    group is emptied.
     """
     near = order[max(fixed, count - NEAR) : count + NEAR]
     for _ in range(ROUNDS):
@@ -90,18 +98,23 @@ def _exchanged(
     return keep
 
 
-def _nearest_toggle(graph: FilterGraph, keep: np.ndarray, near: np.ndarray, gap: float, tolerance: float) -> np.ndarray:
-    """The one or two of `near` whose toggling comes nearest to `gap`; within tolerance, those nearest the threshold.
+def _nearest_toggle(
+    graph: FilterGraph, keep: np.ndarray, near: np.ndarray, gap: float, tolerance: float
+) -> np.ndarray:
+    """The one or two of `near` whose toggling comes nearest to `gap`; within tolerance, those
+    nearest the threshold.
 
-    keep [units] bool, near [filters] units from the best down, gap and tolerance in FLOPs. Returns at most two units;
-    none where no toggling is better than leaving all as it is.
+    keep [units] bool, near [filters] units from the best down, gap and tolerance in FLOPs. Returns
+    at most two units; none where no toggling is better than leaving all as it is.
     """
     sign = np.where(keep[near], -1.0, 1.0)
     into = keep @ graph.inputs.T + graph.fixed_in
     out = keep @ graph.outputs.T + graph.fixed_out
     d_in, d_out = graph.inputs[:, near] * sign, graph.outputs[:, near] * sign  # [layers, near]
     weighted = graph.price[:, None] * d_in
-    cross = weighted.T @ d_out  # FLOPs are a product of two sums, so two toggles are exact with one cross term
+    cross = (
+        weighted.T @ d_out
+    )  # FLOPs are a product of two sums, so two toggles are exact with one cross term
     single = graph.price @ (d_in * out[:, None] + d_out * into[:, None]) + np.diag(cross)
     pair = single[:, None] + single + cross + cross.T
     np.fill_diagonal(pair, single)

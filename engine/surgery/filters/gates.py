@@ -1,4 +1,5 @@
-"""Multiply filters by gates for a while, leaving no trace: 0/1 to mask them, soft and differentiable to learn them."""
+"""Multiply filters by gates for a while, leaving no trace: 0/1 to mask them, soft and
+differentiable to learn them."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ PROBE_IMAGES = 4
 
 
 @contextlib.contextmanager
-def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Tensor) -> Iterator[None]:
-    """Within it every filter's output, after its batch norm, is multiplied by its gate: [units], or [images, units].
+def gated(
+    model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Tensor
+) -> Iterator[None]:
+    """Within it every filter's output, after its batch norm, is multiplied by its gate: [units], or
+    [images, units].
 
     A callable is asked at the start of every forward pass. Hooks are removed whatever happens.
     """
@@ -42,8 +46,11 @@ def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Te
             handle.remove()
 
 
-def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
-    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels [channels] int.
+def _multiply(
+    module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray
+) -> Any:
+    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels
+    [channels] int.
 
     Channels of -1 stay as they are.
     """
@@ -53,7 +60,11 @@ def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channel
 
     def multiply(made_by: nn.Module, _: Any, output: Tensor) -> Tensor:
         gates = current["gates"]
-        mine = gates[..., start : start + len(channels)] if straight else gates[..., places.to(gates.device)]
+        mine = (
+            gates[..., start : start + len(channels)]
+            if straight
+            else gates[..., places.to(gates.device)]
+        )
         if others.any():
             mine = mine.masked_fill(others.to(gates.device), 1.0)
         last = (1, 1, len(channels)) if isinstance(made_by, nn.Linear) else (len(channels), 1, 1)
@@ -62,8 +73,11 @@ def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channel
     return module.register_forward_hook(multiply)
 
 
-def _multiply_input(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
-    """Hook the module: column c of its input [images, tokens, columns] is multiplied by gate start + channels[c]."""
+def _multiply_input(
+    module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray
+) -> Any:
+    """Hook the module: column c of its input [images, tokens, columns] is multiplied by gate start
+    + channels[c]."""
     places = torch.as_tensor(start + channels)
 
     def multiply(_: nn.Module, given: Any) -> Any:
@@ -78,7 +92,9 @@ def _multiply_input(module: nn.Module, current: dict[str, Tensor], start: int, c
 def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask) -> Iterator[None]:
     """The classifier with these filters silenced. MaskError where the mask is for other groups."""
     if mask.widths != graph.widths:
-        raise MaskError(f"The mask is for {len(mask.widths)} groups of filters that are not those of the model.")
+        raise MaskError(
+            f"The mask is for {len(mask.widths)} groups of filters that are not those of the model."
+        )
     keep = torch.as_tensor(mask.keep(), dtype=torch.float32, device=classifier.device)
     with gated(classifier.model, graph, keep):
         yield
@@ -87,12 +103,16 @@ def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask)
 def prove_filter_mask_works(
     classifier: Classifier, graph: FilterGraph, check: Callable[[], None] = lambda: None
 ) -> None:
-    """MaskError unless silencing all filters of any one group changes the logits of random images."""
+    """MaskError unless silencing all filters of any one group changes the logits of random
+    images."""
     images = _probes(classifier)
     with torch.no_grad():
         dense = classifier.model(images)
         if not dense.isfinite().all():
-            raise MaskError(f"{classifier.name} answers with numbers that are not finite: there is nothing to mask.")
+            raise MaskError(
+                f"{classifier.name} answers with numbers that are not finite: there is nothing to"
+                " mask."
+            )
         for group in graph.groups:
             check()
             keep = torch.ones(graph.total, device=classifier.device)
@@ -107,8 +127,8 @@ def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
     """Why the answers, dense [images, classes], stay when all of a group is silenced."""
     if torch.equal(dense, dense[:1].expand_as(dense)):
         return (
-            f"{name} answers the same to every picture, so nothing that is cut can show: its last layer may be zero, "
-            "or the network dead. Give a trained model."
+            f"{name} answers the same to every picture, so nothing that is cut can show: its last"
+            " layer may be zero, or the network dead. Give a trained model."
         )
     return f"Silencing all filters of {root} changes nothing: masks do not reach the model."
 
@@ -116,5 +136,7 @@ def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
 def _probes(classifier: Classifier) -> torch.Tensor:
     """Random images, the same for every model, prepared for it: [PROBE_IMAGES, 3, size, size]."""
     draw = np.random.default_rng(0)
-    pixels = draw.integers(0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8)
+    pixels = draw.integers(
+        0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8
+    )
     return classifier.prepared(pixels)

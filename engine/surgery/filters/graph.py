@@ -1,4 +1,5 @@
-"""Which filters of a CNN must be cut together, where a cut filter is silenced, and what every layer costs.
+"""Which filters of a CNN must be cut together, where a cut filter is silenced, and what every layer
+costs.
 
 Of a vision transformer: the heads of each attention layer.
 """
@@ -9,16 +10,25 @@ from engine.core.errors import Fault, RequestError
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
 from engine.surgery.filters.heads import head_graph
-from engine.surgery.filters.reading import COUNTED, SERVES, FilterGraph, FilterGroup, SmoothFlops, candidate_graph
+from engine.surgery.filters.reading import (
+    COUNTED,
+    SERVES,
+    FilterGraph,
+    FilterGroup,
+    SmoothFlops,
+    candidate_graph,
+)
 from engine.surgery.filters.safe import heads_can_be_cut, unsafe_roots
 
 __all__ = ["COUNTED", "FilterGraph", "FilterGroup", "SmoothFlops", "filter_graph"]
 
 
 def filter_graph(classifier: Classifier) -> FilterGraph:
-    """The groups of a classifier. The model itself is left as it is. RequestError where nothing can be cut.
+    """The groups of a classifier. The model itself is left as it is. RequestError where nothing can
+    be cut.
 
-    Groups whose cut does not equal their mask are left whole (safe.py), unless tests prove the whole architecture.
+    Groups whose cut does not equal their mask are left whole (safe.py), unless tests prove the
+    whole architecture.
     """
     if classifier.architecture.is_proved:
         return candidate_graph(classifier)
@@ -29,15 +39,24 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         if is_out_of_memory(error):
             raise
-        what = f"cannot be followed through its layers on images of {classifier.size} pixels ({_first(error)})."
-        raise RequestError(Fault(classifier.name, what, "Give the size it was made for, or another model.")) from error
+        what = (
+            f"cannot be followed through its layers on images of {classifier.size} pixels"
+            f" ({_first(error)})."
+        )
+        raise RequestError(
+            Fault(classifier.name, what, "Give the size it was made for, or another model.")
+        ) from error
 
 
 def _proved_heads(classifier: Classifier) -> FilterGraph:
-    """The groups of a classifier with heads. RequestError where heads that are cut do not answer as silenced ones."""
+    """The groups of a classifier with heads. RequestError where heads that are cut do not answer as
+    silenced ones."""
     graph = head_graph(classifier)
     if not heads_can_be_cut(classifier, graph):
-        what = "is a transformer with heads that cannot be cut one by one: cut and silenced, they give other answers."
+        what = (
+            "is a transformer with heads that cannot be cut one by one: cut and silenced, they give"
+            " other answers."
+        )
         why = "Windows or biases by relative position count its heads too."
         raise RequestError(Fault(classifier.name, f"{what} {why}", SERVES))
     return graph

@@ -1,8 +1,9 @@
-"""Heads of vision transformers as units beside filters: one group per attention layer, one unit per head.
+"""Heads of vision transformers as units beside filters: one group per attention layer, one unit per
+head.
 
-A head is silenced where its layer's output projection reads it. Cut, queries, keys and values lose its outputs and the
-projection its inputs. FLOPs of a head: its share of the four projections, and twice 2 · tokens² · width for the scores
-and their use.
+A head is silenced where its layer's output projection reads it. Cut, queries, keys and values lose
+its outputs and the projection its inputs. FLOPs of a head: its share of the four projections, and
+twice 2 · tokens² · width for the scores and their use.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ def head_graph(classifier: Classifier) -> FilterGraph:
             outputs[place[reader], start : start + width] = one.head_dim
         inputs[place[one.parts[3]], start : start + width] = one.head_dim
         channels = np.repeat(np.arange(width), one.head_dim)
-        groups.append(FilterGroup(one.name, width, int(start), (), ((one.parts[3], channels),), is_heads=True))
+        groups.append(
+            FilterGroup(one.name, width, int(start), (), ((one.parts[3], channels),), is_heads=True)
+        )
     graph = priced(model, areas, groups, inputs, outputs, ())
-    return _with_scores(graph, [areas[one.parts[0]] for one in found], [one.head_dim for one in found])
+    return _with_scores(
+        graph, [areas[one.parts[0]] for one in found], [one.head_dim for one in found]
+    )
 
 
 def _with_scores(graph: FilterGraph, tokens: list[int], widths: list[int]) -> FilterGraph:

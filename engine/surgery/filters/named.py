@@ -1,4 +1,5 @@
-"""Sets of filters as people name them: words, units, a mask.json; read for the model of a run. No torch."""
+"""Sets of filters as people name them: words, units, a mask.json; read for the model of a run. No
+torch."""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ def starts_of(run: Run) -> dict[str, int]:
 
 
 def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
-    """Flat units of a mask.json (a path), or of words: "conv1.0-3, layer2.0.conv1.7" is the first four filters of one
-    layer and the eighth of another, "conv1.0-3_7" the first four and the eighth of one; a number without a layer counts
-    through all layers."""
+    """Flat units of a mask.json (a path), or of words: "conv1.0-3, layer2.0.conv1.7" is the first
+    four filters of one layer and the eighth of another, "conv1.0-3_7" the first four and the eighth
+    of one; a number without a layer counts through all layers."""
     if isinstance(said, Path):
         return _of_mask(run, said)
     words = re.split(r"[\s,;]+", said.strip(" ,;")) if said.strip(" ,;") else []
@@ -55,13 +56,17 @@ def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
 
 
 def checked(run: Run, units: Sequence[int]) -> tuple[int, ...]:
-    """Units ascending. RequestError where one is named twice, or none of a layer stays: a layer cannot be empty."""
+    """Units ascending. RequestError where one is named twice, or none of a layer stays: a layer
+    cannot be empty."""
     if len(set(units)) < len(units):
         raise RequestError(Fault("filters", f"a {_one(run)} is named twice.", "Name each once."))
     mask = filter_mask(run, units)
     widths = dict(mask.widths)
     if empty := [group for group, indices in mask.cut if len(indices) == widths[group]]:
-        what = f"every {_one(run)} of {', '.join(empty)} is off, and a network without a layer answers nothing."
+        what = (
+            f"every {_one(run)} of {', '.join(empty)} is off, and a network without a layer answers"
+            " nothing."
+        )
         raise RequestError(Fault("filters", what, "Leave one on in every layer."))
     return tuple(sorted(units))
 
@@ -79,7 +84,9 @@ def written(run: Run, units: Sequence[int]) -> str:
     widths, starts = widths_of(run), starts_of(run)
     parts = []
     for name, width in widths:
-        mine = sorted(unit - starts[name] for unit in units if starts[name] <= unit < starts[name] + width)
+        mine = sorted(
+            unit - starts[name] for unit in units if starts[name] <= unit < starts[name] + width
+        )
         spans: list[str] = []
         for _, neighbours in groupby(enumerate(mine), lambda pair: pair[1] - pair[0]):
             row = [unit for _, unit in neighbours]
@@ -91,7 +98,9 @@ def written(run: Run, units: Sequence[int]) -> str:
 def units_of_cut(run: Run, cut: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
     """Flat units of filters by layer, as tables and masks have them."""
     starts = starts_of(run)
-    return tuple(sorted(starts[group] + int(index) for group, indices in cut.items() for index in indices))
+    return tuple(
+        sorted(starts[group] + int(index) for group, indices in cut.items() for index in indices)
+    )
 
 
 def filter_name(run: Run, unit: int) -> str:
@@ -112,12 +121,19 @@ def _named(run: Run, word: str) -> Iterator[int]:
     """Flat units of one word. RequestError for what is none."""
     match, widths, starts = WORD.fullmatch(word), dict(widths_of(run)), starts_of(run)
     layer = match[1] if match else None
-    start, width = (starts.get(layer, 0), widths.get(layer, 0)) if layer else (0, sum(widths.values()))
+    start, width = (
+        (starts.get(layer, 0), widths.get(layer, 0)) if layer else (0, sum(widths.values()))
+    )
     for span in match[2].split("_") if match else ["1-0"]:
         first, _, last = span.partition("-")
         if not int(first) <= int(last or first) < width:
-            fix = f"Write layer.{_one(run)} from 0, as in {next(iter(widths))}.0-3. Layers: {', '.join(widths)}."
-            raise RequestError(Fault("filters", f"{word[:60]!r} is no {_one(run)} of this model.", fix))
+            fix = (
+                f"Write layer.{_one(run)} from 0, as in {next(iter(widths))}.0-3. Layers:"
+                f" {', '.join(widths)}."
+            )
+            raise RequestError(
+                Fault("filters", f"{word[:60]!r} is no {_one(run)} of this model.", fix)
+            )
         yield from range(start + int(first), start + int(last or first) + 1)
 
 

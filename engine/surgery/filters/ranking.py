@@ -1,4 +1,5 @@
-"""Scores of filters as ranks within their layer, so that scores whose scale differs between layers can be compared."""
+"""Scores of filters as ranks within their layer, so that scores whose scale differs between layers
+can be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
 
 
 def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
-    """Scores [units] as ranks within their group, [units] in (0, 1]: every group loses a similar share of filters."""
+    """Scores [units] as ranks within their group, [units] in (0, 1]: every group loses a similar
+    share of filters."""
     found = np.empty(graph.total)
     for group in graph.groups:
         span = slice(group.start, group.start + group.width)
@@ -28,7 +30,8 @@ def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
 
 
 def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
-    """How far each filter is from the others of its layer, as ranks within the layer: [units] in (0, 1]."""
+    """How far each filter is from the others of its layer, as ranks within the layer: [units] in
+    (0, 1]."""
     from engine.surgery.filters.weights import rows_of  # loads torch
 
     scores = np.zeros(graph.total)

@@ -1,9 +1,11 @@
-"""What Torch-Pruning reads: which filters must be cut together, where each is silenced, what every layer costs.
+"""What Torch-Pruning reads: which filters must be cut together, where each is silenced, what every
+layer costs.
 
-Not proved yet: graph.py does that. A group is one set of channels shared by convolutions that residual sums or
-depthwise convolutions tie to each other. A *unit* is one channel of one group; flat units count through the groups in
-the order of the network. FLOPs count 2 per multiply-add of convolutions and linear layers, for one image, as
-torch.utils.flop_counter does; biases, batch norm and activations are left out, as there.
+Not proved yet: graph.py does that. A group is one set of channels shared by convolutions that
+residual sums or depthwise convolutions tie to each other. A *unit* is one channel of one group;
+flat units count through the groups in the order of the network. FLOPs count 2 per multiply-add of
+convolutions and linear layers, for one image, as torch.utils.flop_counter does; biases, batch norm
+and activations are left out, as there.
 """
 
 from __future__ import annotations
@@ -27,17 +29,19 @@ COUNTED = (nn.Conv2d, nn.Linear)
 MOST_TIMES = 1000
 """How often one node of a graph is passed while one group is looked for: DenseNet-201 needs 50."""
 SERVES = (
-    "Give a CNN with batch norm (ResNet, EfficientNet, MobileNet), a ConvNeXt, or, for its heads, a plain vision "
-    "transformer (ViT, DeiT, DINOv2)."
+    "Give a CNN with batch norm (ResNet, EfficientNet, MobileNet), a ConvNeXt, or, for its heads, a"
+    " plain vision transformer (ViT, DeiT, DINOv2)."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class FilterGroup:
-    """Channels that are cut together. `root` is their first convolution; `start` its first flat unit.
+    """Channels that are cut together. `root` is their first convolution; `start` its first flat
+    unit.
 
-    gated: modules whose output is silenced (batch norm, or the convolution where none follows), with the group's
-    channel for each channel of that output, [channels] int; -1 for channels of other groups, put beside these.
+    gated: modules whose output is silenced (batch norm, or the convolution where none follows),
+    with the group's channel for each channel of that output, [channels] int; -1 for channels of
+    other groups, put beside these.
     """
 
     root: str
@@ -46,14 +50,16 @@ class FilterGroup:
     convolutions: tuple[str, ...]
     gated: tuple[tuple[str, np.ndarray], ...]
     is_heads: bool = False
-    """Whether its units are attention heads (heads.py): then the *input* of the gated module is silenced."""
+    """Whether its units are attention heads (heads.py): then the *input* of the gated module is
+    silenced."""
 
 
 @dataclass(frozen=True, eq=False)
 class FilterGraph:
     """All groups of a model and the cost of its layers, for one image size.
 
-    FLOPs of gates u [units] are Σ_l price_l · (inputs_l·u + fixed_in_l) · (outputs_l·u + fixed_out_l), exact at 0/1.
+    FLOPs of gates u [units] are Σ_l price_l · (inputs_l·u + fixed_in_l) · (outputs_l·u +
+    fixed_out_l), exact at 0/1.
     """
 
     groups: tuple[FilterGroup, ...]
@@ -61,12 +67,15 @@ class FilterGraph:
     price: np.ndarray  # [layers] FLOPs per pair of an input and an output channel
     inputs: np.ndarray  # [layers, units] how many of the layer's inputs each unit feeds
     outputs: np.ndarray  # [layers, units] 1 where the unit is an output of the layer
-    fixed_in: np.ndarray  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
+    fixed_in: (
+        np.ndarray
+    )  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
     fixed_out: np.ndarray  # [layers] outputs that are never cut
     whole: tuple[str, ...] = ()
     """Convolutions whose filters cannot be cut."""
     unsafe: tuple[str, ...] = ()
-    """Those of them that seemed cuttable until cutting them gave other answers than silencing them."""
+    """Those of them that seemed cuttable until cutting them gave other answers than silencing them.
+    """
 
     @property
     def total(self) -> int:
@@ -83,7 +92,8 @@ class FilterGraph:
         return np.repeat(np.arange(len(self.groups)), [group.width for group in self.groups])
 
     def flops(self, keep: np.ndarray | None = None) -> float:
-        """FLOPs of one image with these gates: a float for [units], [many] for [many, units]. None: all filters."""
+        """FLOPs of one image with these gates: a float for [units], [many] for [many, units]. None:
+        all filters."""
         gates = np.ones(self.total) if keep is None else np.asarray(keep, dtype=float)
         into = gates @ self.inputs.T + self.fixed_in
         out = gates @ self.outputs.T + self.fixed_out
@@ -113,7 +123,8 @@ class FilterGraph:
 
 @dataclass(frozen=True, eq=False)
 class SmoothFlops:
-    """FLOPs of one image for soft gates u [units], as a tensor with gradient; fields as in `FilterGraph`, float32."""
+    """FLOPs of one image for soft gates u [units], as a tensor with gradient; fields as in
+    `FilterGraph`, float32."""
 
     price: Tensor
     inputs: Tensor
@@ -123,7 +134,11 @@ class SmoothFlops:
 
     def __call__(self, gates: Tensor) -> Tensor:
         """FLOPs for gates [units], a scalar."""
-        return ((self.inputs @ gates + self.fixed_in) * (self.outputs @ gates + self.fixed_out) * self.price).sum()
+        return (
+            (self.inputs @ gates + self.fixed_in)
+            * (self.outputs @ gates + self.fixed_out)
+            * self.price
+        ).sum()
 
 
 Members = list[tuple[int, str, list[str]]]
@@ -131,14 +146,17 @@ Members = list[tuple[int, str, list[str]]]
 
 
 def candidate_graph(classifier: Classifier, without: frozenset[str] = frozenset()) -> FilterGraph:
-    """The groups that Torch-Pruning's graph shows, but for those with the roots `without`; not proved yet."""
+    """The groups that Torch-Pruning's graph shows, but for those with the roots `without`; not
+    proved yet."""
     model = copy.deepcopy(classifier.model).cpu().float()
     graph = dependency_graph(model, classifier)
     members, whole = _members(model, graph, classifier)
     unsafe = [conv for _, root, convs in members if root in without for conv in convs]
     members = [one for one in members if one[1] not in without]
     if not members:
-        whole |= dict.fromkeys(unsafe, "read wrongly: cut and silenced, the model gives other answers")
+        whole |= dict.fromkeys(
+            unsafe, "read wrongly: cut and silenced, the model gives other answers"
+        )
         raise RequestError(Fault(classifier.name, _nothing_to_cut(model, whole), SERVES))
     return _assembled(model, graph, classifier, members, (*whole, *unsafe), tuple(unsafe))
 
@@ -153,12 +171,17 @@ def _nothing_to_cut(model: nn.Module, whole: dict[str, str]) -> str:
     if not attention:
         return f"is a CNN, and no filter of its {len(whole)} convolutions can be cut: {why}"
     parts = "is not made of q_proj, k_proj, v_proj and o_proj, so its heads cannot be cut"
-    return f"is a transformer whose attention ({attention}) {parts}. Nor can filters of its convolutions: {why}"
+    return (
+        f"is a transformer whose attention ({attention}) {parts}. Nor can filters of its"
+        f" convolutions: {why}"
+    )
 
 
-def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Members, dict[str, str]]:
-    """Groups that can be cut as far as the graph tells, in the order of the network; convolutions that cannot, each
-    with why."""
+def _members(
+    model: nn.Module, graph: Any, classifier: Classifier
+) -> tuple[Members, dict[str, str]]:
+    """Groups that can be cut as far as the graph tells, in the order of the network; convolutions
+    that cannot, each with why."""
     names = {module: name for name, module in model.named_modules()}
     order = {name: place for place, name in enumerate(names.values())}
     pointwise = classifier.architecture.pointwise(model)
@@ -166,7 +189,11 @@ def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Memb
     kinds = [nn.Conv2d, nn.Linear] if pointwise else [nn.Conv2d]
     members, whole = [], dict[str, str]()
     for group in graph.get_all_groups(ignored_layers=[], root_module_types=kinds):
-        found = [one for one in _outputs(graph, group, COUNTED) if _is_filters(one, names[one], pointwise)]
+        found = [
+            one
+            for one in _outputs(graph, group, COUNTED)
+            if _is_filters(one, names[one], pointwise)
+        ]
         convs = sorted((names[one] for one in found), key=order.__getitem__)
         roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
         bars = _hindrance(graph, group, {model.get_submodule(one) for one in pointwise})
@@ -182,7 +209,8 @@ def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool
 
 
 def width_of(module: Any) -> int:
-    """Outputs of a convolution or linear layer, heads of an attention layer; -1 for a module that has none."""
+    """Outputs of a convolution or linear layer, heads of an attention layer; -1 for a module that
+    has none."""
     if hasattr(module, "q_proj"):
         return int(module.q_proj.out_features) // int(module.head_dim)
     return int(getattr(module, "out_channels", getattr(module, "out_features", -1)))
@@ -194,18 +222,24 @@ def dependency_graph(model: nn.Module, classifier: Classifier) -> Any:
 
     model.eval().requires_grad_(True)  # it is traced through autograd
     first = next(model.parameters())
-    example = torch.zeros(1, 3, classifier.size, classifier.size, device=first.device, dtype=first.dtype)
+    example = torch.zeros(
+        1, 3, classifier.size, classifier.size, device=first.device, dtype=first.dtype
+    )
     pruners = classifier.architecture.customized_pruners()
     with torch.enable_grad():
         found = tp.DependencyGraph().build_dependency(
-            model, example, forward_fn=classifier.architecture.read, customized_pruners=pruners, verbose=False
+            model,
+            example,
+            forward_fn=classifier.architecture.read,
+            customized_pruners=pruners,
+            verbose=False,
         )
     return _bounded(found)
 
 
 class _Followed(list):
-    """What hangs on one node of Torch-Pruning's graph. RuntimeError where it is asked for without end, as it is where
-    the graph counts channels that there are not (FocalNet)."""
+    """What hangs on one node of Torch-Pruning's graph. RuntimeError where it is asked for without
+    end, as it is where the graph counts channels that there are not (FocalNet)."""
 
     times = 0
 
@@ -218,7 +252,10 @@ class _Followed(list):
 
 def _bounded(graph: Any) -> Any:
     """The graph, in which the search for what is tied to some channels always ends."""
-    followed, own = [_Followed(node.dependencies) for node in graph.module2node.values()], graph.get_pruning_group
+    followed, own = (
+        [_Followed(node.dependencies) for node in graph.module2node.values()],
+        graph.get_pruning_group,
+    )
     for node, one in zip(graph.module2node.values(), followed, strict=True):
         node.dependencies = one
 
@@ -240,24 +277,29 @@ def some_of_group(graph: Any, root: nn.Module, channels: list[int]) -> Any:
     """These channels of `root` with what is tied to them; `prune` of the result cuts them."""
     import torch_pruning as tp
 
-    how = tp.prune_linear_out_channels if isinstance(root, nn.Linear) else tp.prune_conv_out_channels
+    how = (
+        tp.prune_linear_out_channels if isinstance(root, nn.Linear) else tp.prune_conv_out_channels
+    )
     return graph.get_pruning_group(root, how, channels)
 
 
 def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
-    """Modules of one kind among whose outputs are channels of the group, each once, in the group's order."""
+    """Modules of one kind among whose outputs are channels of the group, each once, in the group's
+    order."""
     return list(
         dict.fromkeys(
             item.dep.target.module
             for item in group
-            if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
+            if isinstance(item.dep.target.module, kind)
+            and graph.is_out_channel_pruning_fn(item.dep.handler)
         )
     )
 
 
 def _hindrance(graph: Any, group: Any, pointwise: set[nn.Module]) -> str:
-    """Why a group cannot be cut, "" where it can: not the model's own output, no grouped convolution but depthwise,
-    only norms that work channel by channel. pointwise: linear layers whose outputs are filters."""
+    """Why a group cannot be cut, "" where it can: not the model's own output, no grouped
+    convolution but depthwise, only norms that work channel by channel. pointwise: linear layers
+    whose outputs are filters."""
     for item in group:
         module = item.dep.target.module
         is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
@@ -275,9 +317,15 @@ def _hindrance(graph: Any, group: Any, pointwise: set[nn.Module]) -> str:
 
 
 def _assembled(
-    model: nn.Module, graph: Any, classifier: Classifier, members: Members, whole: tuple, unsafe: tuple
+    model: nn.Module,
+    graph: Any,
+    classifier: Classifier,
+    members: Members,
+    whole: tuple,
+    unsafe: tuple,
 ) -> FilterGraph:
-    """The graph of `members`: groups in the order of the network, and every layer's inputs and outputs as units.
+    """The graph of `members`: groups in the order of the network, and every layer's inputs and
+    outputs as units.
 
     whole, unsafe: convolutions that cannot be cut, as in `FilterGraph`.
     """
@@ -308,9 +356,11 @@ def priced(
     outputs: np.ndarray,
     whole: tuple[str, ...],
 ) -> FilterGraph:
-    """The finished graph: price per channel pair, and how many channels of each layer are never cut.
+    """The finished graph: price per channel pair, and how many channels of each layer are never
+    cut.
 
-    inputs and outputs: [layers, units], as in `FilterGraph`; areas: output places (height x width) of every layer.
+    inputs and outputs: [layers, units], as in `FilterGraph`; areas: output places (height x width)
+    of every layer.
     """
     price, fixed_in, fixed_out = np.zeros(len(areas)), np.zeros(len(areas)), np.zeros(len(areas))
     for row, (name, area) in enumerate(areas.items()):
@@ -320,16 +370,23 @@ def priced(
         out = module.out_channels if is_conv else module.out_features
         price[row] = 2.0 * area * (module.kernel_size[0] * module.kernel_size[1] if is_conv else 1)
         fixed_out[row] = out - outputs[row].sum()
-        if is_conv and module.groups > 1:  # each output reads its own few inputs, however many others are left
+        if (
+            is_conv and module.groups > 1
+        ):  # each output reads its own few inputs, however many others are left
             inputs[row] = 0.0
             fixed_in[row] = into // module.groups
         else:
             fixed_in[row] = into - inputs[row].sum()
-    return FilterGraph(tuple(groups), tuple(areas), price, inputs, outputs, fixed_in, fixed_out, whole)
+    return FilterGraph(
+        tuple(groups), tuple(areas), price, inputs, outputs, fixed_in, fixed_out, whole
+    )
 
 
-def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tuple[str, np.ndarray, bool]]:
-    """Layers that count and carry the group's channels, each once: (layer, channels, are these its outputs).
+def _touched(
+    graph: Any, group: Any, names: dict[nn.Module, str]
+) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Layers that count and carry the group's channels, each once: (layer, channels, are these its
+    outputs).
 
     channels [channels] int: the group's channel of each of those channels of the layer.
     """
@@ -339,7 +396,11 @@ def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tu
         if not isinstance(module, COUNTED):
             continue
         is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
-        if (module, is_output, tuple(item.idxs)) not in seen:  # put beside itself, a group feeds a layer twice
+        if (
+            module,
+            is_output,
+            tuple(item.idxs),
+        ) not in seen:  # put beside itself, a group feeds a layer twice
             seen.add((module, is_output, tuple(item.idxs)))
             yield names[module], np.asarray(item.root_idxs), is_output
 
@@ -347,13 +408,20 @@ def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tu
 def _gated(
     graph: Any, group: Any, names: dict[nn.Module, str], classifier: Classifier
 ) -> Iterable[tuple[str, np.ndarray]]:
-    """Modules whose output carries the group's channels for the first time, with the channels [channels] int of each.
+    """Modules whose output carries the group's channels for the first time, with the channels
+    [channels] int of each.
 
-    They are batch norm, a convolution without one, or a shortcut that brings channels of another group (option A).
-    channels: the group's channel of every channel of the module's output, -1 where it is another group's.
+    They are batch norm, a convolution without one, or a shortcut that brings channels of another
+    group (option A).
+    channels: the group's channel of every channel of the module's output, -1 where it is another
+    group's.
     """
     ungated = classifier.architecture.ungated(classifier.model)
-    sources: tuple[type[nn.Module], ...] = (*COUNTED, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
+    sources: tuple[type[nn.Module], ...] = (
+        *COUNTED,
+        nn.BatchNorm2d,
+        *classifier.architecture.customized_pruners(),
+    )
     found: dict[str, np.ndarray] = {}
     for item in group:
         module = item.dep.target.module

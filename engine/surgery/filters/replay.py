@@ -1,7 +1,8 @@
-"""Write a cut classifier and load it again: the base architecture, the history that cuts it, its weights now.
+"""Write a cut classifier and load it again: the base architecture, the history that cuts it, its
+weights now.
 
-A folder holds mask.json (what was cut of which model), model.json (classes, image size, normalisation) and
-cut.safetensors (the weights after the cut, retrained or not).
+A folder holds mask.json (what was cut of which model), model.json (classes, image size,
+normalisation) and cut.safetensors (the weights after the cut, retrained or not).
 """
 
 from __future__ import annotations
@@ -37,13 +38,19 @@ _CARD = Form(
 
 
 def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | Path) -> Path:
-    """Write mask, card and weights into `folder`, each whole. RequestError where it is not empty."""
+    """Write mask, card and weights into `folder`, each whole. RequestError where it is not
+    empty."""
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RequestError(Fault("to", f"{folder} is not an empty folder.", "Choose another folder."))
+        raise RequestError(
+            Fault("to", f"{folder} is not an empty folder.", "Choose another folder.")
+        )
     with explained(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
-        state = {name: value.detach().cpu().contiguous() for name, value in small.model.state_dict().items()}
+        state = {
+            name: value.detach().cpu().contiguous()
+            for name, value in small.model.state_dict().items()
+        }
         write_whole(folder / WEIGHTS, lambda path: save_file(state, path), "file")
         write_json(folder / CARD, _card(small, record))
         write_filter_mask(folder / MASK, record)
@@ -75,7 +82,8 @@ def is_cut_folder(folder: str | Path) -> bool:
 
 
 def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
-    """The cut classifier as it was saved. RequestError where something is missing, damaged or does not fit."""
+    """The cut classifier as it was saved. RequestError where something is missing, damaged or does
+    not fit."""
     folder = Path(folder).expanduser()
     record = read_filter_mask(folder / MASK)
     card = _read_card(folder / CARD)
@@ -87,8 +95,12 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
         state = load_file(folder / WEIGHTS)
         shaped.model.load_state_dict({name: value.to(base.device) for name, value in state.items()})
     except OSError as error:
-        raise RequestError(Fault(str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again.")) from error
-    except Exception as error:  # safetensors and torch raise several kinds for damaged or foreign files
+        raise RequestError(
+            Fault(str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again.")
+        ) from error
+    except (
+        Exception
+    ) as error:  # safetensors and torch raise several kinds for damaged or foreign files
         what = f"does not hold the model that {MASK} describes: {said_by(error)}."
         raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again.")) from error
     if state_hash(shaped.model.state_dict()) != card["weights_sha256"]:
@@ -126,4 +138,6 @@ def _three_numbers(value: Any) -> bool:
 def same_weights(one: OfAny, other: OfAny) -> bool:
     """Whether two classifiers hold the same tensors, bit for bit."""
     first, second = one.model.state_dict(), other.model.state_dict()
-    return first.keys() == second.keys() and all(torch.equal(first[name].cpu(), second[name].cpu()) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name].cpu(), second[name].cpu()) for name in first
+    )

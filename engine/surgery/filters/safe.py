@@ -1,8 +1,10 @@
-"""Which groups of filters may be cut: those where cutting and silencing give the same answers, tried on the model.
+"""Which groups of filters may be cut: those where cutting and silencing give the same answers,
+tried on the model.
 
-Torch-Pruning's graph follows most of what networks do, not all: channels in another order, for example. What it
-reads wrongly shows as another answer of the cut model, or as a cut that cannot run. Weights are drawn for it, so that
-no layer is zero by accident and the answer depends on the model's shape only; it is found once per shape.
+Torch-Pruning's graph follows most of what networks do, not all: channels in another order, for
+example. What it reads wrongly shows as another answer of the cut model, or as a cut that cannot
+run. Weights are drawn for it, so that no layer is zero by accident and the answer depends on the
+model's shape only; it is found once per shape.
 """
 
 from __future__ import annotations
@@ -21,7 +23,12 @@ from engine.models.runtime import is_out_of_memory
 from engine.surgery.agreement import Twice, doubled, judged
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.heads import cut_heads
-from engine.surgery.filters.reading import FilterGraph, candidate_graph, dependency_graph, some_of_group
+from engine.surgery.filters.reading import (
+    FilterGraph,
+    candidate_graph,
+    dependency_graph,
+    some_of_group,
+)
 
 SHARE = 0.7
 """Of the filters of every group that stay in the cut that is tried."""
@@ -36,12 +43,15 @@ def unsafe_roots(classifier: Classifier) -> frozenset[str]:
     shapes = tuple((name, tuple(one.shape)) for name, one in classifier.model.state_dict().items())
     key = (type(classifier.model), classifier.arch, classifier.size, hash(shapes))
     if key not in _found:
-        _found[key] = _tried(replace(classifier, model=_drawn(classifier.model), device=torch.device("cpu")))
+        _found[key] = _tried(
+            replace(classifier, model=_drawn(classifier.model), device=torch.device("cpu"))
+        )
     return _found[key]
 
 
 def heads_can_be_cut(classifier: Classifier, graph: FilterGraph) -> bool:
-    """Whether the model without the last head of every layer answers as with them silent. Something else may count
+    """Whether the model without the last head of every layer answers as with them silent. Something
+    else may count
     heads: biases by relative position, windows (Swin, BEiT). Found once per shape."""
     key = (type(classifier.model), classifier.arch, classifier.size, graph.widths)
     if key not in _heads:
@@ -53,9 +63,11 @@ def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
     try:
         own = _masked_and_cut(classifier, graph)
         return judged(
-            own, torch.float32, lambda: _masked_and_cut(doubled(classifier), graph),
+            own,
+            torch.float32,
+            lambda: _masked_and_cut(doubled(classifier), graph),
             lambda: float((_masked_and_cut(classifier, graph, 2)[0][:1] - own[0]).abs().max()),
-        ).holds  # fmt: skip
+        ).holds
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         if is_out_of_memory(error):
             raise
@@ -63,7 +75,8 @@ def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
 
 
 def _masked_and_cut(classifier: Classifier, graph: FilterGraph, count: int = 1) -> Twice:
-    """Logits of one image, `count` times, with the last head of every layer silent, and without it."""
+    """Logits of one image, `count` times, with the last head of every layer silent, and without
+    it."""
     keep = torch.ones(graph.total, device=classifier.device)
     small = copy.deepcopy(classifier.model)
     for one, group in zip(classifier.architecture.attentions(small), graph.groups, strict=True):
@@ -71,7 +84,9 @@ def _masked_and_cut(classifier: Classifier, graph: FilterGraph, count: int = 1) 
             keep[group.start + group.width - 1] = 0.0
             cut_heads(small, one, [group.width - 1])
     side, like = classifier.size, next(classifier.model.parameters())
-    image = torch.as_tensor(rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32)
+    image = torch.as_tensor(
+        rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32
+    )
     images = image.to(like).repeat(count, 1, 1, 1)
     with torch.no_grad():
         with gated(classifier.model, graph, keep):
@@ -101,11 +116,14 @@ def _tried(classifier: Classifier) -> frozenset[str]:
 
 
 def _agrees(classifier: Classifier, graph: FilterGraph, keep: np.ndarray, roots: set[str]) -> bool:
-    """Whether the model without the filters that `keep` [units] bool drops from these groups answers as the masked."""
+    """Whether the model without the filters that `keep` [units] bool drops from these groups
+    answers as the masked."""
     gates = np.ones(graph.total)
     for group in graph.groups:
         if group.root in roots:
-            gates[group.start : group.start + group.width] = keep[group.start : group.start + group.width]
+            gates[group.start : group.start + group.width] = keep[
+                group.start : group.start + group.width
+            ]
     side = classifier.size
     images = torch.as_tensor(rng("images tried").standard_normal((2, 3, side, side)))
     small = copy.deepcopy(classifier.model)
@@ -119,24 +137,33 @@ def _agrees(classifier: Classifier, graph: FilterGraph, keep: np.ndarray, roots:
                 some_of_group(found, small.get_submodule(group.root), gone).prune()
         with torch.no_grad():
             cut = small(images)
-    except Exception:  # Torch-Pruning and the cut model raise whatever shapes that do not fit make them raise
+    except (
+        Exception
+    ):  # Torch-Pruning and the cut model raise whatever shapes that do not fit make them raise
         return False
-    return bool(cut.isfinite().all()) and float((masked - cut).abs().max()) <= RELATIVE * float(masked.abs().max())
+    return bool(cut.isfinite().all()) and float((masked - cut).abs().max()) <= RELATIVE * float(
+        masked.abs().max()
+    )
 
 
 def _drawn(model: nn.Module) -> nn.Module:
-    """A copy in float64 whose parameters and running statistics are drawn anew, none of them zero."""
+    """A copy in float64 whose parameters and running statistics are drawn anew, none of them
+    zero."""
     other = copy.deepcopy(model).cpu().double().eval()
     draw = torch.Generator().manual_seed(0)
     for module in other.modules():
-        for name, value in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+        for name, value in [
+            *module.named_parameters(recurse=False),
+            *module.named_buffers(recurse=False),
+        ]:
             if value.is_floating_point():
                 value.data = _numbers(name, value, draw)
     return other.requires_grad_(False)
 
 
 def _numbers(name: str, like: Tensor, draw: torch.Generator) -> Tensor:
-    """Numbers for a parameter or buffer: weights of a layer as wide as their inputs ask, scales around 1, else ±0.5."""
+    """Numbers for a parameter or buffer: weights of a layer as wide as their inputs ask, scales
+    around 1, else ±0.5."""
     if like.dim() > 1 and name == "weight":
         return torch.randn(like.shape, generator=draw).double() * (2.0 / like[0].numel()) ** 0.5
     drawn = torch.rand(like.shape, generator=draw).double()

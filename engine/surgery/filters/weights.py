@@ -26,7 +26,8 @@ def arrays_of(model: nn.Module) -> dict[str, np.ndarray]:
 
 
 def rows_of(model: Any, group: FilterGroup) -> Iterator[np.ndarray]:
-    """The weights of each unit of a group, [units, numbers] float64: of its convolutions, or what reads each head."""
+    """The weights of each unit of a group, [units, numbers] float64: of its convolutions, or what
+    reads each head."""
     for name in group.convolutions:
         weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
         yield weight.reshape(len(weight), -1)

@@ -1,1 +1,2 @@
-"""Attention heads: mask, mean ablation, cut, record, replay, and the gradient of every head's gate."""
+"""Attention heads: mask, mean ablation, cut, record, replay, and the gradient of every head's
+gate."""

@@ -1,4 +1,5 @@
-"""Make a mask permanent: a model that is really smaller, or one of the same shape with zeros where heads were."""
+"""Make a mask permanent: a model that is really smaller, or one of the same shape with zeros where
+heads were."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ M = TypeVar("M", bound=TransformerModel)
 
 
 def cut(lm: M, mask: HeadMask) -> M:
-    """A copy without the cut heads' weights. It computes what `masked` computes, with fewer parameters.
+    """A copy without the cut heads' weights. It computes what `masked` computes, with fewer
+    parameters.
 
-    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape, or a model that is
-    cut already or masked right now.
+    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape,
+    or a model that is cut already or masked right now.
     """
     model = _copy(lm, mask)
     lm.adapter.cut_heads(model, mask)
@@ -30,9 +32,10 @@ def cut(lm: M, mask: HeadMask) -> M:
 def cut_further(lm: M, mask: HeadMask) -> M:
     """A copy of an encoder without the mask's heads, some of which it may have lost already.
 
-    Its weights stay as they are now: for cutting in steps, with training between them. The mask counts heads of the
-    whole model and names every head that is gone. MaskError where it would bring one back, for a mask of another shape,
-    a language model, or a model that is masked right now.
+    Its weights stay as they are now: for cutting in steps, with training between them. The mask
+    counts heads of the whole model and names every head that is gone. MaskError where it would
+    bring one back, for a mask of another shape, a language model, or a model that is masked right
+    now.
     """
     if lm.adapter.causal:
         raise MaskError(f"{lm.name} is a language model; cut the model it was cut from.")
@@ -40,20 +43,25 @@ def cut_further(lm: M, mask: HeadMask) -> M:
     gone = lm.cut or HeadMask(mask.n_layers, mask.n_heads)
     if not set(gone.cut) <= set(mask.cut):
         back = min(set(gone.cut) - set(mask.cut))
-        raise MaskError(f"{lm.name} has lost head {back[1]} of layer {back[0]}, which the mask keeps.")
+        raise MaskError(
+            f"{lm.name} has lost head {back[1]} of layer {back[0]}, which the mask keeps."
+        )
     model = copy.deepcopy(lm.model)
     lm.adapter.cut_heads(model, mask, gone)
     return replace(lm, model=model, cut=mask)
 
 
 def grown(lm: M) -> M:
-    """A copy of a cut encoder in the whole model's shape, zero where heads were cut. It computes the same.
+    """A copy of a cut encoder in the whole model's shape, zero where heads were cut. It computes
+    the same.
 
-    No smaller and no faster than the whole model, but plain transformers loads it anywhere. MaskError for a language
-    model, or a model that is masked right now.
+    No smaller and no faster than the whole model, but plain transformers loads it anywhere.
+    MaskError for a language model, or a model that is masked right now.
     """
     if lm.adapter.causal:
-        raise MaskError(f"{lm.name} is a language model; use `zeroed` on the model it was cut from.")
+        raise MaskError(
+            f"{lm.name} is a language model; use `zeroed` on the model it was cut from."
+        )
     mask = lm.cut or HeadMask(lm.n_layers, lm.n_heads)
     _check(lm, mask)
     model = copy.deepcopy(lm.model)
@@ -62,21 +70,28 @@ def grown(lm: M) -> M:
 
 
 def zeroed(lm: M, mask: HeadMask) -> M:
-    """A copy of the same shape, zero where the output projection reads a cut head. Errors as for `cut`.
+    """A copy of the same shape, zero where the output projection reads a cut head. Errors as for
+    `cut`.
 
-    No smaller and no faster, but a checkpoint that plain transformers loads anywhere. MaskError also where heads are
-    set to their means and the architecture has no bias to keep them in.
+    No smaller and no faster, but a checkpoint that plain transformers loads anywhere. MaskError
+    also where heads are set to their means and the architecture has no bias to keep them in.
     """
     if not can_be_zeroed(lm):
-        raise MaskError(f"{lm.name} has no output bias to keep the means of silenced heads in; save the cut model.")
+        raise MaskError(
+            f"{lm.name} has no output bias to keep the means of silenced heads in; save the cut"
+            " model."
+        )
     model = _copy(lm, mask)
     lm.adapter.zero_heads(model, mask)
     return replace(lm, model=model, means=None)
 
 
 def can_be_zeroed(lm: TransformerModel) -> bool:
-    """Whether plain transformers can hold the masked model: always for zeros, for means only with an output bias."""
-    return lm.means is None or isinstance(lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter)
+    """Whether plain transformers can hold the masked model: always for zeros, for means only with
+    an output bias."""
+    return lm.means is None or isinstance(
+        lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter
+    )
 
 
 def parameters(lm: TransformerModel) -> int:

@@ -1,9 +1,11 @@
-"""Cuts that config.json can describe: as many heads in every layer, whole key/value groups. They load anywhere.
+"""Cuts that config.json can describe: as many heads in every layer, whole key/value groups. They
+load anywhere.
 
-What a config must be able to say, and what loaders ask of it: `num_attention_heads` and `num_key_value_heads` for all
-layers alike, the first a multiple of the second; `head_dim` by its own name, for it no longer is the hidden size over
-the heads; the hidden size itself stays, so that the output projection maps heads x width back to it. Some families'
-configs (Llama's) also want the hidden size to divide by the heads, though nothing is computed from it: `Shape.left`.
+What a config must be able to say, and what loaders ask of it: `num_attention_heads` and
+`num_key_value_heads` for all layers alike, the first a multiple of the second; `head_dim` by its
+own name, for it no longer is the hidden size over the heads; the hidden size itself stays, so that
+the output projection maps heads x width back to it. Some families' configs (Llama's) also want the
+hidden size to divide by the heads, though nothing is computed from it: `Shape.left`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class Shape:
     def may_take(self, most: int) -> int:
         """The most groups, up to `most`, that every layer can lose; 0 where none can."""
         fits = range(1, self.groups) if self.left is None else self.left
-        return max((self.groups - left for left in fits if 0 < self.groups - left <= most), default=0)
+        return max(
+            (self.groups - left for left in fits if 0 < self.groups - left <= most), default=0
+        )
 
 
 def shape_of(config: Any) -> Shape:
@@ -57,7 +61,8 @@ def shape_of(config: Any) -> Shape:
 
 
 def _is_accepted(config: Any, heads: int, shared: int) -> bool:
-    """Whether the family's config may say so many heads: some want the hidden size to divide by them all the same."""
+    """Whether the family's config may say so many heads: some want the hidden size to divide by
+    them all the same."""
     return _saying(config, heads, shared) is not None
 
 
@@ -72,26 +77,34 @@ def _saying(config: Any, heads: int, shared: int) -> Any:
 
 def _width(config: Any) -> int:
     """Of a head, where the config says it, else what remains: the hidden size over the heads."""
-    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+    return int(
+        getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    )
 
 
 def even_faults(config: Any) -> list[Fault]:
-    """Why a model's config could not say how many heads are left. A family that is read by structure is tried: some
-    read a `head_dim` that their config does not name (Phi), some do not though it is there."""
+    """Why a model's config could not say how many heads are left. A family that is read by
+    structure is tried: some read a `head_dim` that their config does not name (Phi), some do not
+    though it is there."""
     from engine.models.adapters import known_types  # loads torch
 
     missing = [name for name in ("head_dim", "num_key_value_heads") if not hasattr(config, name)]
-    structural = config.model_type not in known_types(True) and hasattr(config, "num_key_value_heads")
+    structural = config.model_type not in known_types(True) and hasattr(
+        config, "num_key_value_heads"
+    )
     what = _structural_fault(config) if structural else "".join(missing)
     if what and missing:
-        what = f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer heads of the same "
+        what = (
+            f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer"
+            " heads of the same "
+        )
         what += "width cannot be said in it."
     return [Fault("deployable", what, LEAVE_OUT)] if what else []
 
 
 def _structural_fault(config: Any) -> str:
-    """What is wrong with a family that is read by structure: its heads stay in, or it does not build what its config
-    says of heads. "" where nothing is."""
+    """What is wrong with a family that is read by structure: its heads stay in, or it does not
+    build what its config says of heads. "" where nothing is."""
     from engine.models.structure.read import layout_of  # loads torch
 
     layout, shape = layout_of(config, True), shape_of(config)
@@ -110,7 +123,8 @@ def _structural_fault(config: Any) -> str:
 
 
 def is_even(mask: HeadMask, shape: Shape) -> bool:
-    """Whether every layer keeps as many heads, at least one group, and only whole groups are cut."""
+    """Whether every layer keeps as many heads, at least one group, and only whole groups are
+    cut."""
     counts = {len(mask.cut_in(layer)) for layer in range(mask.n_layers)}
     if len(counts) != 1 or not 0 < min(counts) < mask.n_heads:
         return False
@@ -121,10 +135,18 @@ def is_even(mask: HeadMask, shape: Shape) -> bool:
 
 
 def save_even(small: LanguageModel, shape: Shape, folder: str | Path) -> Path:
-    """Write a cut model with a config.json that describes it. MaskError where its cut is not even."""
+    """Write a cut model with a config.json that describes it. MaskError where its cut is not
+    even."""
     mask = small.cut
-    if mask is None or not is_even(mask, shape) or not shape.may_take(len(mask.cut_in(0)) // shape.group):
-        raise MaskError("only a cut of as many whole groups of heads in every layer can be described by config.json.")
+    if (
+        mask is None
+        or not is_even(mask, shape)
+        or not shape.may_take(len(mask.cut_in(0)) // shape.group)
+    ):
+        raise MaskError(
+            "only a cut of as many whole groups of heads in every layer can be described by"
+            " config.json."
+        )
     config = copy.deepcopy(small.model.config)
     gone = len(mask.cut_in(0))
     config.head_dim = small.adapter.head_dim(small.model)

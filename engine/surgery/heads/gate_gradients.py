@@ -1,8 +1,9 @@
 """∂ log p / ∂ξ_h of every text for every head, from one backward pass per micro-batch.
 
-ξ_h scales what head h hands to the output projection, y = ξ_h a_h, so at ξ = 1 the derivative is the sum over tokens
-of <∂ log p / ∂a_h, a_h>: one backward pass to the projections' inputs gives all heads of all texts at once, without a
-gate in the forward pass. Texts do not see each other, so micro-batches give what the full batch would.
+ξ_h scales what head h hands to the output projection, y = ξ_h a_h, so at ξ = 1 the derivative is
+the sum over tokens of <∂ log p / ∂a_h, a_h>: one backward pass to the projections' inputs gives all
+heads of all texts at once, without a gate in the forward pass. Texts do not see each other, so
+micro-batches give what the full batch would.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ def row_gradients(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     tokens: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ log p of each text's tokens from `first` on, [texts], and its derivatives at ξ = 1, [texts, units].
+    """Σ log p of each text's tokens from `first` on, [texts], and its derivatives at ξ = 1, [texts,
+    units].
 
-    In nats, float64. Arguments as for `prefix.row_logps`. Raises PruneAuditError where a number is not finite.
+    In nats, float64. Arguments as for `prefix.row_logps`. Raises PruneAuditError where a number is
+    not finite.
     """
     dense, slopes = np.zeros(len(texts)), np.zeros((len(texts), lm.n_layers * lm.n_heads))
     room = tokens or traced_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
@@ -60,12 +63,17 @@ def row_gradients(
     return dense, slopes
 
 
-def _rows(lm: LanguageModel, texts: Sequence[Sequence[int]], first: Sequence[int], places: Sequence[int]) -> Rows:
+def _rows(
+    lm: LanguageModel, texts: Sequence[Sequence[int]], first: Sequence[int], places: Sequence[int]
+) -> Rows:
     return pad_right([texts[at] for at in places], [first[at] for at in places], lm.device)
 
 
-def _batch(lm: LanguageModel, rows: Rows, decoding: Decoding | None) -> tuple[np.ndarray, np.ndarray]:
-    """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units], float64."""
+def _batch(
+    lm: LanguageModel, rows: Rows, decoding: Decoding | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units],
+    float64."""
     with torch.enable_grad(), heads_kept(lm, range(lm.n_layers)) as heads:
         score = Scorer(lm, rows, decoding, normed=True)
         logps = _logps(lm, rows, score)
@@ -89,7 +97,8 @@ def _logps(lm: LanguageModel, rows: Rows, score: Scorer) -> torch.Tensor:
 
 @contextmanager
 def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[torch.Tensor]]:
-    """Within it, a forward pass appends the heads' outputs of these layers, in order, as tensors of its graph.
+    """Within it, a forward pass appends the heads' outputs of these layers, in order, as tensors of
+    its graph.
 
     Each is [rows, tokens, heads * width], what the layer's output projection is given.
     """
@@ -108,6 +117,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
 
 
 def _per_head(lm: LanguageModel, slope: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
-    """Sum over tokens and the head's width: [rows, tokens, heads * width] -> [rows, heads] float32."""
+    """Sum over tokens and the head's width: [rows, tokens, heads * width] -> [rows, heads]
+    float32."""
     product = (slope.float() * inside.detach().float()).sum(1)
     return product.view(len(product), lm.n_heads, -1).sum(-1)

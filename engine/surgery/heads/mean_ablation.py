@@ -1,4 +1,5 @@
-"""Mean ablation: what each head hands over on average, and a model whose silenced heads do just that."""
+"""Mean ablation: what each head hands over on average, and a model whose silenced heads do just
+that."""
 
 from __future__ import annotations
 
@@ -25,9 +26,15 @@ def head_means(
 ) -> np.ndarray:
     """Mean output of every head over text, [layers, heads * head_dim] float32, summed in float64.
 
-    windows: token ids, and how many positions at their end count (so that overlapping windows count each token once).
+    windows: token ids, and how many positions at their end count (so that overlapping windows count
+    each token once).
     """
-    total = torch.zeros(lm.n_layers, lm.n_heads * lm.adapter.head_dim(lm.model), dtype=torch.float64, device=lm.device)
+    total = torch.zeros(
+        lm.n_layers,
+        lm.n_heads * lm.adapter.head_dim(lm.model),
+        dtype=torch.float64,
+        device=lm.device,
+    )
     wanted = [0]
 
     def add(layer: int) -> Any:
@@ -46,15 +53,18 @@ def head_means(
             lm.model(input_ids=torch.tensor([ids], device=lm.device), use_cache=False)
     means = (total / sum(last for _, last in windows)).float().cpu().numpy()
     if not np.isfinite(means).all():
-        raise PruneAuditError(f"{lm.name} in {lm.dtype} gives no finite head outputs. Try --dtype float32.")
+        raise PruneAuditError(
+            f"{lm.name} in {lm.dtype} gives no finite head outputs. Try --dtype float32."
+        )
     return means
 
 
 def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
-    """`lm`, changed in place: it computes what it did, but a silenced head hands over its mean instead of zero.
+    """`lm`, changed in place: it computes what it did, but a silenced head hands over its mean
+    instead of zero.
 
-    means: [layers, heads * head_dim] as from `head_means`. MaskError for another shape, a model that is cut or masked,
-    or one centred already.
+    means: [layers, heads * head_dim] as from `head_means`. MaskError for another shape, a model
+    that is cut or masked, or one centred already.
     """
     shape = (lm.n_layers, lm.n_heads * lm.adapter.head_dim(lm.model))
     if lm.cut is not None or lm.means is not None or is_masked(lm):
@@ -67,7 +77,8 @@ def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
 
 
 def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
-    """means [layers, heads * head_dim] as a table: unit, and a column ("0", "1", …) per number of a head's output."""
+    """means [layers, heads * head_dim] as a table: unit, and a column ("0", "1", …) per number of a
+    head's output."""
     rows = means.reshape(len(means) * n_heads, -1)
     table = pd.DataFrame(rows, columns=[str(place) for place in range(rows.shape[1])])
     table.insert(0, "unit", np.arange(len(rows)))
@@ -76,7 +87,12 @@ def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
 
 def means_of(table: pd.DataFrame, n_layers: int) -> np.ndarray:
     """The inverse of `means_table`: [layers, heads * head_dim] float32."""
-    return table.sort_values("unit").drop(columns="unit").to_numpy(dtype=np.float32).reshape(n_layers, -1)
+    return (
+        table.sort_values("unit")
+        .drop(columns="unit")
+        .to_numpy(dtype=np.float32)
+        .reshape(n_layers, -1)
+    )
 
 
 def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
@@ -86,7 +102,9 @@ def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
     width = lm.adapter.head_dim(lm.model)
     if len(record.means[0]) != width:
         what = f"hold {len(record.means[0])} numbers per head; those of {lm.name} are {width} wide."
-        raise RequestError(Fault("mask means", what, "Give a mask.json as exported, with its own model."))
+        raise RequestError(
+            Fault("mask means", what, "Give a mask.json as exported, with its own model.")
+        )
     means = np.zeros((lm.n_layers, lm.n_heads, width), dtype=np.float32)
     for (layer, head), row in zip(record.units, record.means, strict=True):
         means[layer, head] = row

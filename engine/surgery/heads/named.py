@@ -1,4 +1,5 @@
-"""Sets of heads as people name them: words, units, a mask.json; read for the model of a run. No torch."""
+"""Sets of heads as people name them: words, units, a mask.json; read for the model of a run. No
+torch."""
 
 from __future__ import annotations
 
@@ -14,41 +15,57 @@ from engine.surgery.heads.record import read_mask
 
 
 def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
-    """A mask from heads by layer and head ("2.3") or as units (19, "19"). RequestError for what is none."""
+    """A mask from heads by layer and head ("2.3") or as units (19, "19"). RequestError for what is
+    none."""
     found, faults = [], []
     for word in words:
         match = re.fullmatch(r"\s*(?:(\d{1,9})\.)?(\d{1,9})\s*", str(word))
         if match is None or isinstance(word, bool):
-            fix = "Write layer.head, as in 2.3, both from 0, or the head's number in the whole model."
+            fix = (
+                "Write layer.head, as in 2.3, both from 0, or the head's number in the whole model."
+            )
             faults.append(Fault("heads", f"{str(word)[:40]!r} is no head.", fix))
         else:
-            found.append((int(match[1]), int(match[2])) if match[1] else divmod(int(match[2]), n_heads))
+            found.append(
+                (int(match[1]), int(match[2])) if match[1] else divmod(int(match[2]), n_heads)
+            )
     if faults:
         raise RequestError(faults[:10])
     try:
         return HeadMask(n_layers, n_heads, tuple(found))
     except ValueError as error:
-        raise RequestError(Fault("heads", f"{error}.", "Name heads of this model, once each.")) from error
+        raise RequestError(
+            Fault("heads", f"{error}.", "Name heads of this model, once each.")
+        ) from error
 
 
 def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
-    """Flat units of a mask.json (a path), or of words: "0.1,2.3" is head 1 of layer 0 and head 3 of layer 2."""
+    """Flat units of a mask.json (a path), or of words: "0.1,2.3" is head 1 of layer 0 and head 3 of
+    layer 2."""
     if isinstance(said, Path):
         return units_of_mask(run, said)
     model = run.meta["model"]
-    return heads_of(re.split(r"[\s,;]+", said.strip(" ,;")) if said else (), model["n_layers"], model["n_heads"]).units
+    return heads_of(
+        re.split(r"[\s,;]+", said.strip(" ,;")) if said else (), model["n_layers"], model["n_heads"]
+    ).units
 
 
 def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
-    """Flat units of a mask.json. RequestError unless it was made for the very model of the run, silenced alike."""
+    """Flat units of a mask.json. RequestError unless it was made for the very model of the run,
+    silenced alike."""
     record, model = read_mask(path), run.meta["model"]
     shape, known = (record.n_layers, record.n_heads), (model["n_layers"], model["n_heads"])
     if shape != known or record.weight_hash != model["weight_hash"]:
-        what = f"is for {record.model} with other weights or another shape than {model['name']} of this run."
+        what = (
+            f"is for {record.model} with other weights or another shape than {model['name']} of"
+            " this run."
+        )
         raise RequestError(Fault("mask", what, "Give a mask of the model that was audited."))
     if bool(record.means) != (run.meta["request"].get("ablation", "zero") == "mean"):
         what = "sets silenced heads to something else than this run does (zero, or their mean)."
-        raise RequestError(Fault("mask", what, "Give a mask from an audit with the same --ablation."))
+        raise RequestError(
+            Fault("mask", what, "Give a mask from an audit with the same --ablation.")
+        )
     return record.mask.units
 
 

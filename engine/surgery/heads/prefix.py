@@ -1,9 +1,10 @@
 """Every head off, one at a time, from one dense pass: prefix reuse and stacking.
 
-do(y_h = 0) in layer l leaves the layers below untouched, and within the layer the attention of all heads. So a dense
-pass keeps what enters each block and what its heads hand to the output projection; per head only that projection, the
-rest of the block and the blocks above run again, for many heads stacked along the batch. The numbers are those of the
-masked forward pass (`mask.masked`) to float tolerance.
+do(y_h = 0) in layer l leaves the layers below untouched, and within the layer the attention of all
+heads. So a dense pass keeps what enters each block and what its heads hand to the output
+projection; per head only that projection, the rest of the block and the blocks above run again, for
+many heads stacked along the batch. The numbers are those of the masked forward pass (`mask.masked`)
+to float tolerance.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from engine.models.room import positions_at_once, tokens_at_once
 from engine.surgery.heads.mask import claimed, hooked
 
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
-"""Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it busy."""
+"""Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it
+busy."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts padded on the right: ids [rows, tokens] int64; target [rows, tokens] bool, positions whose token is scored.
+    """Texts padded on the right: ids [rows, tokens] int64; target [rows, tokens] bool, positions
+    whose token is scored.
 
     Causal attention keeps real tokens from seeing the padding, so no attention mask is needed.
     """
@@ -52,7 +55,8 @@ def pad_right(texts: Sequence[Sequence[int]], first: Sequence[int], device: torc
 
 
 def batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
-    """Indices of texts of similar length, at most `tokens` with padding in one batch (at least one text)."""
+    """Indices of texts of similar length, at most `tokens` with padding in one batch (at least one
+    text)."""
     order = sorted(range(len(texts)), key=lambda at: (len(texts[at]), at))
     batch: list[int] = []
     for at in order:
@@ -74,12 +78,14 @@ def row_logps(
     tokens: int | None = None,
     whole: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ log p of each text's tokens from `first` on, dense [texts] and with each unit off alone [units, texts].
+    """Σ log p of each text's tokens from `first` on, dense [texts] and with each unit off alone
+    [units, texts].
 
-    Not `whole`, the dense model is read as far as these units need, and its numbers are 0. In nats, float64;
-    log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature, top-k, top-p; a token
-    outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters. Raises PruneAuditError where
-    the dense model gives no finite number.
+    Not `whole`, the dense model is read as far as these units need, and its numbers are 0. In nats,
+    float64; log-softmax in float32. `decoding`: of the distribution that was sampled from
+    (temperature, top-k, top-p; a token outside it has -inf). Neither the order of texts nor the
+    batch size (`tokens`) matters. Raises PruneAuditError where the dense model gives no finite
+    number.
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
@@ -94,7 +100,9 @@ def row_logps(
             def attempt(
                 n: int, places: list[int] = places, mine: Hooks = mine
             ) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-                rows = pad_right([texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device)
+                rows = pad_right(
+                    [texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device
+                )
                 room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
                 return n, _batch(lm, rows, units, decoding, mine, room, whole)
 
@@ -120,8 +128,8 @@ def _batch(
     room: int,
     whole: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of log p of one batch in nats, float64: dense [rows] (0 unless `whole`) and with each unit off [units,
-    rows]. `room` tokens fit into one stacked pass."""
+    """Sums of log p of one batch in nats, float64: dense [rows] (0 unless `whole`) and with each
+    unit off [units, rows]. `room` tokens fit into one stacked pass."""
     if not lm.adapter.splits:
         return _whole_passes(lm, rows, units, decoding, hooks, room)
     layers = sorted({unit // lm.n_heads for unit in units})
@@ -130,7 +138,9 @@ def _batch(
     dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
     off = np.zeros((len(units), len(rows.ids)))
     width, done = max(1, room // rows.ids.numel()), 0
-    work = sum(lm.n_layers - unit // lm.n_heads for unit in units)  # blocks that are gone through again
+    work = sum(
+        lm.n_layers - unit // lm.n_heads for unit in units
+    )  # blocks that are gone through again
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
         for start in range(0, len(mine), width):
@@ -144,9 +154,15 @@ def _batch(
 
 
 def _whole_passes(
-    lm: LanguageModel, rows: Rows, units: Sequence[int], decoding: Decoding | None, hooks: Hooks, room: int
+    lm: LanguageModel,
+    rows: Rows,
+    units: Sequence[int],
+    decoding: Decoding | None,
+    hooks: Hooks,
+    room: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_batch`, of a model whose passes cannot go on from the middle: a whole pass for every head, stacked."""
+    """As `_batch`, of a model whose passes cannot go on from the middle: a whole pass for every
+    head, stacked."""
     score, width = Scorer(lm, rows, decoding), max(1, room // rows.ids.numel())
     found, masks = np.zeros((1 + len(units), len(rows.ids))), [None, *units]
     for start in range(0, len(masks), width):
@@ -165,8 +181,8 @@ def _whole_passes(
 
 @dataclass
 class Kept:
-    """What a dense pass leaves: per block its other arguments, per wanted layer the block's input and the heads'
-    outputs.
+    """What a dense pass leaves: per block its other arguments, per wanted layer the block's input
+    and the heads' outputs.
 
     inputs: [rows, tokens, hidden]; heads: [rows, tokens, heads * width].
     """
@@ -181,14 +197,17 @@ def dense_pass(
 ) -> tuple[Kept, torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 
-    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not `whole`, nothing is
-    computed above the highest of `layers`, and that output is no one's.
+    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not
+    `whole`, nothing is computed above the highest of `layers`, and that output is no one's.
     """
     kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), dict[str, torch.Tensor]()
 
     def before(layer: int) -> Any:
         def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            kept.calls[layer] = (args[1:], {name: value for name, value in kwargs.items() if name != "hidden_states"})
+            kept.calls[layer] = (
+                args[1:],
+                {name: value for name, value in kwargs.items() if name != "hidden_states"},
+            )
             if layer in layers:
                 kept.inputs[layer] = args[0] if args else kwargs["hidden_states"]
 
@@ -207,14 +226,18 @@ def dense_pass(
         hooks.callback(last_hidden(lm, out).remove)
         if not whole:
             hooks.enter_context(_answered_above(lm, max(layers)))
-        # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is none that matters.
-        lm.adapter.backbone(lm.model)(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
+        # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is
+        # none that matters.
+        lm.adapter.backbone(lm.model)(
+            inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False
+        )
     return kept, out["last"]
 
 
 @contextmanager
 def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
-    """Within it, blocks above `layer` compute nothing and answer what that one did; their hooks hear their calls."""
+    """Within it, blocks above `layer` compute nothing and answer what that one did; their hooks
+    hear their calls."""
     blocks, made = lm.adapter.blocks(lm.model), []
     handle = blocks[layer].register_forward_hook(lambda module, args, out: made.append(out))
     above = [blocks[at] for at in range(layer + 1, lm.n_layers)]
@@ -229,14 +252,20 @@ def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
 
 
 def last_hidden(lm: LanguageModel, out: dict[str, torch.Tensor]) -> Any:
-    """A hook that puts the last block's output [rows, tokens, hidden] into `out` as "last"; remove it again."""
+    """A hook that puts the last block's output [rows, tokens, hidden] into `out` as "last"; remove
+    it again."""
     block = lm.adapter.blocks(lm.model)[lm.n_layers - 1]
     return block.register_forward_hook(lambda module, args, made: out.update(last=first_of(made)))
 
 
 def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
-    """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens, hidden]."""
-    blocks, width, inside = lm.adapter.blocks(lm.model), lm.adapter.head_dim(lm.model), kept.heads[layer]
+    """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens,
+    hidden]."""
+    blocks, width, inside = (
+        lm.adapter.blocks(lm.model),
+        lm.adapter.head_dim(lm.model),
+        kept.heads[layer],
+    )
     stacked = inside.repeat(len(heads), 1, 1)
     for at, head in enumerate(heads):
         stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
@@ -260,16 +289,22 @@ def _answers(module: torch.nn.Module, given: Any) -> Iterator[None]:
 
 
 class Scorer:
-    """Log-probabilities of one batch's scored tokens, from the last block's output (or, `normed`, the final norm's)."""
+    """Log-probabilities of one batch's scored tokens, from the last block's output (or, `normed`,
+    the final norm's)."""
 
-    def __init__(self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False) -> None:
+    def __init__(
+        self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False
+    ) -> None:
         self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
-        self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)  # place predicts the token after it
+        self.row, self.place = (rows.target[:, 1:]).nonzero(
+            as_tuple=True
+        )  # place predicts the token after it
         self.wanted = rows.ids[self.row, self.place + 1]
         self.normed = normed
 
     def sums(self, hidden: torch.Tensor, times: int) -> np.ndarray:
-        """Σ log p of every row's scored tokens in nats, [times, rows] float64; hidden [times * rows, tokens, width]."""
+        """Σ log p of every row's scored tokens in nats, [times, rows] float64; hidden [times *
+        rows, tokens, width]."""
         picked = hidden.view(times, self.n_rows, *hidden.shape[1:])[:, self.row, self.place]
         logps = self.token_logps(picked.flatten(0, 1), self.wanted.repeat(times))
         total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=hidden.device)
@@ -284,8 +319,8 @@ class Scorer:
         return total.index_add_(1, self.row, logps.double()).cpu().numpy()
 
     def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so many logits at once as
-        fit."""
+        """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so
+        many logits at once as fit."""
         step = positions_at_once(self.lm)
         parts = []
         for at in range(0, len(hidden), step):

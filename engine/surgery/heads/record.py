@@ -1,4 +1,5 @@
-"""A cut is data: `mask.json` names the base model and the heads; replayed on that model it gives the same cut.
+"""A cut is data: `mask.json` names the base model and the heads; replayed on that model it gives
+the same cut.
 
 Reading and writing masks needs no torch.
 """
@@ -28,15 +29,24 @@ _FORM = Form(
     "mask",
     "Give a mask.json as exported.",
     needed={"model": str, "weight_hash": str, "n_layers": int, "n_heads": int, "units": list},
-    optional={"revision": (str, type(None)), "method": str, "settings": dict, "asked": (*NUMBER, type(None)),
-              "realised": (*NUMBER, type(None)), "run": str, "created": str, "schema": int},
+    optional={
+        "revision": (str, type(None)),
+        "method": str,
+        "settings": dict,
+        "asked": (*NUMBER, type(None)),
+        "realised": (*NUMBER, type(None)),
+        "run": str,
+        "created": str,
+        "schema": int,
+    },
     schemas=(SCHEMA,),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
 class MaskRecord:
-    """A selection with where it came from. Units are (layer, head), 0-based; asked and realised are shares of heads."""
+    """A selection with where it came from. Units are (layer, head), 0-based; asked and realised are
+    shares of heads."""
 
     model: str
     revision: str | None
@@ -52,14 +62,17 @@ class MaskRecord:
     created: str = ""
     schema: int = SCHEMA
     means: tuple[tuple[float, ...], ...] = ()
-    """What each unit hands over when it is off, head_dim numbers, in the order of `units`; none: zeros."""
+    """What each unit hands over when it is off, head_dim numbers, in the order of `units`; none:
+    zeros."""
 
     @property
     def mask(self) -> HeadMask:
         return HeadMask(self.n_layers, self.n_heads, self.units)
 
 
-def record_of(base: TransformerModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
+def record_of(
+    base: TransformerModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any
+) -> MaskRecord:
     """A record of a mask for a model; `more`: method, settings, asked, run, created."""
     return MaskRecord(
         model=base.name,
@@ -81,7 +94,9 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
         {"layer": layer, "head": head, **({"mean": list(mean[layer, head])} if mean else {})}
         for layer, head in record.mask.cut
     ]
-    plain = {name: value for name, value in asdict(record).items() if name != "means"} | {"units": units}
+    plain = {name: value for name, value in asdict(record).items() if name != "means"} | {
+        "units": units
+    }
     text = json_text(plain, indent=1) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +116,8 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
 
 
 def read_mask(path: str | Path) -> MaskRecord:
-    """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad or double units."""
+    """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad
+    or double units."""
     plain = read_brought(path, _FORM)
     if faults := _shape_faults(plain) or _unit_faults(plain):
         raise RequestError(faults)
@@ -121,8 +137,8 @@ def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo | Tex
         faults.append(Fault("mask", what, "Give the model that the mask was made for."))
     if record.weight_hash != info.weight_hash:
         what = (
-            f"is for weights {record.weight_hash} ({record.model}, revision {record.revision or 'none'}); "
-            f"{info.name} has weights {info.weight_hash}."
+            f"is for weights {record.weight_hash} ({record.model}, revision"
+            f" {record.revision or 'none'}); {info.name} has weights {info.weight_hash}."
         )
         faults.append(Fault("mask", what, "Give the same model and revision."))
     if faults:
@@ -137,14 +153,30 @@ def _shape_faults(plain: dict) -> list[Fault]:
 def _unit_faults(plain: dict) -> list[Fault]:
     faults, seen = [], set()
     for place, unit in enumerate(plain["units"]):
-        pair: tuple[Any, Any] = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        pair: tuple[Any, Any] = (
+            (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        )
         if not all(type(part) is int for part in pair):
-            faults.append(Fault(f"mask unit {place}", "has no whole layer and head.", 'Write {"layer": 0, "head": 0}.'))
+            faults.append(
+                Fault(
+                    f"mask unit {place}",
+                    "has no whole layer and head.",
+                    'Write {"layer": 0, "head": 0}.',
+                )
+            )
         elif not (0 <= pair[0] < plain["n_layers"] and 0 <= pair[1] < plain["n_heads"]):
             shape = f"{plain['n_layers']} layers x {plain['n_heads']} heads"
-            faults.append(Fault(f"mask unit {place}", f"{pair} is outside {shape}.", "Layers and heads count from 0."))
+            faults.append(
+                Fault(
+                    f"mask unit {place}",
+                    f"{pair} is outside {shape}.",
+                    "Layers and heads count from 0.",
+                )
+            )
         elif pair in seen:
-            faults.append(Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once."))
+            faults.append(
+                Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once.")
+            )
         seen.add(pair)
     return (faults or _mean_faults(plain))[:20]
 
@@ -165,4 +197,6 @@ def _mean_faults(plain: dict) -> list[Fault]:
 
 
 def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) in (int, float) and math.isfinite(one) for one in value)
+    return isinstance(value, list) and all(
+        type(one) in (int, float) and math.isfinite(one) for one in value
+    )

@@ -1,8 +1,9 @@
 """Write a cut model and load it again: the same weights, the same cut.
 
-A checkpoint with uneven heads does not load in plain transformers (it raises or, told to go on, fills those layers
-with random numbers). So a cut model is saved with its mask and loaded here: skeleton, same cut, every tensor compared.
-torch is imported when it is needed: the mask file alone (engine.surgery.heads.record, re-exported here) does without.
+A checkpoint with uneven heads does not load in plain transformers (it raises or, told to go on,
+fills those layers with random numbers). So a cut model is saved with its mask and loaded here:
+skeleton, same cut, every tensor compared. torch is imported when it is needed: the mask file alone
+(engine.surgery.heads.record, re-exported here) does without.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask
 from engine.models.config_file import GENERATION, end_tokens
-from engine.surgery.heads.record import MASK_FILE, MaskRecord, check_mask_fits, read_mask, record_of, write_mask
+from engine.surgery.heads.record import (
+    MASK_FILE,
+    MaskRecord,
+    check_mask_fits,
+    read_mask,
+    record_of,
+    write_mask,
+)
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
@@ -40,9 +48,11 @@ WEIGHTS = "model.safetensors"
 
 
 def save_cut(lm_cut: LanguageModel, record: MaskRecord, folder: str | Path) -> Path:
-    """Write a cut model: the base's config.json, its own weights, tokenizer, mask.json. Whole or not at all.
+    """Write a cut model: the base's config.json, its own weights, tokenizer, mask.json. Whole or
+    not at all.
 
-    RequestError where the folder exists and is not empty, or when the record is not the mask of this model.
+    RequestError where the folder exists and is not empty, or when the record is not the mask of
+    this model.
     """
 
     def beside(draft: Path) -> None:
@@ -55,17 +65,26 @@ def save_cut(lm_cut: LanguageModel, record: MaskRecord, folder: str | Path) -> P
 
 
 def write_cut(
-    cut: TransformerModel, record: MaskRecord, folder: str | Path, save_tokenizer: Callable[[Path], object]
+    cut: TransformerModel,
+    record: MaskRecord,
+    folder: str | Path,
+    save_tokenizer: Callable[[Path], object],
 ) -> Path:
     """What `save_cut` and `text_replay.save_cut_classifier` share."""
     if cut.cut is None or cut.cut != record.mask:
-        raise RequestError(Fault("mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."))
+        raise RequestError(
+            Fault(
+                "mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."
+            )
+        )
 
     def fill(draft: Path) -> None:
         from safetensors.torch import save_file
 
         cut.model.config.save_pretrained(draft)
-        save_file(_tensors(cut.model), draft / WEIGHTS, metadata={"format": "pt", "pruneaudit": "cut"})
+        save_file(
+            _tensors(cut.model), draft / WEIGHTS, metadata={"format": "pt", "pruneaudit": "cut"}
+        )
         save_tokenizer(draft)
         write_mask(draft / MASK_FILE, record)
 
@@ -73,7 +92,8 @@ def write_cut(
 
 
 def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
-    """Write the dense model with zeros for the cut heads: `from_pretrained` of any transformers loads it."""
+    """Write the dense model with zeros for the cut heads: `from_pretrained` of any transformers
+    loads it."""
     from engine.surgery.heads.cut import zeroed
 
     def fill(draft: Path) -> None:
@@ -84,7 +104,8 @@ def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
 
 
 def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
-    """Load what `save_cut` wrote. RequestError with every fault; each tensor must be there with its exact shape."""
+    """Load what `save_cut` wrote. RequestError with every fault; each tensor must be there with its
+    exact shape."""
     from engine.models.load_language_model import LanguageModel
 
     made = read_cut(Path(folder), device)
@@ -92,7 +113,8 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
 
 
 def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
-    """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for `load_cut`."""
+    """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for
+    `load_cut`."""
     from engine.models import checkpoint, runtime
     from engine.models.structure.find import adapter_of
 
@@ -118,7 +140,11 @@ def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
 def _shapes(folder: Path) -> dict[str, list[int]]:
     from engine.models.weights import tensors_in, weight_files
 
-    return {name: shape for path in weight_files(folder)[0] for name, shape in tensors_in(path)[0].items()}
+    return {
+        name: shape
+        for path in weight_files(folder)[0]
+        for name, shape in tensors_in(path)[0].items()
+    }
 
 
 def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
@@ -136,7 +162,10 @@ def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
         adapter = adapter_of(config, causal)
         shape = (adapter.n_layers(config), adapter.n_heads(config))
         if shape != (record.n_layers, record.n_heads):
-            what = f"is for {record.n_layers} x {record.n_heads} heads, config.json says {shape[0]} x {shape[1]}."
+            what = (
+                f"is for {record.n_layers} x {record.n_heads} heads, config.json says {shape[0]} x"
+                f" {shape[1]}."
+            )
             faults.append(Fault(MASK_FILE, what, "Use a folder as it was exported."))
     if faults:
         raise RequestError(faults)
@@ -163,22 +192,33 @@ def _skeleton(config: Any, adapter: Any, record: MaskRecord) -> Any:
 
 
 def _fill(model: Any, path: Path) -> None:
-    """Load the tensors of the file into the model. RequestError unless every name and shape is the model's."""
+    """Load the tensors of the file into the model. RequestError unless every name and shape is the
+    model's."""
     from safetensors.torch import load_file
 
     found, wanted = load_file(path), _tensors(model)
-    wrong = sorted(name for name in found.keys() | wanted.keys() if _shape(found, name) != _shape(wanted, name))
+    wrong = sorted(
+        name for name in found.keys() | wanted.keys() if _shape(found, name) != _shape(wanted, name)
+    )
     if wrong:
         name = wrong[0]
-        what = f"does not hold the cut that {MASK_FILE} describes: {name} is {_shape(found, name)}, "
+        what = (
+            f"does not hold the cut that {MASK_FILE} describes: {name} is {_shape(found, name)}, "
+        )
         what += f"should be {_shape(wanted, name)} ({len(wrong)} tensors differ)."
         raise RequestError(Fault(path.name, what, "Use a folder as it was exported."))
-    model.load_state_dict(found, strict=False)  # names were compared above; tied ones are stored once
+    model.load_state_dict(
+        found, strict=False
+    )  # names were compared above; tied ones are stored once
 
 
 def _shape(tensors: dict, name: str) -> str:
     """The shape of one of the tensors in words: "64x64", "one number", or "missing"."""
-    return "missing" if name not in tensors else "x".join(map(str, tensors[name].shape)) or "one number"
+    return (
+        "missing"
+        if name not in tensors
+        else "x".join(map(str, tensors[name].shape)) or "one number"
+    )
 
 
 def _tensors(model: Any) -> dict:
@@ -192,7 +232,8 @@ def _tensors(model: Any) -> dict:
 
 
 def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Let `fill` write into a temporary sibling, then give it its name: the folder is there complete or not at all."""
+    """Let `fill` write into a temporary sibling, then give it its name: the folder is there
+    complete or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RequestError(Fault(str(folder), "exists already.", "Choose a new folder."))
     draft = None
@@ -203,7 +244,9 @@ def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
         draft.chmod(0o755)  # mkdtemp makes it private
         os.replace(draft, folder)
     except OSError as error:
-        raise RequestError(Fault(str(folder), f"cannot be written ({error}).", "Choose another place.")) from error
+        raise RequestError(
+            Fault(str(folder), f"cannot be written ({error}).", "Choose another place.")
+        ) from error
     finally:
         if draft is not None and draft.exists():
             shutil.rmtree(draft, ignore_errors=True)

@@ -1,6 +1,8 @@
-"""Write a cut text classifier, retrained or not, and load it again; or write it with zeros for plain transformers.
+"""Write a cut text classifier, retrained or not, and load it again; or write it with zeros for
+plain transformers.
 
-As replay.py does for language models. The weights are the classifier's own, so what was learned after the cut is kept.
+As replay.py does for language models. The weights are the classifier's own, so what was learned
+after the cut is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +12,11 @@ from pathlib import Path
 
 from engine.core.errors import RequestError
 from engine.models.config_file import CONFIG, config_of
-from engine.models.load_text_classifier import TextClassifier, save_text_classifier, save_text_tokenizer
+from engine.models.load_text_classifier import (
+    TextClassifier,
+    save_text_classifier,
+    save_text_tokenizer,
+)
 from engine.models.said_outputs import said_outputs
 from engine.surgery.heads.cut import grown
 from engine.surgery.heads.record import MaskRecord
@@ -18,15 +24,18 @@ from engine.surgery.heads.replay import read_cut, whole, write_cut
 
 
 def save_cut_classifier(cut: TextClassifier, record: MaskRecord, folder: str | Path) -> Path:
-    """Write a cut classifier: config.json with its classes, its own weights, tokenizer, mask.json. Whole or not at all.
+    """Write a cut classifier: config.json with its classes, its own weights, tokenizer, mask.json.
+    Whole or not at all.
 
-    RequestError where the folder exists and is not empty, or when the record is not the mask of this model.
+    RequestError where the folder exists and is not empty, or when the record is not the mask of
+    this model.
     """
     return write_cut(cut, record, folder, partial(save_text_tokenizer, cut))
 
 
 def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifier:
-    """Load what `save_cut_classifier` wrote. RequestError with every fault; each tensor must be there exactly."""
+    """Load what `save_cut_classifier` wrote. RequestError with every fault; each tensor must be
+    there exactly."""
     parts = read_cut(Path(folder), device, causal=False)
     said, faults = said_outputs(config_of(Path(folder).expanduser()), CONFIG)
     if faults := faults + said.class_faults(CONFIG, "text"):
@@ -34,14 +43,18 @@ def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifi
     return TextClassifier(
         **parts,
         classes=said.names or tuple(map(str, range(parts["model"].config.num_labels))),
-        max_length=min(int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions(parts["model"])),
+        max_length=min(
+            int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions(parts["model"])
+        ),
         has_head=True,
     )
 
 
 def save_zeroed_classifier(classifier: TextClassifier, folder: str | Path) -> Path:
-    """Write a cut classifier in its whole shape, zero where heads were, so that plain transformers loads it.
+    """Write a cut classifier in its whole shape, zero where heads were, so that plain transformers
+    loads it.
 
-    It computes the same logits. A whole one is written as it is. RequestError as for `save_cut_classifier`.
+    It computes the same logits. A whole one is written as it is. RequestError as for
+    `save_cut_classifier`.
     """
     return whole(Path(folder), partial(save_text_classifier, grown(classifier)))

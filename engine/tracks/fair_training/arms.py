@@ -9,13 +9,15 @@ from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import FairRequest
 
 SPARSITY, TRADEOFF = "sparsity", "tradeoff"
-"""Why an arm was trained: to be reported along the sparsities, or as a point of the trade-off over λ."""
+"""Why an arm was trained: to be reported along the sparsities, or as a point of the trade-off over
+λ."""
 STRUCTURED, UNSTRUCTURED = "bifp-str", "bifp-uns"
 
 
 @dataclass(frozen=True)
 class FairArm:
-    """strength: 0 for methods without a fairness term. is_usual: whether λ is the request's, or needs to be said.
+    """strength: 0 for methods without a fairness term. is_usual: whether λ is the request's, or
+    needs to be said.
 
     n_draws: trainings of each seed, one for every mask that is drawn at random.
     """
@@ -36,22 +38,27 @@ class FairArm:
     @property
     def pooled(self) -> str:
         """Id of the variant that stands for all seeds."""
-        return f"{self.method}-{100 * self.sparsity:g}%" + ("" if self.is_usual else f"-l{self.strength:g}")
+        return f"{self.method}-{100 * self.sparsity:g}%" + (
+            "" if self.is_usual else f"-l{self.strength:g}"
+        )
 
     def id_of(self, shard: FairShard) -> str:
         """Id of one training's variant."""
         return f"{self.pooled}#{self.number(shard)}"
 
     def number(self, shard: FairShard) -> int:
-        """Number of a training in the tables: the seed, and for further draws so many seeds more."""
+        """Number of a training in the tables: the seed, and for further draws so many seeds
+        more."""
         return shard.draw * self.n_seeds + shard.seed
 
     def shards(self) -> list[FairShard]:
-        """One training per draw and seed, by their number; those of one descent are computed together."""
+        """One training per draw and seed, by their number; those of one descent are computed
+        together."""
         return [
             FairShard("trained", self.method, self.sparsity, self.strength, seed, draw)
-            for draw in range(self.n_draws) for seed in range(self.n_seeds)
-        ]  # fmt: skip
+            for draw in range(self.n_draws)
+            for seed in range(self.n_seeds)
+        ]
 
     @property
     def cost(self) -> FairShard:
@@ -60,7 +67,8 @@ class FairArm:
 
 
 def arms_of(request: FairRequest) -> list[FairArm]:
-    """The arms in the order they were asked for, those of the trade-off that are not among them last."""
+    """The arms in the order they were asked for, those of the trade-off that are not among them
+    last."""
     found = []
     for name in request.methods:
         method, draws = fair_methods()[name], draws_of(request, name)
@@ -74,7 +82,9 @@ def arms_of(request: FairRequest) -> list[FairArm]:
             if (name, request.tradeoff_sparsity, strength) not in there:
                 usual = not fair or strength == request.strength
                 place = name, request.tradeoff_sparsity, strength
-                found.append(FairArm(*place, request.seeds, TRADEOFF, usual, draws_of(request, name)))
+                found.append(
+                    FairArm(*place, request.seeds, TRADEOFF, usual, draws_of(request, name))
+                )
     return found
 
 
@@ -84,11 +94,14 @@ def draws_of(request: FairRequest, name: str) -> int:
 
 
 def tradeoff_arms(request: FairRequest, arms: list[FairArm]) -> list[FairArm]:
-    """The points of the trade-off: every λ at which its methods were trained at its sparsity; none without a sweep."""
+    """The points of the trade-off: every λ at which its methods were trained at its sparsity; none
+    without a sweep."""
     if not request.tradeoff_strengths:
         return []
     methods = request.tradeoff_methods
-    return [arm for arm in arms if arm.method in methods and arm.sparsity == request.tradeoff_sparsity]
+    return [
+        arm for arm in arms if arm.method in methods and arm.sparsity == request.tradeoff_sparsity
+    ]
 
 
 def compared(arms: list[FairArm]) -> list[tuple[FairArm, FairArm]]:
@@ -110,4 +123,6 @@ def surface_shards(request: FairRequest) -> list[FairShard]:
         return []
     others = [*CORNERS[1:], *(name for name in request.methods if name == f"{STRUCTURED}-no-both")]
     wanted = [("surface", CORNERS[0]), *(("path", name) for name in others)]
-    return [FairShard(kind, name, request.surface_sparsity, request.strength) for kind, name in wanted]
+    return [
+        FairShard(kind, name, request.surface_sparsity, request.strength) for kind, name in wanted
+    ]

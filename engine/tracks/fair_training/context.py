@@ -1,4 +1,5 @@
-"""What fair trainings are measured in: images with groups, how a model is trained, and what is seen meanwhile."""
+"""What fair trainings are measured in: images with groups, how a model is trained, and what is seen
+meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from engine.classifiers.gaps import Band, band
-from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageSettings, ImageShard
+from engine.classifiers.images.context import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    ImageContext,
+    ImageSettings,
+    ImageShard,
+)
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.metrics import cross_entropy, predicted
 from engine.core.seeds import rng
@@ -18,11 +26,13 @@ from engine.tracks.fair_training.training.job import ACCURACY, UNITS
 from engine.training.recipe import Recipe
 
 TUNED_ON = (TRAIN, VALIDATION)
-"""Images that models are cut and trained on: the training images, or, as in the paper, the validation images."""
+"""Images that models are cut and trained on: the training images, or, as in the paper, the
+validation images."""
 LOOKED_AT = 1000
 """Images that are looked at while a model trains, at most."""
 CORNERS = ("bifp-str", "bifp-str-no-w", "bifp-str-no-m")
-"""The models between which the loss is looked at (Fig. 8): the first is the origin, the second lies on the x axis."""
+"""The models between which the loss is looked at (Fig. 8): the first is the origin, the second lies
+on the x axis."""
 EXCHANGES = 1000
 """Exchanges of group labels behind the null band of the images looked at."""
 LOOKED_SHARE = 0.2
@@ -31,7 +41,8 @@ LOOKED_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class FairShard:
-    """One measurement: its name, of which method, at which sparsity (share cut), with which λ and seed.
+    """One measurement: its name, of which method, at which sparsity (share cut), with which λ and
+    seed.
 
     draw: number of the random mask among those of the seed. Methods without a fairness term have
     strength 0; those that cut nothing have sparsity 0.
@@ -47,16 +58,23 @@ class FairShard:
     @property
     def own(self) -> list[Any]:
         """Every field but the name, JSON-able; the first draw is that of methods that draw once."""
-        return [self.method, self.sparsity, self.strength, self.seed, *([self.draw] if self.draw else [])]
+        return [
+            self.method,
+            self.sparsity,
+            self.strength,
+            self.seed,
+            *([self.draw] if self.draw else []),
+        ]
 
 
 @dataclass(frozen=True)
 class FairSettings(ImageSettings):
     """Everything besides model and images that the numbers depend on.
 
-    sparsities: all that a method is asked for, by method (a descent depends on all of them). axis: the group column, or
-    columns joined by "+", that the fairness term is about. equal: what methods that cut filters have alike at one
-    sparsity, FLOPs or filters. iterations: weight updates of one training.
+    sparsities: all that a method is asked for, by method (a descent depends on all of them). axis:
+    the group column, or columns joined by "+", that the fairness term is about. equal: what methods
+    that cut filters have alike at one sparsity, FLOPs or filters. iterations: weight updates of one
+    training.
     """
 
     axis: str = ""
@@ -72,7 +90,8 @@ class FairSettings(ImageSettings):
 
 @dataclass
 class FairContext(ImageContext):
-    """A context whose dense model is measured as in an audit of an image classifier, under the same keys."""
+    """A context whose dense model is measured as in an audit of an image classifier, under the same
+    keys."""
 
     settings: FairSettings
 
@@ -85,7 +104,8 @@ class FairContext(ImageContext):
         return f"{shard.method}{cut}{fair}, seed {shard.seed}{draw}"
 
     def answers(self, shard: FairShard | ImageShard) -> np.ndarray:
-        """Probabilities of the test images, [n, classes] float32, of a trained model or the dense one (method "")."""
+        """Probabilities of the test images, [n, classes] float32, of a trained model or the dense
+        one (method "")."""
         found = shard if shard.method else ImageShard("dense_answers")
         return self.without_weights(found)[0]["probabilities"]
 
@@ -107,18 +127,20 @@ class FairContext(ImageContext):
 
     @cached_property
     def looked(self) -> np.ndarray:
-        """Places in the table of the validation images that are looked at while a model trains, [looked at] int."""
+        """Places in the table of the validation images that are looked at while a model trains,
+        [looked at] int."""
         return looked_rows(self.images.table, self.settings.tune_on)
 
     @cached_property
     def tuned(self) -> np.ndarray:
-        """Places in the table of the images that models are cut and trained on, [images] int; none of them is looked
-        at.
+        """Places in the table of the images that models are cut and trained on, [images] int; none
+        of them is looked at.
         """
         return tuned_rows(self.images.table, self.settings.tune_on)
 
     def before(self, places: np.ndarray) -> np.ndarray:
-        """The dense model's probabilities of some images, [n, classes] float32, by their places in the table."""
+        """The dense model's probabilities of some images, [n, classes] float32, by their places in
+        the table."""
         found = np.full((len(self.images.table), len(self.start.classes)), np.nan, dtype=np.float32)
         answers = self.without_weights(ImageShard("dense_answers"))[0]
         found[self.rows(TEST)] = answers["probabilities"]
@@ -137,9 +159,11 @@ class FairContext(ImageContext):
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """labels [n], groups [n] (-1: none), and the dense model's probabilities [n, classes] of the images looked at.
+    """labels [n], groups [n] (-1: none), and the dense model's probabilities [n, classes] of the
+    images looked at.
 
-    Only groups that count (`compared`) have an accuracy here: a gap is between groups that may be compared.
+    Only groups that count (`compared`) have an accuracy here: a gap is between groups that may be
+    compared.
     """
 
     labels: np.ndarray
@@ -150,8 +174,9 @@ class Look:
     def of(self, probabilities: np.ndarray) -> dict[str, float]:
         """What probabilities [n, classes] of the images looked at come to.
 
-        accuracy; gap: largest minus smallest accuracy of a group; degradation: largest minus smallest loss of accuracy
-        against the dense model; val_loss: cross-entropy in nats. Gaps are NaN for fewer than two groups that count.
+        accuracy; gap: largest minus smallest accuracy of a group; degradation: largest minus
+        smallest loss of accuracy against the dense model; val_loss: cross-entropy in nats. Gaps are
+        NaN for fewer than two groups that count.
         """
         own = self.accuracies(probabilities)
         lost = self.accuracies(self.dense) - own
@@ -163,7 +188,8 @@ class Look:
         }
 
     def accuracies(self, probabilities: np.ndarray) -> np.ndarray:
-        """Accuracy of every group, [groups], from [n, classes]; NaN where the group does not count."""
+        """Accuracy of every group, [groups], from [n, classes]; NaN where the group does not
+        count."""
         right, known = predicted(probabilities) == self.labels, self.groups >= 0
         counts = np.bincount(self.groups[known], minlength=self.n_groups)
         sums = np.bincount(self.groups[known], weights=right[known], minlength=self.n_groups)
@@ -171,59 +197,81 @@ class Look:
 
     @cached_property
     def compared(self) -> np.ndarray:
-        """Which groups count, bool [groups]: enough images, enough of every class there is, and two classes at least,
-        as on test images (`classifier_layout`)."""
+        """Which groups count, bool [groups]: enough images, enough of every class there is, and two
+        classes at least, as on test images (`classifier_layout`)."""
         found = []
         for group in range(self.n_groups):
             own = self.labels[self.groups == group]
             present = np.unique(own, return_counts=True)[1]
-            found.append(len(own) >= MIN_IMAGES and len(present) > 1 and int(present.min()) >= MIN_PER_CLASS)
+            found.append(
+                len(own) >= MIN_IMAGES and len(present) > 1 and int(present.min()) >= MIN_PER_CLASS
+            )
         return np.array(found, dtype=bool)
 
     def _gap(self, levels: np.ndarray) -> float:
-        """Largest minus smallest of levels [groups], of the groups that count; NaN for fewer than two."""
+        """Largest minus smallest of levels [groups], of the groups that count; NaN for fewer than
+        two."""
         mine = levels[self.compared]
         return float(mine.max() - mine.min()) if len(mine) > 1 else float("nan")
 
     def null_band(self) -> Band:
-        """Gaps of the dense model under group labels exchanged between images of one class (EXCHANGES draws)."""
+        """Gaps of the dense model under group labels exchanged between images of one class
+        (EXCHANGES draws)."""
         rows = np.flatnonzero(np.isin(self.groups, np.flatnonzero(self.compared)))
         if self.compared.sum() < 2:
             return band(np.nan, np.empty(0))
-        right, draw = (predicted(self.dense) == self.labels)[rows].astype(float), rng("look exchanges", len(rows))
+        right, draw = (
+            (predicted(self.dense) == self.labels)[rows].astype(float),
+            rng("look exchanges", len(rows)),
+        )
         codes = np.tile(self.groups[rows], (EXCHANGES, 1))
         for label in np.unique(self.labels):
             mine = np.flatnonzero(self.labels[rows] == label)
             codes[:, mine] = draw.permuted(codes[:, mine], axis=1)
-        found = np.stack([(right * (codes == one)).sum(axis=1) / (codes == one).sum(axis=1)
-                          for one in np.flatnonzero(self.compared)])  # fmt: skip
+        found = np.stack(
+            [
+                (right * (codes == one)).sum(axis=1) / (codes == one).sum(axis=1)
+                for one in np.flatnonzero(self.compared)
+            ]
+        )
         return band(self.of(self.dense)["gap"], found.max(axis=0) - found.min(axis=0))
 
     def gap_error(self) -> float:
-        """Standard error of the dense model's gap on these images, by the two groups that make it; NaN for none."""
+        """Standard error of the dense model's gap on these images, by the two groups that make it;
+        NaN for none."""
         if self.compared.sum() < 2:
             return float("nan")
-        own, counts = self.accuracies(self.dense), np.bincount(self.groups[self.groups >= 0], minlength=self.n_groups)
+        own, counts = (
+            self.accuracies(self.dense),
+            np.bincount(self.groups[self.groups >= 0], minlength=self.n_groups),
+        )
         ends = [int(np.nanargmax(own)), int(np.nanargmin(own))]
         return float(np.sqrt(sum(own[end] * (1 - own[end]) / counts[end] for end in ends)))
 
 
 def looked_rows(table: Any, tune_on: str) -> np.ndarray:
-    """Places in the table of the images that are looked at while a model trains, [looked at] int: a fixed draw."""
+    """Places in the table of the images that are looked at while a model trains, [looked at] int: a
+    fixed draw."""
     rows = np.flatnonzero((table["split"] == VALIDATION).to_numpy())
     most = LOOKED_AT if tune_on == TRAIN else min(LOOKED_AT, round(LOOKED_SHARE * len(rows)))
     return rows if most >= len(rows) else np.sort(rng("look", len(rows)).permutation(rows)[:most])
 
 
 def tuned_rows(table: Any, tune_on: str) -> np.ndarray:
-    """Places in the table of the images that models are cut and trained on, [images] int; none of them is looked at."""
+    """Places in the table of the images that models are cut and trained on, [images] int; none of
+    them is looked at."""
     rows = np.flatnonzero((table["split"] == tune_on).to_numpy())
     return rows if tune_on == TRAIN else np.setdiff1d(rows, looked_rows(table, tune_on))
 
 
 def group_names(table: Any, axis: str) -> np.ndarray:
-    """The group of every image on an axis, [images] str objects; "" where one of its columns is empty."""
+    """The group of every image on an axis, [images] str objects; "" where one of its columns is
+    empty."""
     parts = axis.split("+")
     values = table[parts].astype(str)
-    names = values[parts[0]].str.cat([values[part] for part in parts[1:]], sep="+").to_numpy(dtype=object)
+    names = (
+        values[parts[0]]
+        .str.cat([values[part] for part in parts[1:]], sep="+")
+        .to_numpy(dtype=object)
+    )
     return np.where((values != "").all(axis=1).to_numpy(), names, "")

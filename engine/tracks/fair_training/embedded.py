@@ -12,8 +12,22 @@ REQUEST = FairRequest(
     target="blond",
     max_images=5000,
     methods=(
-        "bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "bifp-uns", "bifp-str-no-w", "bifp-str-no-m",
-        "bifp-str-no-both", "fpgm", "snip", "lottery", "pf", "pf-late", "pf-snip", "pf-random", "fp", "dense-tuned",
+        "bifp-str",
+        "bifp-widths-random",
+        "bifp-widths-fpgm",
+        "bifp-uns",
+        "bifp-str-no-w",
+        "bifp-str-no-m",
+        "bifp-str-no-both",
+        "fpgm",
+        "snip",
+        "lottery",
+        "pf",
+        "pf-late",
+        "pf-snip",
+        "pf-random",
+        "fp",
+        "dense-tuned",
         "dense-fair",
     ),
     method_settings={"lottery": {"round": 0.5}},
@@ -27,6 +41,6 @@ REQUEST = FairRequest(
     within=0.05,
     keep_methods=("bifp-str", "bifp-uns", "fpgm", "pf"),
     title="Demo: sparse and fair in one training, or one after the other",
-)  # fmt: skip
+)
 
 REQUESTS = (REQUEST,)

@@ -9,7 +9,8 @@ from engine.classifiers.images import inspection
 
 
 def inspected(given: Mapping[str, Any]) -> list[str]:
-    """Sentences; given: model, weights, size and device as a request has them. RequestError with every fault."""
+    """Sentences; given: model, weights, size and device as a request has them. RequestError with
+    every fault."""
     from engine.tracks.fair_training.training.masked import masked_filters_of  # loads torch
 
     return inspection.inspected(given, masked_filters_of)

@@ -1,4 +1,5 @@
-"""mask.json of one seed of fair training: filters that are cut, or weights that are zero and stay. No torch."""
+"""mask.json of one seed of fair training: filters that are cut, or weights that are zero and stay.
+No torch."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SETTINGS = ("first_seed", "iterations", "recipe", "tolerance", "notion", "tune_o
 
 
 def write_fair_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
-    """Filters: as `apply` reads it. Weights: where they came from and how many of each layer are left.
+    """Filters: as `apply` reads it. Weights: where they came from and how many of each layer are
+    left.
 
     RequestError for a row that is no seed's, or cuts nothing.
     """
@@ -35,13 +37,17 @@ def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
     """The record of one seed's row of the variants table whose units are filters."""
     _must_be_a_seed(variant)
     return record_of(
-        run, variant, method=str(variant["method"]), settings=_settings(run, variant),
+        run,
+        variant,
+        method=str(variant["method"]),
+        settings=_settings(run, variant),
         achieved_speedup=float(variant["speedup"]),
-    )  # fmt: skip
+    )
 
 
 def weights_record(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
-    """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in the checkpoint."""
+    """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in
+    the checkpoint."""
     model = run.meta["model"]
     record = {
         "schema": SCHEMA,
@@ -70,7 +76,10 @@ def _layers(run: Run, variant: str) -> list[dict[str, Any]]:
         return []
     table = lookup.frame(run, "layers")
     rows = table[table["variant"] == variant].sort_values("layer")
-    return [{"layer": str(row.group), "weights": int(row.filters), "kept": int(row.kept)} for row in rows.itertuples()]
+    return [
+        {"layer": str(row.group), "weights": int(row.filters), "kept": int(row.kept)}
+        for row in rows.itertuples()
+    ]
 
 
 def _settings(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
@@ -92,4 +101,8 @@ def _must_be_a_seed(variant: dict[str, Any]) -> None:
     if variant["n_cut"] and variant["seed"] >= 0:
         return
     what = "stands for several seeds." if variant["n_cut"] else "cuts nothing."
-    raise RequestError(Fault("variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."))
+    raise RequestError(
+        Fault(
+            "variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one of #0."
+        )
+    )

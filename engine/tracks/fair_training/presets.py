@@ -1,8 +1,9 @@
 """The paper's settings as far as it states them (BiFP, Section 5), and sizes for two CPU cores.
 
-Stated: the models, data, targets and the sensitive attribute; that models are fitted on the training images, cut and
-tuned on the validation images and tested on the test images; the Lottery Ticket's sparsities; a trade-off at 70 %.
-Not stated, so chosen here: image size, learning rates, batches, how long, λ.
+Stated: the models, data, targets and the sensitive attribute; that models are fitted on the
+training images, cut and tuned on the validation images and tested on the test images; the Lottery
+Ticket's sparsities; a trade-off at 70 %. Not stated, so chosen here: image size, learning rates,
+batches, how long, λ.
 """
 
 from __future__ import annotations
@@ -26,23 +27,39 @@ STEPS = (1, 3, 5, 8, 10)
 
 def _paper(model: str, target: str) -> dict[str, Any]:
     return {
-        "model": model, "target": target, "axes": ("Male",), "sparsities": tuple(map(sparsity_at, STEPS)),
-        "tune_on": "validation", "train": {"epochs": 20, "rate": 1e-3, "batch": 128}, "iterations": 4000,
-        "check_every": 200, "tradeoff_sparsity": 0.7, "tradeoff_strengths": (0.25, 0.5, 1.0, 2.0, 4.0),
-    }  # fmt: skip
+        "model": model,
+        "target": target,
+        "axes": ("Male",),
+        "sparsities": tuple(map(sparsity_at, STEPS)),
+        "tune_on": "validation",
+        "train": {"epochs": 20, "rate": 1e-3, "batch": 128},
+        "iterations": 4000,
+        "check_every": 200,
+        "tradeoff_sparsity": 0.7,
+        "tradeoff_strengths": (0.25, 0.5, 1.0, 2.0, 4.0),
+    }
 
 
 PAPER: dict[tuple[str, str, str], dict[str, Any]] = {
     (data, target, model): _paper(model, target)
-    for data, targets in TARGETS.items() for target in targets for model in MODELS
-}  # fmt: skip
+    for data, targets in TARGETS.items()
+    for target in targets
+    for model in MODELS
+}
 """Fields of a FairRequest by data set, target and model; its data is where they lie."""
 
 
 def small_request(model: str, data: str, **more: Any) -> dict[str, Any]:
     """Fields of a FairRequest that two CPU cores finish in minutes."""
     return {
-        "model": model, "data": data, "target": "blond", "axes": ("male",),
-        "methods": ("bifp-str", "pf", "fpgm", "dense-tuned"), "sparsities": (sparsity_at(5),), "iterations": 200,
-        "check_every": 20, "seeds": 3, **more,
-    }  # fmt: skip
+        "model": model,
+        "data": data,
+        "target": "blond",
+        "axes": ("male",),
+        "methods": ("bifp-str", "pf", "fpgm", "dense-tuned"),
+        "sparsities": (sparsity_at(5),),
+        "iterations": 200,
+        "check_every": 20,
+        "seeds": 3,
+        **more,
+    }

@@ -53,10 +53,12 @@ from engine.tracks.fair_training.presets import sparsity_at
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
 
 CODE = 3
-"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+"""Version of the audit itself. Raise when a finished run would come out differently for the same
+request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}
 MOST_STEPS = 34
-"""More steps of the lottery ticket's schedule cut all but less than half a thousandth, which is 1 to three digits."""
+"""More steps of the lottery ticket's schedule cut all but less than half a thousandth, which is 1
+to three digits."""
 NOTION_NAMES = {
     "accuracy": "Accuracy: right equally often about every subgroup",
     "degradation": "Degradation: no subgroup loses more than another",
@@ -65,9 +67,10 @@ EQUAL_NAMES = {FLOPS: "The same FLOPs", "filters": "The same number of filters"}
 TUNED_ON_NAMES = {TRAIN: "Training images", VALIDATION: "Validation images, as in the paper"}
 CUTS = {FILTERS: "Cut filters", WEIGHTS: "Cut weights (nothing gets faster)", NONE: "Cut nothing"}
 SAME_UPDATES = (
-    "The same for every method, two stages together included. Not the same work: for every update of its mask BiFP "
-    "reads a second batch, by default 1.75 times the images in all; SNIP reads some batches before it cuts; the "
-    "Lottery Ticket trains once per round, and once more at the end."
+    "The same for every method, two stages together included. Not the same work: for every update"
+    " of its mask BiFP reads a second batch, by default 1.75 times the images in all; SNIP reads"
+    " some batches before it cuts; the Lottery Ticket trains once per round, and once more at the"
+    " end."
 )
 SETTINGS, SWEEP = "Settings of the methods", "Trade-off over λ, and loss surface"
 JUDGING = "Training, and when it counts as fair"
@@ -92,7 +95,8 @@ def _first_axis_faults(axes: Sequence[str], _: Values) -> list[Fault]:
 
 
 def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
-    """ "0.5,k3" -> (0.5, 0.488): kN means 1 - 0.8^N to three digits, the schedule of the lottery ticket."""
+    """ "0.5,k3" -> (0.5, 0.488): kN means 1 - 0.8^N to three digits, the schedule of the lottery
+    ticket."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     steps = [part for part in parts if part[0] in "kK" and part[1:].isdecimal()]
     plain = numbers_of(where, ",".join(part for part in parts if part not in steps), faults)
@@ -111,13 +115,19 @@ def _ordered() -> list[str]:
 
 
 def _offered_methods(_: Values) -> Offer:
-    by_units = {label: [name for name in _ordered() if fair_methods()[name].units == units]
-                for units, label in CUTS.items()}  # fmt: skip
+    by_units = {
+        label: [name for name in _ordered() if fair_methods()[name].units == units]
+        for units, label in CUTS.items()
+    }
     return Offer(_ordered(), FairRequest.methods, groups=by_units)
 
 
 def _offered_sweep(_: Values) -> Offer:
-    names = [name for name in _ordered() if fair_methods()[name].fair and fair_methods()[name].units != NONE]
+    names = [
+        name
+        for name in _ordered()
+        if fair_methods()[name].fair and fair_methods()[name].units != NONE
+    ]
     return Offer(names, FairRequest.tradeoff_methods)
 
 
@@ -128,16 +138,25 @@ def _swept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
     known = fair_methods()
     faults = [unknown("trade-off method", name, known) for name in methods if name not in known]
     if not methods:
-        faults.append(Fault("trade-off method", "none is named.", f"Known: {', '.join(sorted(known))}."))
+        faults.append(
+            Fault("trade-off method", "none is named.", f"Known: {', '.join(sorted(known))}.")
+        )
     for name in methods:
         if name in known and known[name].units == NONE:
-            what = f"{name} cuts nothing, so it has no place at a sparsity of {values['tradeoff_sparsity']:g}."
+            what = (
+                f"{name} cuts nothing, so it has no place at a sparsity of"
+                f" {values['tradeoff_sparsity']:g}."
+            )
             faults.append(Fault("trade-off method", what, "Leave it out."))
     return faults
 
 
 def _kept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
-    return [unknown("kept method", name, values["methods"]) for name in methods if name not in values["methods"]]
+    return [
+        unknown("kept method", name, values["methods"])
+        for name in methods
+        if name not in values["methods"]
+    ]
 
 
 def _own_recipe_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
@@ -152,133 +171,315 @@ def _looked_words(tuned: str) -> str:
     """How many images are left to look at, in words."""
     if tuned != VALIDATION:
         return ""
-    return f"Only {100 * LOOKED_SHARE:g} % of the validation images are left to look at while models train. {TOO_FEW}"
+    return (
+        f"Only {100 * LOOKED_SHARE:g} % of the validation images are left to look at while models"
+        f" train. {TOO_FEW}"
+    )
 
 
 @dataclass(frozen=True)
 class FairRequest(ImagesRequest):
     """A fair training as it is asked for.
 
-    axes: group columns, all measured; the fairness term is about the first. sparsities: shares to cut, of weights, or
-    where filters are cut of what is `equal`: FLOPs, or filters. strength: λ of methods that have any use for it;
-    tolerance: τ, the gap that costs nothing; notion: which gap. iterations: weight updates of one training.
-    check_every: of these between two looks at validation images.
-    tradeoff_…: the sweep over λ, none where no strengths are named. surface: the loss between BiFP and its ablations.
-    fair_gap: validation gap to be reached, of the notion's kind, None: where half of the dense model's excess over its
-    null band is gone.
-    within: validation accuracy that may be lost for it. tune_on: the images that are cut and trained on.
+    axes: group columns, all measured; the fairness term is about the first. sparsities: shares to
+    cut, of weights, or where filters are cut of what is `equal`: FLOPs, or filters. strength: λ of
+    methods that have any use for it;
+    tolerance: τ, the gap that costs nothing; notion: which gap. iterations: weight updates of one
+    training.
+    check_every: of these between two looks at validation images. tradeoff_…: the sweep over λ, none
+    where no strengths are named. surface: the loss between BiFP and its ablations.
+    fair_gap: validation gap to be reached, of the notion's kind, None: where half of the dense
+    model's excess over its null band is gone.
+    within: validation accuracy that may be lost for it. tune_on: the images that are cut and
+    trained on.
     keep_methods: of which methods models are kept, () for all.
     """
 
     axes: tuple[str, ...] = asked(
-        kind="names", where="axis", usual=_usual_fair_axes, check=_first_axis_faults, section=WHAT, last=True,
-        label="Groups", offered=offered_axes, named=axis_name, lead="Fair to", join=_group_and_axes,
-        hint="Training is asked to be fair to the first of these groups; the others are measured only.",
-        parts=(
-            part("group", "text", metavar="AXIS",
-                 help="group column that training is to be fair about, or two joined with +"),
-            part("axis", "names", metavar="AXIS",
-                 help="further group columns to measure; may be given several times"),
+        kind="names",
+        where="axis",
+        usual=_usual_fair_axes,
+        check=_first_axis_faults,
+        section=WHAT,
+        last=True,
+        label="Groups",
+        offered=offered_axes,
+        named=axis_name,
+        lead="Fair to",
+        join=_group_and_axes,
+        hint=(
+            "Training is asked to be fair to the first of these groups; the others are measured"
+            " only."
         ),
-    )  # fmt: skip
+        parts=(
+            part(
+                "group",
+                "text",
+                metavar="AXIS",
+                help="group column that training is to be fair about, or two joined with +",
+            ),
+            part(
+                "axis",
+                "names",
+                metavar="AXIS",
+                help="further group columns to measure; may be given several times",
+            ),
+        ),
+    )
     notion: str = asked(
-        "accuracy", kind="choice", choices=NOTIONS, help="accuracy, or degradation: which gap is trained against",
-        section=WHAT, last=True, label="What shall be alike between groups", named=NOTION_NAMES.get,
+        "accuracy",
+        kind="choice",
+        choices=NOTIONS,
+        help="accuracy, or degradation: which gap is trained against",
+        section=WHAT,
+        last=True,
+        label="What shall be alike between groups",
+        named=NOTION_NAMES.get,
         hint=words.SURROGATE,
-    )  # fmt: skip
+    )
     methods: tuple[str, ...] = asked(
         (
-            "bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "bifp-uns", "snip", "fpgm", "lottery", "pf",
-            "pf-random", "fp", "dense-tuned", "dense-fair",
+            "bifp-str",
+            "bifp-widths-random",
+            "bifp-widths-fpgm",
+            "bifp-uns",
+            "snip",
+            "fpgm",
+            "lottery",
+            "pf",
+            "pf-random",
+            "fp",
+            "dense-tuned",
+            "dense-fair",
         ),
-        kind="names", option="--method", metavar="NAME[,NAME]", commas=True, where="method", section=HOW,
-        known=fair_methods, help="methods to train; may be given several times",
-        label="Methods", offered=_offered_methods, named=method_name, counted=("method", "methods"),
-    )  # fmt: skip
+        kind="names",
+        option="--method",
+        metavar="NAME[,NAME]",
+        commas=True,
+        where="method",
+        section=HOW,
+        known=fair_methods,
+        help="methods to train; may be given several times",
+        label="Methods",
+        offered=_offered_methods,
+        named=method_name,
+        counted=("method", "methods"),
+    )
     method_settings: dict[str, dict[str, Any]] = asked(
-        {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=SETTINGS,
-        help="a setting, such as bifp-str.mask_rate=0.05", named=method_name, about=method_definition,
+        {},
+        kind="settings per method",
+        option="--set",
+        metavar="METHOD.NAME=VALUE",
+        where="setting",
+        section=SETTINGS,
+        help="a setting, such as bifp-str.mask_rate=0.05",
+        named=method_name,
+        about=method_definition,
         of=lambda values: {name: method.settings for name, method in fair_methods().items()},
         chosen=lambda values: values["methods"],
-    )  # fmt: skip
+    )
     sparsities: tuple[float, ...] = asked(
-        (0.488, 0.672, 0.832), kind="numbers", option="--sparsity", metavar="LIST", above=0.0, below=1.0,
-        help="shares of FLOPs, filters or weights to cut, or k3,k5,k8: 1 - 0.8^k", where="sparsity", example="0.488",
-        read=shares_of, percent=True, section=HOW, label="Sparsities", unit="percent of FLOPs, filters or weights cut",
-        quick=(0.672,), counted=("sparsity", "sparsities"),
+        (0.488, 0.672, 0.832),
+        kind="numbers",
+        option="--sparsity",
+        metavar="LIST",
+        above=0.0,
+        below=1.0,
+        help="shares of FLOPs, filters or weights to cut, or k3,k5,k8: 1 - 0.8^k",
+        where="sparsity",
+        example="0.488",
+        read=shares_of,
+        percent=True,
+        section=HOW,
+        label="Sparsities",
+        unit="percent of FLOPs, filters or weights cut",
+        quick=(0.672,),
+        counted=("sparsity", "sparsities"),
         hint="The usual ones are 1 − 0.8³, 1 − 0.8⁵ and 1 − 0.8⁸, as in the Lottery Ticket paper.",
-    )  # fmt: skip
+    )
     equal: str = asked(
-        FLOPS, kind="choice", choices=EQUAL, help="FLOPs, or filters: what methods that cut filters have alike",
-        section=HOW, label="Alike at one sparsity, where filters are cut", named=EQUAL_NAMES.get, hint=words.EQUAL,
-    )  # fmt: skip
+        FLOPS,
+        kind="choice",
+        choices=EQUAL,
+        help="FLOPs, or filters: what methods that cut filters have alike",
+        section=HOW,
+        label="Alike at one sparsity, where filters are cut",
+        named=EQUAL_NAMES.get,
+        hint=words.EQUAL,
+    )
     strength: float = asked(
-        1.0, kind="number", option="--lambda", metavar="L", minimum=0.0, help="weight of the fairness term",
-        where="λ (strength)", section=HOW, label="λ, weight of fairness", step=0.5,
+        1.0,
+        kind="number",
+        option="--lambda",
+        metavar="L",
+        minimum=0.0,
+        help="weight of the fairness term",
+        where="λ (strength)",
+        section=HOW,
+        label="λ, weight of fairness",
+        step=0.5,
         hint="0 asks for no fairness. Methods that ignore groups have none.",
-    )  # fmt: skip
+    )
     tolerance: float = asked(
-        0.0, kind="number", option="--tau", metavar="T", minimum=0.0, maximum=1.0, help="gap that costs nothing",
-        where="τ (tolerance)", section=HOW, label="τ, gap that is let pass",
+        0.0,
+        kind="number",
+        option="--tau",
+        metavar="T",
+        minimum=0.0,
+        maximum=1.0,
+        help="gap that costs nothing",
+        where="τ (tolerance)",
+        section=HOW,
+        label="τ, gap that is let pass",
         hint="A surrogate gap up to this costs nothing.",
-    )  # fmt: skip
-    seeds: int = asked(3, kind="integer", minimum=1, help="how many seeds", section=HOW, label="Seeds",
-                       quick=1, counted=("seed", "seeds"),
-                       hint="Trainings of each variant. Three at least tell more.")  # fmt: skip
+    )
+    seeds: int = asked(
+        3,
+        kind="integer",
+        minimum=1,
+        help="how many seeds",
+        section=HOW,
+        label="Seeds",
+        quick=1,
+        counted=("seed", "seeds"),
+        hint="Trainings of each variant. Three at least tell more.",
+    )
     iterations: int = asked(
-        400, kind="integer", minimum=1, metavar="N", help="weight updates of one training", section=HOW,
-        label="Weight updates of one training", hint=SAME_UPDATES, quick=100,
-    )  # fmt: skip
+        400,
+        kind="integer",
+        minimum=1,
+        metavar="N",
+        help="weight updates of one training",
+        section=HOW,
+        label="Weight updates of one training",
+        hint=SAME_UPDATES,
+        quick=100,
+    )
     tradeoff_strengths: tuple[float, ...] = asked(
-        (), kind="numbers", option="--tradeoff", metavar="LIST", minimum=0.0, where="λ of the trade-off", some=False,
-        help="values of λ for the trade-off of accuracy and gap", section=SWEEP, label="λ of the trade-off",
-        unit="empty: none", placeholder="0.1, 0.5, 1, 5", example="0.1,1,5",
+        (),
+        kind="numbers",
+        option="--tradeoff",
+        metavar="LIST",
+        minimum=0.0,
+        where="λ of the trade-off",
+        some=False,
+        help="values of λ for the trade-off of accuracy and gap",
+        section=SWEEP,
+        label="λ of the trade-off",
+        unit="empty: none",
+        placeholder="0.1, 0.5, 1, 5",
+        example="0.1,1,5",
         hint="Every λ trains every method of the trade-off again, with all seeds.",
-    )  # fmt: skip
+    )
     tradeoff_sparsity: float = asked(
-        0.7, kind="number", metavar="S", above=0.0, below=1.0, help="at which the trade-off is made",
-        where="trade-off sparsity", percent=True, section=SWEEP, label="At a sparsity of", unit="percent",
-    )  # fmt: skip
+        0.7,
+        kind="number",
+        metavar="S",
+        above=0.0,
+        below=1.0,
+        help="at which the trade-off is made",
+        where="trade-off sparsity",
+        percent=True,
+        section=SWEEP,
+        label="At a sparsity of",
+        unit="percent",
+    )
     tradeoff_methods: tuple[str, ...] = asked(
-        ("bifp-str", "pf", "fp"), kind="names", option="--tradeoff-method", metavar="NAME[,NAME]", commas=True,
-        some=False, help="methods of the trade-off", where="trade-off method", check=_swept_faults,
-        section=SWEEP, label="Methods of the trade-off", offered=_offered_sweep, named=method_name,
-    )  # fmt: skip
+        ("bifp-str", "pf", "fp"),
+        kind="names",
+        option="--tradeoff-method",
+        metavar="NAME[,NAME]",
+        commas=True,
+        some=False,
+        help="methods of the trade-off",
+        where="trade-off method",
+        check=_swept_faults,
+        section=SWEEP,
+        label="Methods of the trade-off",
+        offered=_offered_sweep,
+        named=method_name,
+    )
     surface: bool = asked(
-        False, kind="flag", help="the loss between BiFP and its ablations", section=SWEEP,
+        False,
+        kind="flag",
+        help="the loss between BiFP and its ablations",
+        section=SWEEP,
         label="Measure the loss between BiFP and its ablations",
-        hint="On a plane and along straight lines, at the middle sparsity, for one seed. Trains the ablations.",
-    )  # fmt: skip
+        hint=(
+            "On a plane and along straight lines, at the middle sparsity, for one seed. Trains the"
+            " ablations."
+        ),
+    )
     recipe: dict[str, Any] = asked(
-        {}, kind="pairs", metavar="NAME=VALUE", help=", ".join(RECIPE), check=_own_recipe_faults, section=JUDGING,
+        {},
+        kind="pairs",
+        metavar="NAME=VALUE",
+        help=", ".join(RECIPE),
+        check=_own_recipe_faults,
+        section=JUDGING,
         label="Training of the weights",
         of=lambda values: recipe_settings(USUAL_RECIPE, "Images", ("rate", "batch")),
-    )  # fmt: skip
+    )
     tune_on: str = asked(
-        TRAIN, kind="choice", choices=TUNED_ON, metavar="SPLIT", section=JUDGING, named=TUNED_ON_NAMES.get,
-        help="train, or validation as in the paper: images to cut and train on", label="Cut and train on",
-        hint="Results always come from test images.", about=_looked_words,
-    )  # fmt: skip
+        TRAIN,
+        kind="choice",
+        choices=TUNED_ON,
+        metavar="SPLIT",
+        section=JUDGING,
+        named=TUNED_ON_NAMES.get,
+        help="train, or validation as in the paper: images to cut and train on",
+        label="Cut and train on",
+        hint="Results always come from test images.",
+        about=_looked_words,
+    )
     fair_gap: float | None = asked(
-        None, kind="number", optional=True, metavar="G", minimum=0.0, maximum=1.0, where="fair gap", section=JUDGING,
-        help="validation gap to be reached (half of the dense model's excess)", label="Fair from a gap of", step=0.01,
+        None,
+        kind="number",
+        optional=True,
+        metavar="G",
+        minimum=0.0,
+        maximum=1.0,
+        where="fair gap",
+        section=JUDGING,
+        help="validation gap to be reached (half of the dense model's excess)",
+        label="Fair from a gap of",
+        step=0.01,
         placeholder="half of the dense model's excess over its null band",
         hint="On validation images. Counted is how much training it takes to get there.",
-    )  # fmt: skip
+    )
     within: float = asked(
-        0.02, kind="number", metavar="A", minimum=0.0, maximum=1.0, section=JUDGING, step=0.01,
-        help="validation accuracy that may be lost for it", label="Accuracy that may be lost for it",
+        0.02,
+        kind="number",
+        metavar="A",
+        minimum=0.0,
+        maximum=1.0,
+        section=JUDGING,
+        step=0.01,
+        help="validation accuracy that may be lost for it",
+        label="Accuracy that may be lost for it",
         hint="Against the dense model, on validation images.",
-    )  # fmt: skip
+    )
     check_every: int = asked(
-        20, kind="integer", minimum=1, metavar="N", help="weight updates between two looks at validation images",
-        section=JUDGING, label="Updates between two looks at validation images",
+        20,
+        kind="integer",
+        minimum=1,
+        metavar="N",
+        help="weight updates between two looks at validation images",
+        section=JUDGING,
+        label="Updates between two looks at validation images",
         hint="Also how finely the training until then is counted.",
-    )  # fmt: skip
+    )
     keep_methods: tuple[str, ...] = asked(
-        (), kind="names", option="--keep-method", metavar="NAME[,NAME]", commas=True, some=False,
-        help="of which methods models are kept (all)", where="kept method", check=_kept_faults,
-    )  # fmt: skip
+        (),
+        kind="names",
+        option="--keep-method",
+        metavar="NAME[,NAME]",
+        commas=True,
+        some=False,
+        help="of which methods models are kept (all)",
+        where="kept method",
+        check=_kept_faults,
+    )
 
     track = "fair_training"
 
@@ -290,7 +491,8 @@ class FairRequest(ImagesRequest):
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """Every method whose models the numbers rest on: those that are named, and those the loss lies between."""
+        """Every method whose models the numbers rest on: those that are named, and those the loss
+        lies between."""
         return tuple(dict.fromkeys((*self.named, *(CORNERS if self.surface else ()))))
 
     @property
@@ -318,14 +520,23 @@ class FairRequest(ImagesRequest):
 
     def settings(self) -> FairSettings:
         """What the context needs to know of it."""
-        named = dict.fromkeys((*self.methods, *(self.tradeoff_methods if self.tradeoff_strengths else ())))
+        named = dict.fromkeys(
+            (*self.methods, *(self.tradeoff_methods if self.tradeoff_strengths else ()))
+        )
         return FairSettings(
-            first_seed=self.first_seed, methods=self.method_settings,
-            train=None if self.train is None else recipe_of(self.train), axis=self.axes[0],
-            sparsities={name: self.sparsities_of(name) for name in named}, recipe=self.full_recipe,
-            iterations=self.iterations, check_every=self.check_every, tolerance=self.tolerance, notion=self.notion,
-            tune_on=self.tune_on, equal=self.equal,
-        )  # fmt: skip
+            first_seed=self.first_seed,
+            methods=self.method_settings,
+            train=None if self.train is None else recipe_of(self.train),
+            axis=self.axes[0],
+            sparsities={name: self.sparsities_of(name) for name in named},
+            recipe=self.full_recipe,
+            iterations=self.iterations,
+            check_every=self.check_every,
+            tolerance=self.tolerance,
+            notion=self.notion,
+            tune_on=self.tune_on,
+            equal=self.equal,
+        )
 
 
 @dataclass(frozen=True)
@@ -343,14 +554,22 @@ class FairPlan(ImagePlan):
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with every default it relies on written out, JSON-able."""
-        recipe = {name: value for name, value in self.request.full_recipe.to_dict().items() if name in RECIPE}
+        recipe = {
+            name: value
+            for name, value in self.request.full_recipe.to_dict().items()
+            if name in RECIPE
+        }
         given = self.request.method_settings
-        settings = {name: spelled(fair_methods()[name].settings, given.get(name, {})) for name in self.request.trained}
+        settings = {
+            name: spelled(fair_methods()[name].settings, given.get(name, {}))
+            for name in self.request.trained
+        }
         return {**super().spelled_out(), "recipe": recipe, "method_settings": settings}
 
 
 def validate_fair(request: FairRequest) -> FairPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    """Check everything that can be checked without loading weights. RequestError carries all faults
+    together."""
     request, faults = checked(request)
     request = replace(request, axes=own_axes(request.data, request.axes))
     faults += _alike_faults(request) + _widths_faults(request)
@@ -365,29 +584,45 @@ def validate_fair(request: FairRequest) -> FairPlan:
 
 
 def _alike_faults(request: FairRequest) -> list[Fault]:
-    """Numbers that could not be told apart in the name of a variant, those of the sweep beside the others."""
+    """Numbers that could not be told apart in the name of a variant, those of the sweep beside the
+    others."""
     swept = bool(request.tradeoff_strengths)
     named = {
-        "sparsity": (100.0, (*request.sparsities, *((request.tradeoff_sparsity,) if swept else ()))),
+        "sparsity": (
+            100.0,
+            (*request.sparsities, *((request.tradeoff_sparsity,) if swept else ())),
+        ),
         "λ of the trade-off": (1.0, (request.strength, *request.tradeoff_strengths)),
     }
     faults = []
     for where, (scale, values) in named.items():
         numbers = {value for value in values if is_number(value)}
         if len({f"{scale * value:g}" for value in numbers}) < len(numbers):
-            faults.append(Fault(where, "two of them are one to six digits.", "Leave one out, or write them alike."))
+            faults.append(
+                Fault(
+                    where,
+                    "two of them are one to six digits.",
+                    "Leave one out, or write them alike.",
+                )
+            )
     return faults
 
 
 def _widths_faults(request: FairRequest) -> list[Fault]:
     """Controls in the widths of a method that is not trained wherever they are."""
     known, faults = fair_methods(), []
-    for where, names in (("method", request.methods), ("trade-off method", request.tradeoff_methods)):
+    for where, names in (
+        ("method", request.methods),
+        ("trade-off method", request.tradeoff_methods),
+    ):
         asked_for = names if where == "method" or request.tradeoff_strengths else ()
         for name in (name for name in asked_for if name in known):
             other = known[name].widths_of
             if other and other not in names:
-                what = f"{name} cuts as many filters of each layer as {other} kept, which is not trained here."
+                what = (
+                    f"{name} cuts as many filters of each layer as {other} kept, which is not"
+                    " trained here."
+                )
                 faults.append(Fault(where, what, f"Name {other} too, or leave {name} out."))
     return faults
 
@@ -395,20 +630,29 @@ def _widths_faults(request: FairRequest) -> list[Fault]:
 def _group_faults(request: FairRequest, images: ImageSet) -> list[Fault]:
     """The groups of the fair axis must be two at least, and in every split that is used."""
     axis = request.axes[0] if request.axes else ""
-    if not axis or CLASS_AXIS in axis.split("+") or any(part not in images.table for part in axis.split("+")):
+    if (
+        not axis
+        or CLASS_AXIS in axis.split("+")
+        or any(part not in images.table for part in axis.split("+"))
+    ):
         return []  # said elsewhere
     table, faults = images.table, []
     names = group_names(table, axis)
     known = sorted(set(names) - {""})
     if len(known) < 2:
-        what = f"its images belong to {len(known)} group ({', '.join(known) or 'none'}): no gap between groups."
+        what = (
+            f"its images belong to {len(known)} group ({', '.join(known) or 'none'}): no gap"
+            " between groups."
+        )
         return [Fault(f"axis {axis}", what, "Name another column, or give images of more groups.")]
     for split in (TRAIN, VALIDATION, TEST):
         here = set(names[(table["split"] == split).to_numpy()])
         for name in known:
             if name not in here:
                 what = f"no {split} image belongs to {name}."
-                faults.append(Fault(f"axis {axis}", what, "Every group needs images in every split."))
+                faults.append(
+                    Fault(f"axis {axis}", what, "Every group needs images in every split.")
+                )
     if request.tune_on == VALIDATION and not faults:
         labels = table.loc[table["split"] == VALIDATION, "label"]
         if labels.nunique() < 2 or LOOKED_SHARE * len(labels) < 10:
@@ -419,8 +663,11 @@ def _group_faults(request: FairRequest, images: ImageSet) -> list[Fault]:
     return faults
 
 
-def _used_faults(request: FairRequest, table: Any, names: np.ndarray, known: Sequence[str]) -> list[Fault]:
-    """Groups must be among the very images that are trained on and looked at, which are parts of the splits.
+def _used_faults(
+    request: FairRequest, table: Any, names: np.ndarray, known: Sequence[str]
+) -> list[Fault]:
+    """Groups must be among the very images that are trained on and looked at, which are parts of
+    the splits.
 
     names: the group of every image in the table, [images] str objects.
     """
@@ -429,17 +676,27 @@ def _used_faults(request: FairRequest, table: Any, names: np.ndarray, known: Seq
         "looked at while models train": looked_rows(table, request.tune_on),
     }
     return [
-        Fault(f"axis {request.axes[0]}", f"none of the {len(rows)} images {how} belongs to {name}.",
-              "Give more images of it, or name another column.")
-        for how, rows in used.items() for name in known if name not in set(names[rows])
-    ]  # fmt: skip
+        Fault(
+            f"axis {request.axes[0]}",
+            f"none of the {len(rows)} images {how} belongs to {name}.",
+            "Give more images of it, or name another column.",
+        )
+        for how, rows in used.items()
+        for name in known
+        if name not in set(names[rows])
+    ]
 
 
 def _reachable(request: FairRequest, model: Any) -> None:
-    """RequestError for sparsities that no cut can reach: one filter per group, one weight per layer, stay."""
+    """RequestError for sparsities that no cut can reach: one filter per group, one weight per
+    layer, stay."""
     from engine.models.load_image_classifier import fresh_classifier
     from engine.surgery.filters.graph import filter_graph
-    from engine.tracks.fair_training.training.masked import kept_of, masked_filters_of, masked_weights_of
+    from engine.tracks.fair_training.training.masked import (
+        kept_of,
+        masked_filters_of,
+        masked_weights_of,
+    )
 
     classifier = fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
     masked = {
@@ -456,9 +713,17 @@ def _reachable(request: FairRequest, model: Any) -> None:
         for sparsity in sorted(sparsities) if counted else ():
             blocks, total = len(np.unique(masked[units].blocks)), masked[units].total
             if kept_of(total, sparsity) < blocks:
-                most, part = 1.0 - blocks / total, "group of layers" if units == FILTERS else "layer"
-                what = f"{sparsity:g} is out of reach for {units}: {blocks} of {total} must stay, one per {part}."
-                faults.append(Fault("sparsity", what, f"Ask for {math.floor(1000 * most) / 1000:g} at most."))
+                most, part = (
+                    1.0 - blocks / total,
+                    "group of layers" if units == FILTERS else "layer",
+                )
+                what = (
+                    f"{sparsity:g} is out of reach for {units}: {blocks} of {total} must stay, one"
+                    f" per {part}."
+                )
+                faults.append(
+                    Fault("sparsity", what, f"Ask for {math.floor(1000 * most) / 1000:g} at most.")
+                )
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
 
@@ -474,10 +739,14 @@ def _flop_faults(request: FairRequest, classifier: Any) -> list[Fault]:
     asked_for = {share for name in named for share in request.sparsities_of(name)}
     asked_for |= {request.surface_sparsity} if request.surface else set()
     return [
-        Fault("sparsity", f"{share:g} is out of reach for FLOPs: one filter per group of layers cuts {most:.4g}.",
-              f"Ask for {math.floor(1000 * most) / 1000:g} at most.")
-        for share in sorted(asked_for) if share > most
-    ]  # fmt: skip
+        Fault(
+            "sparsity",
+            f"{share:g} is out of reach for FLOPs: one filter per group of layers cuts {most:.4g}.",
+            f"Ask for {math.floor(1000 * most) / 1000:g} at most.",
+        )
+        for share in sorted(asked_for)
+        if share > most
+    ]
 
 
 def group_shares(images: ImageSet, axis: str, rows: Sequence[int] | np.ndarray) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""A whole fair training on one page: validate, load, train and cut with every method, measure, write."""
+"""A whole fair training on one page: validate, load, train and cut with every method, measure,
+write."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from engine.audit.executors import Executor
 from engine.audit.progress import Progress
 from engine.audit.session import Session, Tables, run_session, timed
 from engine.classifiers.images.context import ImageShard
-from engine.classifiers.images.dense import data_meta, dense_phases, kept_in, model_meta, starting_model
+from engine.classifiers.images.dense import (
+    data_meta,
+    dense_phases,
+    kept_in,
+    model_meta,
+    starting_model,
+)
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
 from engine.core.types import Hooks
@@ -35,16 +42,21 @@ def run_fair_audit(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+    """The finished run, computed or found. Raises RequestError before anything heavy loads,
+    Cancelled when stopped.
 
-    What was finished before an interruption is found in the store and not computed again; a training that was
-    interrupted goes on from its last kept step.
+    What was finished before an interruption is found in the store and not computed again; a
+    training that was interrupted goes on from its last kept step.
     """
     plan = validate_fair(request)
-    return run_session(plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen))
+    return run_session(
+        plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen)
+    )
 
 
-def _audited(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> tuple[dict[str, Any], Tables]:
+def _audited(
+    plan: FairPlan, store: Store, hooks: Hooks, executor: Executor
+) -> tuple[dict[str, Any], Tables]:
     """Train, cut, measure."""
     audit, arms = open_fair_audit(plan, store, hooks, executor), arms_of(plan.request)
     compute(audit, arms)
@@ -64,17 +76,26 @@ def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Execut
 
 
 def context_of(plan: FairPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> FairContext:  # noqa: B008  (frozen)
-    """What a plan is measured in; measurements are kept in the store, in memory where there is none."""
+    """What a plan is measured in; measurements are kept in the store, in memory where there is
+    none."""
     return FairContext(
-        starting_model(plan), plan.images, plan.request.settings(), fair_measurements(), hooks=hooks, plan=plan,
-        opener=f"{__name__}:{context_of.__name__}", mirror=plan.request.mirrors, **kept_in(store),
-    )  # fmt: skip
+        starting_model(plan),
+        plan.images,
+        plan.request.settings(),
+        fair_measurements(),
+        hooks=hooks,
+        plan=plan,
+        opener=f"{__name__}:{context_of.__name__}",
+        mirror=plan.request.mirrors,
+        **kept_in(store),
+    )
 
 
 def compute(audit: FairAudit, arms: Sequence[FairArm]) -> None:
     """Every measurement of the run, in the order they need each other.
 
-    RequestError for a stated gap that is met at the start or inside the null band, before anything else is trained.
+    RequestError for a stated gap that is met at the start or inside the null band, before anything
+    else is trained.
     """
     if audit.request.fair_gap is not None:
         audit.finish_all(dense_phases(audit.request))
@@ -83,9 +104,16 @@ def compute(audit: FairAudit, arms: Sequence[FairArm]) -> None:
 
 
 def phases_of(request: FairRequest, arms: Sequence[FairArm]) -> dict[str, list[Any]]:
-    """The measurements of a run by phase. Seeds come one after the other, so that every method has its first early."""
+    """The measurements of a run by phase. Seeds come one after the other, so that every method has
+    its first early."""
     surfaces = surface_shards(request)
-    trained = [shard for seed in range(request.seeds) for arm in arms for shard in arm.shards() if shard.seed == seed]
+    trained = [
+        shard
+        for seed in range(request.seeds)
+        for arm in arms
+        for shard in arm.shards()
+        if shard.seed == seed
+    ]
     controls = [shard for shard in trained if fair_methods()[shard.method].widths_of]
     return {
         **dense_phases(request),
@@ -104,11 +132,13 @@ def _corners(surfaces: Sequence[FairShard], trained: Sequence[FairShard]) -> lis
 
 
 def targets_of(context: FairContext, request: FairRequest) -> dict[str, float]:
-    """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the dense model's.
+    """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the
+    dense model's.
 
-    The gap is of the request's notion; where none was asked for, it is where half of the dense model's excess over its
-    null band is gone, and of degradation, of which the dense model has none, half of its gap of accuracy. NaN where
-    fewer than two groups may be compared, or the dense model has no excess.
+    The gap is of the request's notion; where none was asked for, it is where half of the dense
+    model's excess over its null band is gone, and of degradation, of which the dense model has
+    none, half of its gap of accuracy. NaN where fewer than two groups may be compared, or the dense
+    model has no excess.
     """
     look = context.look
     dense = look.of(look.dense)
@@ -120,30 +150,42 @@ def targets_of(context: FairContext, request: FairRequest) -> dict[str, float]:
 
 
 def _half_of_excess(look: Look) -> float:
-    """The gap at which half of the dense model's excess over its null band is gone; NaN where there is no excess."""
+    """The gap at which half of the dense model's excess over its null band is gone; NaN where there
+    is no excess."""
     gap, most = look.of(look.dense)["gap"], look.null_band().high
     return (gap + most) / 2 if gap > most else math.nan
 
 
 def refuse_target(look: Look, request: FairRequest) -> None:
-    """RequestError for a stated gap of accuracy that the dense model meets, or that chance alone would give."""
+    """RequestError for a stated gap of accuracy that the dense model meets, or that chance alone
+    would give."""
     gap, most, stated = look.of(look.dense)["gap"], look.null_band().high, request.fair_gap
     if stated is None or request.notion == DEGRADATION or not math.isfinite(most):
         return
     images = f"on the {len(look.labels)} validation images looked at"
-    fix = f"Give a gap between {most:.3f} and {gap:.3f}." if gap > most else "Leave it out: there is no gap to mend."
+    fix = (
+        f"Give a gap between {most:.3f} and {gap:.3f}."
+        if gap > most
+        else "Leave it out: there is no gap to mend."
+    )
     if stated >= gap:
         what = f"{stated:g} is met at the start: the starting model's gap is {gap:.3f} {images}."
         raise RequestError(Fault("fair gap", what, fix))
     if stated <= most:
-        what = f"{stated:g} lies inside the null band {images}: chance alone gives up to {most:.3f}."
+        what = (
+            f"{stated:g} lies inside the null band {images}: chance alone gives up to {most:.3f}."
+        )
         raise RequestError(Fault("fair gap", what, fix))
 
 
 def run_meta(
-    audit: FairAudit, tables: dict[str, pd.DataFrame], targets: Mapping[str, float], notes: Sequence[str]
+    audit: FairAudit,
+    tables: dict[str, pd.DataFrame],
+    targets: Mapping[str, float],
+    notes: Sequence[str],
 ) -> dict[str, Any]:
-    """run.json: what was asked, of which model, on which images, with which code, and what must be known about it."""
+    """run.json: what was asked, of which model, on which images, with which code, and what must be
+    known about it."""
     plan, context, request = audit.plan, audit.context, audit.request
     shares = group_shares(plan.images, request.axes[0], context.tuned)
     return {

@@ -23,5 +23,5 @@ LOOKS: dict[str, Look] = {
     "dense-tuned": ("#7a7a7a", "#b0b0b0", "hexagon-open", "dot"),
     "dense-fair": ("#7a7a7a", "#b0b0b0", "hexagon", "dot"),
 }
-"""Colour by family (BiFP, its ablations, pruning alone, two stages, references), symbol by method. Broken lines cut
-weights or leave something out."""
+"""Colour by family (BiFP, its ablations, pruning alone, two stages, references), symbol by method.
+Broken lines cut weights or leave something out."""

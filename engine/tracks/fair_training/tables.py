@@ -1,4 +1,5 @@
-"""From finished trainings to the tables of a fair run. Their columns are described in docs/TABLES.md."""
+"""From finished trainings to the tables of a fair run. Their columns are described in
+docs/TABLES.md."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ import pandas as pd
 from engine.classifiers.groups import Arm, GroupMeasure, Measured, arm_difference
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.images.gallery import thumbnails
-from engine.classifiers.images.tables import costs_table, layers_table, predictions_table, test_images, weights_table
+from engine.classifiers.images.tables import (
+    costs_table,
+    layers_table,
+    predictions_table,
+    test_images,
+    weights_table,
+)
 from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED, digest_of
 from engine.stats.fdr import benjamini_hochberg
@@ -25,7 +32,15 @@ from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surfac
 from engine.tracks.fair_training.context import FairContext, FairShard
 from engine.tracks.fair_training.degradation import METRIC as DEGRADATION_GAP
 from engine.tracks.fair_training.degradation import degradation_gaps, degradation_trials
-from engine.tracks.fair_training.methods.base import ACCURACY, DEGRADATION, FILTERS, FLOPS, LOOKS, PHASE_POINT, WEIGHTS
+from engine.tracks.fair_training.methods.base import (
+    ACCURACY,
+    DEGRADATION,
+    FILTERS,
+    FLOPS,
+    LOOKS,
+    PHASE_POINT,
+    WEIGHTS,
+)
 from engine.tracks.fair_training.request import FairRequest
 from engine.tracks.fair_training.tradeoff import hypervolume_table, tradeoff_table
 
@@ -40,10 +55,14 @@ Check = Callable[[], None]
 
 
 def fair_tables(
-    context: FairContext, request: FairRequest, arms: Sequence[FairArm], targets: Mapping[str, float], check: Check
+    context: FairContext,
+    request: FairRequest,
+    arms: Sequence[FairArm],
+    targets: Mapping[str, float],
+    check: Check,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """All tables of the run, and sentences about the groups that a screen must show. targets: gap and accuracy to be
-    reached on validation images."""
+    """All tables of the run, and sentences about the groups that a screen must show. targets: gap
+    and accuracy to be reached on validation images."""
     dense, images = context.answers(ImageShard("")), test_images(context)
     measure = GroupMeasure(images, context.start.classes, request.axes, dense.astype(np.float64))
     measured = _measured(context, arms, measure, check)
@@ -75,12 +94,16 @@ def fair_tables(
     return tables, list(measure.notes)
 
 
-def _measured(context: FairContext, arms: Sequence[FairArm], measure: GroupMeasure, check: Check) -> dict[FairArm, Arm]:
+def _measured(
+    context: FairContext, arms: Sequence[FairArm], measure: GroupMeasure, check: Check
+) -> dict[FairArm, Arm]:
     """Every arm, over its seeds."""
     found = {}
     for arm in arms:
         check()
-        found[arm] = measure.variant([context.answers(shard).astype(np.float64) for shard in arm.shards()])
+        found[arm] = measure.variant(
+            [context.answers(shard).astype(np.float64) for shard in arm.shards()]
+        )
     return found
 
 
@@ -105,15 +128,33 @@ def _numbers(
 
 def _differences(arms: Sequence[FairArm], measured: Mapping[FairArm, Arm]) -> pd.DataFrame:
     """Every method minus BiFP at the same sparsity; q: Benjamini-Hochberg per metric."""
-    columns = ["method", "base", "sparsity", "axis", "metric", "group", "value", "low", "high", "p", "q", "n",
-               "n_trials", "verdict"]  # fmt: skip
+    columns = [
+        "method",
+        "base",
+        "sparsity",
+        "axis",
+        "metric",
+        "group",
+        "value",
+        "low",
+        "high",
+        "p",
+        "q",
+        "n",
+        "n_trials",
+        "verdict",
+    ]
     parts = []
     for arm, base in compared(list(arms)):
         one, other, n_seeds = measured[arm], measured[base], arm.n_seeds
         table = arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds), group="")
         lost = _lost_otherwise(one, other, n_seeds)
         table = pd.concat([table[table["metric"].isin(DIFFERENCES)], lost], ignore_index=True)
-        parts.append(table.assign(method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds))
+        parts.append(
+            table.assign(
+                method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds
+            )
+        )
     if not parts:
         return pd.DataFrame(columns=columns)
     table = pd.concat(parts, ignore_index=True)
@@ -121,9 +162,11 @@ def _differences(arms: Sequence[FairArm], measured: Mapping[FairArm, Arm]) -> pd
 
 
 def by_seed(arm: Arm, n_seeds: int) -> Arm:
-    """The arm with its draws of one seed as one trial, their mean, so that seeds are compared with seeds.
+    """The arm with its draws of one seed as one trial, their mean, so that seeds are compared with
+    seeds.
 
-    Draws of a seed share its batches, and what other training they rest on: they are no seeds of their own.
+    Draws of a seed share its batches, and what other training they rest on: they are no seeds of
+    their own.
     """
     return replace(arm, trials=_mean_of_draws(arm.trials, n_seeds))
 
@@ -132,7 +175,10 @@ def _mean_of_draws(trials: Trials, n_seeds: int) -> Trials:
     """Trials numbered draw by draw, [draws · seeds, …], as means over draws, [seeds, …]."""
     if len(trials.numbers) == n_seeds:
         return trials
-    values, draws = (part.reshape(-1, n_seeds, *part.shape[1:]).mean(axis=0) for part in (trials.values, trials.draws))
+    values, draws = (
+        part.reshape(-1, n_seeds, *part.shape[1:]).mean(axis=0)
+        for part in (trials.values, trials.draws)
+    )
     return replace(trials, numbers=tuple(range(n_seeds)), values=values, draws=draws)
 
 
@@ -141,16 +187,26 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
     seeds = [_mean_of_draws(degradation_trials(each), n_seeds) for each in (one, other)]
     found = difference(*seeds)
     axes = one.measure.axes[1:]
-    return pd.DataFrame({
-        "axis": [axis.name for axis in axes], "metric": DEGRADATION_GAP, "group": "", "value": found.value,
-        "low": found.low, "high": found.high, "p": found.p,
-        "n": [int(axis.groups["n"].iloc[axis.counts].sum()) for axis in axes], "verdict": "",
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "axis": [axis.name for axis in axes],
+            "metric": DEGRADATION_GAP,
+            "group": "",
+            "value": found.value,
+            "low": found.low,
+            "high": found.high,
+            "p": found.p,
+            "n": [int(axis.groups["n"].iloc[axis.counts].sum()) for axis in axes],
+            "verdict": "",
+        }
+    )
 
 
 def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
     """The dense model, every pooled variant, every seed."""
-    rows = [_variant_row(DENSE, DENSE, role=DENSE, units="none", flops=context.graph.flops(), base="")]
+    rows = [
+        _variant_row(DENSE, DENSE, role=DENSE, units="none", flops=context.graph.flops(), base="")
+    ]
     for arm in arms:
         seeds = [_seed_row(context, arm, shard) for shard in arm.shards()]
         rows += [_pooled_row(arm, seeds), *seeds]
@@ -158,16 +214,38 @@ def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
 
 
 def _variant_row(name: str, method: str, **more: Any) -> dict[str, Any]:
-    usual = {"base": method, "target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0,
-             "seed": POOLED, "pooled": "", "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]",
-             "mask_digest": "", "max_logit_difference": 0.0, "strength": 0.0, "parameters_cut": 0.0,
-             "speedup": 1.0}  # fmt: skip
+    usual = {
+        "base": method,
+        "target_axis": "",
+        "gamma": np.nan,
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": POOLED,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+        "met": True,
+        "cut": "{}",
+        "history": "[]",
+        "mask_digest": "",
+        "max_logit_difference": 0.0,
+        "strength": 0.0,
+        "parameters_cut": 0.0,
+        "speedup": 1.0,
+    }
     return {"variant": name, "method": method, **usual, **more}
 
 
 def _arm_row(arm: FairArm, name: str, **more: Any) -> dict[str, Any]:
     return _variant_row(
-        name, arm.method, units=arm.units, sparsity=arm.sparsity, strength=arm.strength, role=arm.role, **more
+        name,
+        arm.method,
+        units=arm.units,
+        sparsity=arm.sparsity,
+        strength=arm.strength,
+        role=arm.role,
+        **more,
     )
 
 
@@ -177,13 +255,23 @@ def _seed_row(context: FairContext, arm: FairArm, shard: FairShard) -> dict[str,
     cut, digest = cut_said(context, arm.units, keep)
     whole = context.start.n_parameters
     return _arm_row(
-        arm, arm.id_of(shard), realised=share_cut(context, arm, shard), met=is_met(context, arm, shard),
-        n_cut=int((~keep).sum()), seed=arm.number(shard), pooled=arm.pooled, chosen=False,
-        degenerate=int(degenerate(arrays["probabilities"])), cut=json.dumps(cut), history=json.dumps(plain["history"]),
-        mask_digest=digest, max_logit_difference=plain["max_logit_difference"], flops=plain["flops"],
+        arm,
+        arm.id_of(shard),
+        realised=share_cut(context, arm, shard),
+        met=is_met(context, arm, shard),
+        n_cut=int((~keep).sum()),
+        seed=arm.number(shard),
+        pooled=arm.pooled,
+        chosen=False,
+        degenerate=int(degenerate(arrays["probabilities"])),
+        cut=json.dumps(cut),
+        history=json.dumps(plain["history"]),
+        mask_digest=digest,
+        max_logit_difference=plain["max_logit_difference"],
+        flops=plain["flops"],
         speedup=context.graph.flops() / plain["flops"],
         parameters_cut=(whole - plain["parameters"] + plain["n_zero"]) / whole,
-    )  # fmt: skip
+    )
 
 
 def by_flops(context: FairContext, arm: FairArm) -> bool:
@@ -200,9 +288,12 @@ def share_cut(context: FairContext, arm: FairArm, shard: FairShard) -> float:
 
 
 def is_met(context: FairContext, arm: FairArm, shard: FairShard) -> bool:
-    """Whether the FLOPs left are within TOLERANCE of those asked; numbers of units always are those asked."""
+    """Whether the FLOPs left are within TOLERANCE of those asked; numbers of units always are those
+    asked."""
     left = 1.0 - share_cut(context, arm, shard)
-    return not by_flops(context, arm) or abs(left - (1.0 - arm.sparsity)) <= TOLERANCE * (1.0 - arm.sparsity)
+    return not by_flops(context, arm) or abs(left - (1.0 - arm.sparsity)) <= TOLERANCE * (
+        1.0 - arm.sparsity
+    )
 
 
 def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[str, Any], str]:
@@ -217,7 +308,10 @@ def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[s
         return {}, ""
     layers = weight_layers(context)
     ends = np.cumsum([size for _, size in layers])[:-1]
-    cut = {name: int((~part).sum()) for (name, _), part in zip(layers, np.split(keep, ends), strict=True)}
+    cut = {
+        name: int((~part).sum())
+        for (name, _), part in zip(layers, np.split(keep, ends), strict=True)
+    }
     return cut, digest_of([list(map(list, layers)), np.packbits(keep).tobytes().hex()])
 
 
@@ -226,22 +320,35 @@ def weight_layers(context: FairContext) -> list[tuple[str, int]]:
     from engine.surgery.filters.graph import COUNTED
 
     modules = context.start.model.named_modules()
-    return [(name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)]
+    return [
+        (name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)
+    ]
 
 
 def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the seeds; how many of them are degenerate. What the trade-off alone needs is not reported."""
-    means = {name: float(np.mean([row[name] for row in seeds]))
-             for name in ("flops", "realised", "parameters_cut", "speedup")}  # fmt: skip
+    """Means over the seeds; how many of them are degenerate. What the trade-off alone needs is not
+    reported."""
+    means = {
+        name: float(np.mean([row[name] for row in seeds]))
+        for name in ("flops", "realised", "parameters_cut", "speedup")
+    }
     return _arm_row(
-        arm, arm.pooled, **means, n_cut=int(round(float(np.mean([row["n_cut"] for row in seeds])))),
-        chosen=arm.role == SPARSITY, met=all(row["met"] for row in seeds),
-        degenerate=sum(row["degenerate"] for row in seeds), cut="", history="",
+        arm,
+        arm.pooled,
+        **means,
+        n_cut=int(round(float(np.mean([row["n_cut"] for row in seeds])))),
+        chosen=arm.role == SPARSITY,
+        met=all(row["met"] for row in seeds),
+        degenerate=sum(row["degenerate"] for row in seeds),
+        cut="",
+        history="",
         max_logit_difference=max(row["max_logit_difference"] for row in seeds),
-    )  # fmt: skip
+    )
 
 
-def _layers(context: FairContext, arms: Sequence[FairArm]) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
+def _layers(
+    context: FairContext, arms: Sequence[FairArm]
+) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
     """(group, filters, kept), or (layer, weights, kept), of every seed that cuts anything."""
     for arm in arms:
         for shard in arm.shards():
@@ -261,37 +368,60 @@ def curve_of(context: FairContext, shard: FairShard) -> pd.DataFrame:
 
 def _curves(context: FairContext, request: FairRequest, arms: Sequence[FairArm]) -> pd.DataFrame:
     """Curves of the training of every seed, and of fitting the dense model."""
-    parts = [curve_of(context, shard).assign(variant=arm.id_of(shard)) for arm in arms for shard in arm.shards()]
+    parts = [
+        curve_of(context, shard).assign(variant=arm.id_of(shard))
+        for arm in arms
+        for shard in arm.shards()
+    ]
     if request.train is not None:
-        fitted = pd.DataFrame(within(context.without_weights(ImageShard("dense_weights"))[0], "curve/"))
+        fitted = pd.DataFrame(
+            within(context.without_weights(ImageShard("dense_weights"))[0], "curve/")
+        )
         parts.append(fitted.rename(columns={"epoch": "step"}).assign(variant=DENSE, phase="train"))
     columns = ["variant", *PHASE_POINT, *LOOKS]
     return pd.concat(parts, ignore_index=True).reindex(columns=columns)
 
 
 def _reached(
-    context: FairContext, request: FairRequest, arms: Sequence[FairArm], targets: Mapping[str, float]
+    context: FairContext,
+    request: FairRequest,
+    arms: Sequence[FairArm],
+    targets: Mapping[str, float],
 ) -> pd.DataFrame:
-    """How much training every seed took until it was as fair and as accurate as stated, on validation images."""
+    """How much training every seed took until it was as fair and as accurate as stated, on
+    validation images."""
     rows = []
     for arm in arms:
         for shard in arm.shards():
             plain = context.without_weights(shard)[1]
-            met = met_at(curve_of(context, shard), targets, _share(context, arm, shard), request.notion)
+            met = met_at(
+                curve_of(context, shard), targets, _share(context, arm, shard), request.notion
+            )
             first = first_reached(met)
-            rows.append({
-                "variant": arm.id_of(shard), "method": arm.method, "sparsity": arm.sparsity, "strength": arm.strength,
-                "seed": arm.number(shard), "gap_target": targets["gap"], "accuracy_target": targets["accuracy"],
-                "notion": request.notion, "reached": first is not None, "held": bool(met["met"].tail(1).any()),
-                **_costs_of(first),
-                **{f"total_{name}": plain["spent"][name] for name in COSTS_TO_REACH},
-            })  # fmt: skip
+            rows.append(
+                {
+                    "variant": arm.id_of(shard),
+                    "method": arm.method,
+                    "sparsity": arm.sparsity,
+                    "strength": arm.strength,
+                    "seed": arm.number(shard),
+                    "gap_target": targets["gap"],
+                    "accuracy_target": targets["accuracy"],
+                    "notion": request.notion,
+                    "reached": first is not None,
+                    "held": bool(met["met"].tail(1).any()),
+                    **_costs_of(first),
+                    **{f"total_{name}": plain["spent"][name] for name in COSTS_TO_REACH},
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def _costs_of(row: pd.Series | None) -> dict[str, float]:
     names = dict(zip(COSTS_TO_REACH, ("step", "mask_updates", "examples", "seconds"), strict=True))
-    return {name: float("nan") if row is None else float(row[column]) for name, column in names.items()}
+    return {
+        name: float("nan") if row is None else float(row[column]) for name, column in names.items()
+    }
 
 
 def _share(context: FairContext, arm: FairArm, shard: FairShard) -> float:
@@ -300,9 +430,12 @@ def _share(context: FairContext, arm: FairArm, shard: FairShard) -> float:
     return min(cut, arm.sparsity) - TOLERANCE if by_flops(context, arm) else cut
 
 
-def met_at(curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str = ACCURACY) -> pd.DataFrame:
-    """The looks of a curve with `met`: whether gap (of the notion's kind) and accuracy were met by a model with this
-    share cut. A model that is not yet as sparse as asked has met nothing, however fair it is."""
+def met_at(
+    curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str = ACCURACY
+) -> pd.DataFrame:
+    """The looks of a curve with `met`: whether gap (of the notion's kind) and accuracy were met by
+    a model with this share cut. A model that is not yet as sparse as asked has met nothing, however
+    fair it is."""
     looks = curve[curve["accuracy"].notna()]
     fair, sparse = looks[GAP_OF[notion]] <= targets["gap"], looks["cut"] >= share - 1e-9
     return looks.assign(met=fair & sparse & (looks["accuracy"] >= targets["accuracy"]))
@@ -311,7 +444,8 @@ def met_at(curve: pd.DataFrame, targets: Mapping[str, float], share: float, noti
 def first_reached(looks: pd.DataFrame) -> pd.Series | None:
     """The first of the looks `met_at` gives that met both, as did the next one; None: never.
 
-    A gap on few images falls below a line by luck now and then, so one look is not enough but for the last one.
+    A gap on few images falls below a line by luck now and then, so one look is not enough but for
+    the last one.
     """
     stays = looks[looks["met"] & looks["met"].shift(-1, fill_value=True)]
     return None if stays.empty else stays.iloc[0]
@@ -325,7 +459,9 @@ def _surfaces(context: FairContext, request: FairRequest) -> dict[str, pd.DataFr
     surface, *paths = context.fetch(shards)
     points = surface[surface["method"] != ""]
     grid = surface[surface["method"] == ""].drop(columns="method").assign(method_b="")
-    along = [table.assign(other=shard.method) for shard, table in zip(shards[1:], paths, strict=True)]
+    along = [
+        table.assign(other=shard.method) for shard, table in zip(shards[1:], paths, strict=True)
+    ]
     path = pd.concat(along, ignore_index=True)
     return {
         "surface": grid[["method_b", "x", "y", "loss", "accuracy", "gap"]].reset_index(drop=True),
@@ -348,6 +484,8 @@ def _kept(
         if request.keep_methods and arm.method not in request.keep_methods:
             continue
         for shard in arm.shards():
-            wanted = request.keep_weights == "all" or (request.keep_weights == "first" and shard.seed == 0)
+            wanted = request.keep_weights == "all" or (
+                request.keep_weights == "first" and shard.seed == 0
+            )
             if wanted and (arm.role == SPARSITY or request.keep_weights == "all"):
                 yield arm.id_of(shard), arrays_of(model_of(context, shard).model)

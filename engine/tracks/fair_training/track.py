@@ -1,4 +1,5 @@
-"""The track of fair training: masks and weights learned together (BiFP), and what they are compared with."""
+"""The track of fair training: masks and weights learned together (BiFP), and what they are compared
+with."""
 
 from __future__ import annotations
 
@@ -46,18 +47,24 @@ DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
 _TRAINING = "Other training: what is reached, and how fast, depends on it."
 BINDING = {
-    "track": "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only measures made on "
-    "the same images are laid side by side.",
+    "track": (
+        "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only"
+        " measures made on the same images are laid side by side."
+    ),
     **BINDING_IMAGES,
     **dict.fromkeys(("iterations", "recipe", "train", "mirror", "tune on"), _TRAINING),
     "equal": "Another meaning of a share cut: of FLOPs, or of filters.",
-    **dict.fromkeys(("strength", "tolerance", "notion"), "Another fairness term: λ, τ or the kind of gap differ."),
+    **dict.fromkeys(
+        ("strength", "tolerance", "notion"),
+        "Another fairness term: λ, τ or the kind of gap differ.",
+    ),
     "seeds": "Another number of seeds: intervals differ in width.",
 }
 
 
 class Fair(ClassifierTrack):
-    """Sparse image classifiers from fair training; an arm is a method at a sparsity, trained with several seeds."""
+    """Sparse image classifiers from fair training; an arm is a method at a sparsity, trained with
+    several seeds."""
 
     name = "fair_training"
     about = "fair training of sparse image classifiers"
@@ -74,12 +81,18 @@ class Fair(ClassifierTrack):
         none=0.0,
         title="Sparsity (share of FLOPs, filters or weights cut)",
         axis="share cut (of FLOPs or filters, or of weights)",
-        help="Every step is a finished variant; 0 % is the starting model. “New audit” starts another one.",
+        help=(
+            "Every step is a finished variant; 0 % is the starting model. “New audit” starts"
+            " another one."
+        ),
         say=lambda share: phrasing.percent(round(share, 4)),
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("training", "examples", "picture")
-    tabs = {"training": ("result", "against_others", "effort", "layers"), "examples": ("changed_images",)}
+    tabs = {
+        "training": ("result", "against_others", "effort", "layers"),
+        "examples": ("changed_images",),
+    }
     questions = {
         "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
         "examples": "Which images changed class?",
@@ -100,8 +113,14 @@ class Fair(ClassifierTrack):
     flags_said = FLAGGED
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
-        "Training was asked to be fair to the first axis only; the others were measured, not trained for.",
-        "A share of weights and the same share of filters, or of FLOPs, are not the same size or speed.",
+        (
+            "Training was asked to be fair to the first axis only; the others were measured, not"
+            " trained for."
+        ),
+        (
+            "A share of weights and the same share of filters, or of FLOPs, are not the same size"
+            " or speed."
+        ),
         own.NOT_FASTER,
     )
     counted = ("images used", "data")
@@ -116,15 +135,29 @@ class Fair(ClassifierTrack):
         "speedup": "speedup by FLOPs",
         "degenerate": "degenerate seeds",
     }
-    marks = {"method": "method", "sparsity": "share asked", "realised": "share cut", "units": "of", "strength": "λ",
-             "degenerate": "degenerate seeds"}  # fmt: skip
+    marks = {
+        "method": "method",
+        "sparsity": "share asked",
+        "realised": "share cut",
+        "units": "of",
+        "strength": "λ",
+        "degenerate": "degenerate seeds",
+    }
     handout = Handout(
-        mask="Filters: which to cut, of which model (by hash), with the history that replays the cut. Weights: how "
-        "many of every layer are zero; which ones, the checkpoint says. A mask holds no trained weights.",
+        mask=(
+            "Filters: which to cut, of which model (by hash), with the history that replays the"
+            " cut. Weights: how many of every layer are zero; which ones, the checkpoint says. A"
+            " mask holds no trained weights."
+        ),
         apply="python -m engine apply {name} --model BASE --to DIR  # masks of filters only",
-        checkpoint="The trained model with its mask and card, read back and asked about test images before it is kept. "
-        "Filters are really cut; of weights the whole model is written, zeros included, and nothing gets faster.",
-        checkpoint_wait="Building the model, loading its weights, comparing its answers with those stored …",
+        checkpoint=(
+            "The trained model with its mask and card, read back and asked about test images before"
+            " it is kept. Filters are really cut; of weights the whole model is written, zeros"
+            " included, and nothing gets faster."
+        ),
+        checkpoint_wait=(
+            "Building the model, loading its weights, comparing its answers with those stored …"
+        ),
     )
     telling = TELLING
 
@@ -141,7 +174,9 @@ class Fair(ClassifierTrack):
         if name != DEGRADATION:
             return replace(super().reading(name), label=self.measure(f"{name}_gap").name)
         base, gap = super().reading("accuracy"), self.measure("degradation_gap")
-        return Reading(name, gap, base.gap, base.worst, base.best, base.quality, base.group, gap.name)
+        return Reading(
+            name, gap, base.gap, base.worst, base.best, base.quality, base.group, gap.name
+        )
 
     def style(self, method: str, dark: bool = False) -> Style:
         return style_of(method, LOOKS, dark)
@@ -152,12 +187,18 @@ class Fair(ClassifierTrack):
 
     def order(self, methods: Iterable[str]) -> list[str]:
         known = list(own.METHODS)
-        return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
+        return sorted(
+            methods, key=lambda name: (known.index(name) if name in known else len(known), name)
+        )
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """All but ablations; those beside BiFP where one of them was chosen."""
         if is_ablation(chosen):
-            return [name for name in methods if is_ablation(name) or name.startswith("bifp") or name in self.uncut]
+            return [
+                name
+                for name in methods
+                if is_ablation(name) or name.startswith("bifp") or name in self.uncut
+            ]
         return [name for name in methods if not is_ablation(name)]
 
     def total(self, run: Run) -> int:
@@ -165,12 +206,20 @@ class Fair(ClassifierTrack):
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
-        of = self.total(run) if units == FILTERS or not realised else round(float(variant["n_cut"]) / realised)
+        of = (
+            self.total(run)
+            if units == FILTERS or not realised
+            else round(float(variant["n_cut"]) / realised)
+        )
         return f"{variant['n_cut']:,.0f} of {of:,} {units}"
 
     def label(self, variant: Mapping[str, Any]) -> str:
         name = words.method_name(variant["method"])
-        return name if variant["method"] in self.uncut else f"{name}, {self.level.say(variant['sparsity'])} cut"
+        return (
+            name
+            if variant["method"] in self.uncut
+            else f"{name}, {self.level.say(variant['sparsity'])} cut"
+        )
 
     def mark(self, variant: Mapping[str, Any]) -> str:
         """λ where it is a point of the sweep, and the seed."""
@@ -180,16 +229,24 @@ class Fair(ClassifierTrack):
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         if not variant["n_cut"]:
             return "nothing"
-        asked, realised = (self.level.say(float(variant[name])) for name in ("sparsity", "realised"))
+        asked, realised = (
+            self.level.say(float(variant[name])) for name in ("sparsity", "realised")
+        )
         of = " of FLOPs" if variant.get("units") == FILTERS and equal_of(run) != FILTERS else ""
         return f"{self.cut_of(run, variant)} ({realised}{of}; asked {asked})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         if not variant["n_cut"]:
             return "nothing cut"
-        faster = "nothing gets faster" if variant.get("units") == WEIGHTS else (
-            f"{phrasing.factor(variant['speedup'])} fewer FLOPs" if variant.get("speedup", 1.0) > 1 else ""
-        )  # fmt: skip
+        faster = (
+            "nothing gets faster"
+            if variant.get("units") == WEIGHTS
+            else (
+                f"{phrasing.factor(variant['speedup'])} fewer FLOPs"
+                if variant.get("speedup", 1.0) > 1
+                else ""
+            )
+        )
         parts = [f"{self.amount(run, variant)}", faster]
         return ", ".join(filter(None, parts))
 
@@ -230,12 +287,18 @@ class Fair(ClassifierTrack):
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
         return [
-            "Filters cut: this folder loads with `engine.surgery.filters.replay.load_cut_classifier(folder)`, which "
-            f"builds {model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
+            (
+                "Filters cut: this folder loads with"
+                " `engine.surgery.filters.replay.load_cut_classifier(folder)`, which builds"
+                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
+                " `cut.safetensors`."
+            ),
             "",
-            "Weights cut: it loads with `engine.models.load_image_classifier.load_classifier(folder)`; the zeros "
-            "are in the "
-            "weights, and the model is as large and as fast as before.",
+            (
+                "Weights cut: it loads with"
+                " `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in"
+                " the weights, and the model is as large and as fast as before."
+            ),
             "",
             self.origin(run),
         ]
@@ -243,15 +306,27 @@ class Fair(ClassifierTrack):
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         targets = run.meta.get("targets") or {}
         shares = run.meta["data"].get("group_shares") or {}
-        found = [(f"stated {name}", round(float(value), 4)) for name, value in targets.items() if value is not None]
-        return found + [("shares of groups in training", {words.group_name(name): round(float(value), 4)
-                                                          for name, value in shares.items()})]  # fmt: skip
+        found = [
+            (f"stated {name}", round(float(value), 4))
+            for name, value in targets.items()
+            if value is not None
+        ]
+        return found + [
+            (
+                "shares of groups in training",
+                {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
+            )
+        ]
 
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_fair_mask(run, variant, path)
 
-    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.tracks.fair_training.checkpoint import write_fair_checkpoint  # late: it loads torch
+    def write_checkpoint(
+        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
+        from engine.tracks.fair_training.checkpoint import (
+            write_fair_checkpoint,
+        )  # late: it loads torch
 
         return self.written(write_fair_checkpoint, run, variant, folder, base)
 

@@ -22,7 +22,8 @@ from engine.tracks.fair_training.request import FairPlan, FairRequest
 
 MIN_SEEDS = 3
 FEW_PASSES = 10
-"""Passes over the images below which a training is short; the paper does not say how long it trained."""
+"""Passes over the images below which a training is short; the paper does not say how long it
+trained."""
 FEW = 30
 """Images of one class in one group below which a training learns that group from a handful."""
 LEVELLED = (group_gaps.LEVELLED, group_gaps.ALL_HARMED)
@@ -32,12 +33,18 @@ CLAIMED = 0.94
 
 
 def fair_warnings(
-    plan: FairPlan, context: FairContext, tables: dict[str, pd.DataFrame], targets: Mapping[str, float],
+    plan: FairPlan,
+    context: FairContext,
+    tables: dict[str, pd.DataFrame],
+    targets: Mapping[str, float],
     notes: Sequence[str],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Sentences, most general first."""
     images, request = plan.images, plan.request
-    found = [*input_notes(images, model_warnings(plan), plan.is_fresh), *brought_warnings(tables["results"])]
+    found = [
+        *input_notes(images, model_warnings(plan), plan.is_fresh),
+        *brought_warnings(tables["results"]),
+    ]
     found += notes
     found += [
         *group_warnings(tables["groups"]),
@@ -46,24 +53,32 @@ def fair_warnings(
     ]
     found += _degenerate(tables["variants"])
     if request.seeds < MIN_SEEDS:
-        found.append(f"Only {request.seeds} seed(s): intervals say little about the luck of a training.")
+        found.append(
+            f"Only {request.seeds} seed(s): intervals say little about the luck of a training."
+        )
     found += [
         *_target(context, targets, request.fair_gap),
         *_length(context),
         *_looks(context),
         *_weights(tables["variants"]),
     ]
-    found += [*_effort(context, tables["variants"]), *_masks(request, tables["variants"]), *_surface(tables)]
+    found += [
+        *_effort(context, tables["variants"]),
+        *_masks(request, tables["variants"]),
+        *_surface(tables),
+    ]
     if request.tune_on == VALIDATION:
         found.append(
-            f"Models were cut and trained on {len(context.tuned)} validation images, as in the paper; "
-            f"{len(context.looked)} others of them were looked at."
+            f"Models were cut and trained on {len(context.tuned)} validation images, as in the"
+            f" paper; {len(context.looked)} others of them were looked at."
         )
     if context.graph.whole:
         found.append(f"{len(context.graph.whole)} convolutions cannot be cut and stay whole.")
     if context.graph.unsafe:
         first, count = ", ".join(context.graph.unsafe[:4]), len(context.graph.unsafe)
-        found.append(f"Of these, {count} for which a trial cut gave other answers than silencing: {first}.")
+        found.append(
+            f"Of these, {count} for which a trial cut gave other answers than silencing: {first}."
+        )
     return list(dict.fromkeys(found))
 
 
@@ -83,7 +98,8 @@ def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
 
 
 def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
-    """Methods whose gap of accuracy got smaller because the best group got worse; all three changes are told apart."""
+    """Methods whose gap of accuracy got smaller because the best group got worse; all three changes
+    are told apart."""
     chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
     for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
         ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
@@ -93,20 +109,26 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
         if dense["value"] <= dense["null_high"]:  # no gap to begin with, so none became smaller
             continue
         paid = [
-            name for name in chosen
+            name
+            for name in chosen
             if ends["accuracy_gap"]["delta_high"].get(name, 0.0) < 0
-            and words_of(*(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))) in LEVELLED
-        ]  # fmt: skip
+            and words_of(
+                *(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))
+            )
+            in LEVELLED
+        ]
         if paid:
             found.append(
-                f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best group got worse, not "
-                f"because the worst got better: {', '.join(paid)}."
+                f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best"
+                f" group got worse, not because the worst got better: {', '.join(paid)}."
             )
     return found
 
 
 def _change(row: pd.Series) -> Difference:
-    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"]))
+    return Difference(
+        row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"])
+    )
 
 
 def _degenerate(variants: pd.DataFrame) -> list[str]:
@@ -114,34 +136,41 @@ def _degenerate(variants: pd.DataFrame) -> list[str]:
     n = int(seeds["degenerate"].sum())
     if not n:
         return []
-    return [f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means nothing."]
+    return [
+        f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means"
+        " nothing."
+    ]
 
 
 def _target(context: FairContext, targets: Mapping[str, float], stated: float | None) -> list[str]:
-    """Whether there is a gap to be reached, which one, and whether it can be told from none on the images looked at."""
+    """Whether there is a gap to be reached, which one, and whether it can be told from none on the
+    images looked at."""
     if math.isnan(targets["gap"]) and context.look.compared.sum() > 1:
         own, high = context.look.of(context.look.dense)["gap"], context.look.null_band().high
         return [
-            f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up to {high:.3f}) on "
-            f"{len(context.looked)} images: there is none to mend, so no target was looked for."
+            f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up to"
+            f" {high:.3f}) on {len(context.looked)} images: there is none to mend, so no target was"
+            " looked for."
         ]
     if math.isnan(targets["gap"]):
         return [
-            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class among the "
-            f"{len(context.looked)} validation images looked at: no gap may be compared there, so nothing is known "
-            f"about "
-            "when a stated gap was reached."
+            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class"
+            f" among the {len(context.looked)} validation images looked at: no gap may be compared"
+            " there, so nothing is known about when a stated gap was reached."
         ]
     if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
-        said = "The validation gap to be reached is of what groups lost against the dense model. None was stated, so "
+        said = (
+            "The validation gap to be reached is of what groups lost against the dense model. None"
+            " was stated, so "
+        )
         said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
         return [said] if stated is None else []
     noise = Z * context.look.gap_error()
     if targets["gap"] > noise:
         return []
     return [
-        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of {len(context.looked)} images "
-        f"(±{noise:.3f}): when it is reached is partly luck."
+        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of"
+        f" {len(context.looked)} images (±{noise:.3f}): when it is reached is partly luck."
     ]
 
 
@@ -153,8 +182,9 @@ def _looks(context: FairContext) -> list[str]:
         return []
     finest = max(1, math.floor((1.0 - CLAIMED) * settings.iterations))
     return [
-        f"Looked at every {settings.check_every} of {settings.iterations} updates: a saving of more than {most:.0%} "
-        f"cannot show. For the {CLAIMED:.0%} that the paper claims, look every {finest} updates, or train longer."
+        f"Looked at every {settings.check_every} of {settings.iterations} updates: a saving of more"
+        f" than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims, look every"
+        f" {finest} updates, or train longer."
     ]
 
 
@@ -164,8 +194,9 @@ def _length(context: FairContext) -> list[str]:
     if passes >= FEW_PASSES:
         return []
     return [
-        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} passes over the images, "
-        "a short training: what needs a longer one may look worse than it is."
+        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g}"
+        " passes over the images, a short training: what needs a longer one may look worse than"
+        " it is."
     ]
 
 
@@ -175,17 +206,22 @@ def _weights(variants: pd.DataFrame) -> list[str]:
     if not named:
         return []
     return [
-        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and nothing gets faster."
+        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and"
+        " nothing gets faster."
     ]
 
 
-def _bifp_settings(settings: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _bifp_settings(
+    settings: Mapping[str, Mapping[str, Any]], names: Iterable[str]
+) -> dict[str, dict[str, Any]]:
     """Settings of those methods that are BiFP, by name: as asked, else as declared."""
     found = {}
     for name in dict.fromkeys(names):
         method = fair_methods().get(name)
         if method is not None and name.startswith("bifp") and not method.widths_of:
-            found[name] = {item.name: item.default for item in method.settings} | dict(settings.get(name, {}))
+            found[name] = {item.name: item.default for item in method.settings} | dict(
+                settings.get(name, {})
+            )
     return found
 
 
@@ -196,9 +232,9 @@ def _effort(context: FairContext, variants: pd.DataFrame) -> list[str]:
         return []
     times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
     return [
-        "BiFP reads a batch of its own for every update of its mask, so at equal weight updates it sees up to "
-        f"{times:.3g} times the images. The usual learning rate of its mask was chosen on avatars, while no setting of "
-        "the other methods was searched."
+        "BiFP reads a batch of its own for every update of its mask, so at equal weight updates it"
+        f" sees up to {times:.3g} times the images. The usual learning rate of its mask was chosen"
+        " on avatars, while no setting of the other methods was searched."
     ]
 
 
@@ -206,15 +242,22 @@ def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
     """BiFP whose settings leave the mask as it was at first."""
     names = [*variants["method"], *(CORNERS if request.surface else ())]
     still = [
-        name for name, mine in _bifp_settings(request.method_settings, names).items()
+        name
+        for name, mine in _bifp_settings(request.method_settings, names).items()
         if mine["mask_rate"] == 0 or mine["inner"] > (1.0 - mine["settle"]) * request.iterations
-    ]  # fmt: skip
+    ]
     if not still:
         return []
-    return [f"The mask of {', '.join(still)} is never updated with these settings: it stays as it was at first."]
+    return [
+        f"The mask of {', '.join(still)} is never updated with these settings: it stays as it was"
+        " at first."
+    ]
 
 
 def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     if "surface" in tables and tables["surface"].empty:
-        return ["BiFP and its two ablations lie on one line, so there is no plane through them to look at."]
+        return [
+            "BiFP and its two ablations lie on one line, so there is no plane through them to"
+            " look at."
+        ]
     return []

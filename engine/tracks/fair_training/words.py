@@ -7,53 +7,74 @@ from engine.core.words import ABOVE_ZERO, Word
 METHODS: dict[str, Word] = {
     "bifp-str": Word(
         "BiFP-str",
-        "One training that learns which filters to cut and the weights of the rest together, both with the fairness "
-        "term; the filters are really cut.",
+        "One training that learns which filters to cut and the weights of the rest together, both"
+        " with the fairness term; the filters are really cut.",
     ),
     "bifp-widths-random": Word(
         "BiFP widths, random filters",
-        "Control: as many filters of each layer as BiFP-str kept, drawn at random, then trained as P&F. What it shares "
-        "with BiFP-str comes from the layers' widths, not from which filters they are.",
+        "Control: as many filters of each layer as BiFP-str kept, drawn at random, then trained as"
+        " P&F. What it shares with BiFP-str comes from the layers' widths, not from which filters"
+        " they are.",
     ),
     "bifp-widths-fpgm": Word(
         "BiFP widths, FPGM",
-        "Control: as many filters of each layer as BiFP-str kept, those that FPGM keeps, then trained as P&F.",
+        "Control: as many filters of each layer as BiFP-str kept, those that FPGM keeps, then"
+        " trained as P&F.",
     ),
     "bifp-uns": Word(
         "BiFP-uns",
         "The same for single weights: they become zero and stay in place, so nothing gets faster.",
     ),
     "snip": Word(
-        "SNIP", "Cuts the weights to which the loss is least sensitive, once, then trains the rest; ignores groups."
+        "SNIP",
+        "Cuts the weights to which the loss is least sensitive, once, then trains the rest; ignores"
+        " groups.",
     ),
     "fpgm": Word(
         "FPGM",
-        "Cuts the filters nearest to the geometric median of their layer, the most replaceable ones, then trains the "
-        "rest; ignores groups.",
+        "Cuts the filters nearest to the geometric median of their layer, the most replaceable"
+        " ones, then trains the rest; ignores groups.",
     ),
     "lottery": Word(
         "Lottery",
-        "Trains, cuts the smallest weights, sets the rest back to where they started, and so on (iterative magnitude "
-        "pruning with rewinding); ignores groups.",
+        "Trains, cuts the smallest weights, sets the rest back to where they started, and so on"
+        " (iterative magnitude pruning with rewinding); ignores groups.",
     ),
-    "pf": Word("P&F", "Prune, then fair: filters are cut by FPGM, then all of the training has the fairness term."),
+    "pf": Word(
+        "P&F",
+        "Prune, then fair: filters are cut by FPGM, then all of the training has the fairness"
+        " term.",
+    ),
     "pf-late": Word(
         "P&F late",
-        "Filters are cut by FPGM, half of the training is plain, and the fairness term comes in the second half.",
+        "Filters are cut by FPGM, half of the training is plain, and the fairness term comes in the"
+        " second half.",
     ),
-    "pf-snip": Word("P&F by SNIP", "Weights are cut by SNIP, then all of the training has the fairness term."),
+    "pf-snip": Word(
+        "P&F by SNIP", "Weights are cut by SNIP, then all of the training has the fairness term."
+    ),
     "pf-random": Word(
-        "P&F at random", "Control: filters drawn at random are cut, then all of the training has the fairness term."
+        "P&F at random",
+        "Control: filters drawn at random are cut, then all of the training has the fairness term.",
     ),
     "fp": Word(
         "F&P",
-        "Fair, then prune: half of the training has the fairness term, then filters are cut by FPGM and the rest is "
-        "trained plainly.",
+        "Fair, then prune: half of the training has the fairness term, then filters are cut by FPGM"
+        " and the rest is trained plainly.",
     ),
-    "dense-tuned": Word("tuned dense", "Nothing is cut; trained on for as long as the others, without fairness term."),
-    "dense-fair": Word("tuned dense with \u03bb", "Nothing is cut; trained on for as long, with the fairness term."),
-    "bifp-str-no-m": Word("BiFP-str without m", "BiFP-str whose mask is learned without the fairness term."),
-    "bifp-str-no-w": Word("BiFP-str without w", "BiFP-str whose weights are learned without the fairness term."),
+    "dense-tuned": Word(
+        "tuned dense",
+        "Nothing is cut; trained on for as long as the others, without fairness term.",
+    ),
+    "dense-fair": Word(
+        "tuned dense with \u03bb", "Nothing is cut; trained on for as long, with the fairness term."
+    ),
+    "bifp-str-no-m": Word(
+        "BiFP-str without m", "BiFP-str whose mask is learned without the fairness term."
+    ),
+    "bifp-str-no-w": Word(
+        "BiFP-str without w", "BiFP-str whose weights are learned without the fairness term."
+    ),
     "bifp-str-no-both": Word(
         "BiFP-str without both",
         "BiFP-str without the fairness term in mask and weights: sparse, and not asked to be fair.",
@@ -80,47 +101,51 @@ PHASES: dict[str, str] = {
 """Phases of a fair training, as its curves name them."""
 
 NOT_FASTER = (
-    "Single weights are zero, not gone: nothing gets faster, and the file is as large as before unless it is packed."
+    "Single weights are zero, not gone: nothing gets faster, and the file is as large as before"
+    " unless it is packed."
 )
 
 SURROGATE = (
-    "The surrogate gap is a smooth stand-in on training images that training can follow; what counts is the measured "
-    "gap, which is on validation images here."
+    "The surrogate gap is a smooth stand-in on training images that training can follow; what"
+    " counts is the measured gap, which is on validation images here."
 )
 
 EQUAL = (
-    "Early layers cost more than late ones, so the same number of filters can save very different FLOPs: methods that "
-    "keep dear filters then look better than they are."
+    "Early layers cost more than late ones, so the same number of filters can save very different"
+    " FLOPs: methods that keep dear filters then look better than they are."
 )
 
 NO_CONTROLS = (
-    "This audit has no controls in BiFP-str's widths, so what it found may be no more than how many filters each layer "
-    "needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
+    "This audit has no controls in BiFP-str's widths, so what it found may be no more than how many"
+    " filters each layer needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
 )
 
 MADE_ON_FAIR = (
-    "Masks and weights are learned on images that no result is measured on; the stated fairness is looked for on "
-    "validation images; results come from test images only."
+    "Masks and weights are learned on images that no result is measured on; the stated fairness is"
+    " looked for on validation images; results come from test images only."
 )
 
 INTERVALS_SEEDS = "Intervals are 95 %, over images and seeds; changes are paired, image by image."
 
 EQUAL_ACCURACY = (
-    "Accuracy counts as equal where the interval of its difference includes zero; that it does is no proof that there "
-    "is none."
+    "Accuracy counts as equal where the interval of its difference includes zero; that it does is"
+    " no proof that there is none."
 )
 
 
 def phase_name(phase: str) -> str:
     """A phase of fair training in words; those of a descent are numbered."""
     name, _, number = phase.partition("-")
-    return PHASES.get(phase) or (f"{PHASES[name]} {number}" if name in PHASES else phase.replace("-", " "))
+    return PHASES.get(phase) or (
+        f"{PHASES[name]} {number}" if name in PHASES else phase.replace("-", " ")
+    )
 
 
 METRICS: dict[str, Word] = {
     "degradation_gap": Word(
         "degradation gap",
-        "Accuracy lost against the starting model: by the subgroup that lost most minus by the one that lost least.",
+        "Accuracy lost against the starting model: by the subgroup that lost most minus by the one"
+        " that lost least.",
         "share",
         "lower",
         ABOVE_ZERO,

@@ -36,7 +36,9 @@ class Arm:
         """One shard per trial, of one speedup or of all."""
         wanted = self.speedups if speedup is None else (speedup,)
         return [
-            ImageShard("trial", self.method, self.loss, one, trial) for one in wanted for trial in range(self.n_trials)
+            ImageShard("trial", self.method, self.loss, one, trial)
+            for one in wanted
+            for trial in range(self.n_trials)
         ]
 
     def cost(self, speedup: float) -> ImageShard:
@@ -44,11 +46,13 @@ class Arm:
         return ImageShard("cost", self.method, self.loss, speedup, 0)
 
     def loss_shares(self) -> list[ImageShard]:
-        """One per trial, aimed at the smallest speedup; none where choosing filters reads no images."""
+        """One per trial, aimed at the smallest speedup; none where choosing filters reads no
+        images."""
         if not filter_method(self.method).looks_at_images:
             return []
         return [
-            ImageShard("loss_share", self.method, self.loss, self.speedups[0], trial) for trial in range(self.n_trials)
+            ImageShard("loss_share", self.method, self.loss, self.speedups[0], trial)
+            for trial in range(self.n_trials)
         ]
 
 
@@ -59,4 +63,8 @@ def arms_of(request: ImageRequest) -> list[Arm]:
 
 def trials_of(method: str, loss: str, speedups: Sequence[float], trials: int) -> list[ImageShard]:
     """One shard per speedup and trial of an arm."""
-    return [ImageShard("trial", method, loss, speedup, trial) for speedup in speedups for trial in range(trials)]
+    return [
+        ImageShard("trial", method, loss, speedup, trial)
+        for speedup in speedups
+        for trial in range(trials)
+    ]

@@ -1,4 +1,5 @@
-"""A cut classifier as it was retrained, ready to load: checked against the answers that the audit stored."""
+"""A cut classifier as it was retrained, ready to load: checked against the answers that the audit
+stored."""
 
 from __future__ import annotations
 
@@ -11,13 +12,23 @@ from engine.store.runs import Run
 from engine.tracks.image_classifiers.masks import filter_record
 
 
-def write_filter_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
-    """Below `folder`: cut.safetensors, mask.json, model.json (loads with `load_cut_classifier`), agreement.json.
+def write_filter_checkpoint(
+    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+) -> list[Path]:
+    """Below `folder`: cut.safetensors, mask.json, model.json (loads with `load_cut_classifier`),
+    agreement.json.
 
-    A pooled variant stands for its first trial. Loads the run's model again (`base` names it where it moved).
-    RequestError where the weights of this trial were not kept or the model is not the run's; MaskError where the
-    reloaded model does not answer as the audit says.
+    A pooled variant stands for its first trial. Loads the run's model again (`base` names it where
+    it moved). RequestError where the weights of this trial were not kept or the model is not the
+    run's; MaskError where the reloaded model does not answer as the audit says.
     """
     trial = first_repeat(run, variant)
     arrays = kept_weights(run, trial["variant"])
-    return write_cut(run, trial["variant"], filter_record(run, trial), dense_classifier(run, base), arrays, folder)
+    return write_cut(
+        run,
+        trial["variant"],
+        filter_record(run, trial),
+        dense_classifier(run, base),
+        arrays,
+        folder,
+    )

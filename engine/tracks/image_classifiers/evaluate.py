@@ -1,4 +1,5 @@
-"""One classifier on one set of images: the same measures as an audit's, without pruning anything."""
+"""One classifier on one set of images: the same measures as an audit's, without pruning
+anything."""
 
 from __future__ import annotations
 
@@ -16,13 +17,22 @@ from engine.data.images.load import SPLITS, ImageAsk, load_images
 
 
 def evaluate(
-    model: str, weights: str | None, data: str, target: str | None, axes: tuple[str, ...], split: str,
-    max_images: int | None, device: str, classes: tuple[str, ...] = (), size: int | None = None,
-) -> Evaluation:  # fmt: skip
-    """The measures of a classifier on one split. RequestError where the model, the images or the split are wrong.
+    model: str,
+    weights: str | None,
+    data: str,
+    target: str | None,
+    axes: tuple[str, ...],
+    split: str,
+    max_images: int | None,
+    device: str,
+    classes: tuple[str, ...] = (),
+    size: int | None = None,
+) -> Evaluation:
+    """The measures of a classifier on one split. RequestError where the model, the images or the
+    split are wrong.
 
-    classes: of the images, in the order of the model's outputs; () as its files name them. size: side of the images in
-    pixels; None: the model's.
+    classes: of the images, in the order of the model's outputs; () as its files name them. size:
+    side of the images in pixels; None: the model's.
     """
     from engine.models.load_image_classifier import load_classifier
     from engine.models.runtime import with_backoff
@@ -34,21 +44,29 @@ def evaluate(
     axes = own_axes(data, axes) or usual_axes({"data": data, "target": target})
     if is_cut_folder(model):
         if size is not None:
-            raise RequestError(Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out."))
+            raise RequestError(
+                Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out.")
+            )
         classifier = load_cut_classifier(model, device)
     else:
         classifier = load_classifier(model, weights, device=device, size=size)
-    groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
+    groups = tuple(
+        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    )
     ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
     images = load_images(data, ask)
 
     def answered(rows: np.ndarray, batch: int = 256) -> np.ndarray:
-        return probabilities(classifier.model, rows, images.read, classifier.prepared, batch).numpy()
+        return probabilities(
+            classifier.model, rows, images.read, classifier.prepared, batch
+        ).numpy()
 
     images = in_order_of(images, outputs_of(model, classifier.classes), classes, answered)
     rows = images.rows(split)
     if not len(rows):
-        raise RequestError(Fault("split", f"{images.name} has no {split} images.", "Choose another split."))
+        raise RequestError(
+            Fault("split", f"{images.name} has no {split} images.", "Choose another split.")
+        )
     answers = with_backoff(partial(answered, rows), 256)
     table = images.table.iloc[rows].reset_index(drop=True)
     measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)

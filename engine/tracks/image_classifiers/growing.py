@@ -1,8 +1,10 @@
-"""More of a finished audit: filters that a person chose, silenced in the dense model, measured group by group.
+"""More of a finished audit: filters that a person chose, silenced in the dense model, measured
+group by group.
 
-Nothing is trained again, unlike for the audit's own variants. A set is tried on validation images, or on training
-images where there are none, before it is measured on test images; then it is also cut for real, proved to be the masked
-model, and costs what that costs. What comes out is an addition to the run (engine/store/additions.py).
+Nothing is trained again, unlike for the audit's own variants. A set is tried on validation images,
+or on training images where there are none, before it is measured on test images; then it is also
+cut for real, proved to be the masked model, and costs what that costs. What comes out is an
+addition to the run (engine/store/additions.py).
 """
 
 from __future__ import annotations
@@ -36,18 +38,24 @@ def grow(
     executor: Executor | None = None,
     warm: Warm | None = None,
 ) -> Run:
-    """The run with what was asked, measured now or found. warm: keeps the model between two questions.
+    """The run with what was asked, measured now or found. warm: keeps the model between two
+    questions.
 
     RequestError before anything heavy loads.
     """
-    from engine.tracks.image_classifiers.hand_measured import measured, opened  # torch: pages check growths, too
+    from engine.tracks.image_classifiers.hand_measured import (
+        measured,
+        opened,
+    )  # torch: pages check growths, too
 
     grown = grown_of(request, store)
 
     def measure(chosen: Executor, used: Used) -> None:
         audit = opened(grown, store, hooks, chosen, warm)
         found = measured(grown, audit)
-        grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("image_id"))
+        grown.write(
+            store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("image_id")
+        )
 
     return grown_run(grown, store, hooks, executor, measure)
 
@@ -58,29 +66,47 @@ def check_growth(request: Growth, store: Store) -> None:
 
 
 def grown_of(request: Growth, store: Store) -> Grown:
-    """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
+    """The growth, checked. RequestError where it cannot be measured, or the run would not be the
+    same run today."""
     run = run_of(request, store)
     return hand.grown_of(run, request, *chosen_of(run, request))
 
 
 def chosen_of(run: Run, request: Growth) -> tuple[hand.Chosen, str]:
-    """The set that a growth asks of a run, and the split of its images. RequestError where there is none."""
+    """The set that a growth asks of a run, and the split of its images. RequestError where there is
+    none."""
     check_asked(run, request, (hand.TEST, hand.trial_split(run)))
     if request.level is not None:
-        what = "of an image classifier's method is trained: it is asked as an audit with one level more."
+        what = (
+            "of an image classifier's method is trained: it is asked as an audit with one level"
+            " more."
+        )
         raise RequestError(
-            Fault("speedup", what, f"Give {units_of(run)}, or start the audit again with the speedup added.")
+            Fault(
+                "speedup",
+                what,
+                f"Give {units_of(run)}, or start the audit again with the speedup added.",
+            )
         )
     model = run.meta["model"]
     check_units(request.units, int(model["n_filters"]), units_of(run), model["name"])
     units = checked(run, request.units)
-    return hand.chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
+    return hand.chosen_of(
+        run, request, filter_mask(run, units), units, lambda row: cut_of(run, row)
+    )
 
 
 def tables_of(grown: Grown, found: HandSet) -> dict[str, pd.DataFrame]:
     """What the addition holds."""
-    tables = hand.measured_tables(grown, found.rows, found.dense, found.answers, found.images, "image_id")
-    return {**tables, "variants": _variants(grown, found), "costs": found.costs, "layers": found.layers}
+    tables = hand.measured_tables(
+        grown, found.rows, found.dense, found.answers, found.images, "image_id"
+    )
+    return {
+        **tables,
+        "variants": _variants(grown, found),
+        "costs": found.costs,
+        "layers": found.layers,
+    }
 
 
 def _variants(grown: Grown, found: HandSet) -> pd.DataFrame:
@@ -88,8 +114,17 @@ def _variants(grown: Grown, found: HandSet) -> pd.DataFrame:
     chosen, table = grown.variants[0], lookup.frame(grown.run, "variants")
     dense, share = table[table["variant"] == "dense"].iloc[0].to_dict(), chosen.mask.sparsity
     speedup = float(dense["flops"]) / found.flops
-    same = {**dense, "speedup": speedup, "achieved": speedup, "flops": found.flops, "sparsity": share,
-            "realised": share, "n_cut": chosen.mask.n_cut, "mask_digest": chosen.mask.digest,
-            "cut": json.dumps(chosen.mask.to_dict()), "history": json.dumps(found.history),
-            "max_logit_difference": found.apart}  # fmt: skip
+    same = {
+        **dense,
+        "speedup": speedup,
+        "achieved": speedup,
+        "flops": found.flops,
+        "sparsity": share,
+        "realised": share,
+        "n_cut": chosen.mask.n_cut,
+        "mask_digest": chosen.mask.digest,
+        "cut": json.dumps(chosen.mask.to_dict()),
+        "history": json.dumps(found.history),
+        "max_logit_difference": found.apart,
+    }
     return hand.variant_rows(grown, list(table.columns), same, found.flat, {})

@@ -1,4 +1,5 @@
-"""What is asked of an audit of an image classifier, and whether it can be asked: every fault at once."""
+"""What is asked of an audit of an image classifier, and whether it can be asked: every fault at
+once."""
 
 from __future__ import annotations
 
@@ -27,17 +28,34 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods.base import filter_methods
-from engine.training.loss_plan import ADDED, CORRECTIONS, GAMMA, IMAGE, MIXED, THETA, VIEW, WEIGHTINGS, known_losses
+from engine.training.loss_plan import (
+    ADDED,
+    CORRECTIONS,
+    GAMMA,
+    IMAGE,
+    MIXED,
+    THETA,
+    VIEW,
+    WEIGHTINGS,
+    known_losses,
+)
 from engine.training.recipe import recipe_settings
 
 CODE = 2
-"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+"""Version of the audit itself. Raise when a finished run would come out differently for the same
+request."""
 PW = (
     Setting("theta", "number", THETA, "", 0.0, 1.0, label="θ, least weight"),
     Setting("gamma", "number", GAMMA, "", 0.0, 1000.0, label="γ, shape of weights"),
 )
-WEIGHTING_NAMES = {ADDED: "θ + (1 − ŷ)^γ, as in the paper", MIXED: "θ + (1 − θ)(1 − ŷ)^γ, as in its published code"}
-CORRECTION_NAMES = {IMAGE: "Each image, once, as in the paper", VIEW: "Each view, mirrored or not, as in its code"}
+WEIGHTING_NAMES = {
+    ADDED: "θ + (1 − ŷ)^γ, as in the paper",
+    MIXED: "θ + (1 − θ)(1 − ŷ)^γ, as in its published code",
+}
+CORRECTION_NAMES = {
+    IMAGE: "Each image, once, as in the paper",
+    VIEW: "Each view, mirrored or not, as in its code",
+}
 MULTI_CLASS_NAMES = {
     OVO: "Each pair of classes (one-vs-one), as in the paper",
     OVR: "Each class against the rest (one-vs-rest), as in its published code",
@@ -52,8 +70,14 @@ def _offered_arms(_: Values) -> Offer:
 
 def _arm_faults(methods: Sequence[str], _: Values) -> list[Fault]:
     arms = [arm_of(name) for name in methods]
-    faults = [unknown("method", method, filter_methods()) for method, _ in arms if method not in filter_methods()]
-    faults += [unknown("loss", loss, known_losses()) for _, loss in arms if loss not in known_losses()]
+    faults = [
+        unknown("method", method, filter_methods())
+        for method, _ in arms
+        if method not in filter_methods()
+    ]
+    faults += [
+        unknown("loss", loss, known_losses()) for _, loss in arms if loss not in known_losses()
+    ]
     if len(set(arms)) < len(set(methods)):  # "random" is "random+plain"
         faults.append(Fault("method", "one is named twice.", "Name each once."))
     return faults
@@ -63,7 +87,9 @@ def _alike_faults(speedups: Sequence[float], _: Values) -> list[Fault]:
     """Speedups that could not be told apart in the name of a variant."""
     numbers = [value for value in speedups if is_number(value)]
     alike = len({f"{value:g}" for value in numbers}) < len(numbers)
-    return [Fault("speedup", "two of them are one to six digits.", "Leave one out.")] if alike else []
+    return (
+        [Fault("speedup", "two of them are one to six digits.", "Leave one out.")] if alike else []
+    )
 
 
 def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
@@ -76,62 +102,127 @@ def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, d
 class ImageRequest(ImagesRequest):
     """An audit of an image classifier as it is asked for.
 
-    methods: arms such as "autobot" or "taylor+pw". speedups: target ratios of FLOPs, dense over cut. pw: theta and
-    gamma per method. weighting, corrected, multi_class: where paper and published code differ. keep_weights: of which
-    trials the cut model is kept: first, all or none.
+    methods: arms such as "autobot" or "taylor+pw". speedups: target ratios of FLOPs, dense over
+    cut. pw: theta and gamma per method. weighting, corrected, multi_class: where paper and
+    published code differ. keep_weights: of which trials the cut model is kept: first, all or none.
     """
 
     methods: tuple[str, ...] = asked(
-        ("autobot", "autobot+pw", "taylor", "taylor+pw", "random"), kind="names", option="--method", metavar="METHOD",
-        help="may be given several times; +pw adds the PW loss", where="method", check=_arm_faults, section=HOW,
-        label="Methods", offered=_offered_arms, named=method_name, counted=("method", "methods"),
-    )  # fmt: skip
+        ("autobot", "autobot+pw", "taylor", "taylor+pw", "random"),
+        kind="names",
+        option="--method",
+        metavar="METHOD",
+        help="may be given several times; +pw adds the PW loss",
+        where="method",
+        check=_arm_faults,
+        section=HOW,
+        label="Methods",
+        offered=_offered_arms,
+        named=method_name,
+        counted=("method", "methods"),
+    )
     method_settings: dict[str, dict[str, Any]] = asked(
-        {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=CHOOSING,
-        help="a setting of a method, such as autobot.iterations=100", named=method_name, about=method_definition,
+        {},
+        kind="settings per method",
+        option="--set",
+        metavar="METHOD.NAME=VALUE",
+        where="setting",
+        section=CHOOSING,
+        help="a setting of a method, such as autobot.iterations=100",
+        named=method_name,
+        about=method_definition,
         of=lambda values: {name: method.settings for name, method in filter_methods().items()},
         chosen=lambda values: dict.fromkeys(arm_of(arm)[0] for arm in values["methods"]),
-    )  # fmt: skip
+    )
     pw: dict[str, dict[str, float]] = asked(
-        {}, kind="settings per method", metavar="METHOD:theta=T,gamma=G", where="PW loss", read=_pw_of,
-        help="the PW loss of one method", section=CHOOSING, named=lambda name: f"{method_name(name)}: PW loss",
+        {},
+        kind="settings per method",
+        metavar="METHOD:theta=T,gamma=G",
+        where="PW loss",
+        read=_pw_of,
+        help="the PW loss of one method",
+        section=CHOOSING,
+        named=lambda name: f"{method_name(name)}: PW loss",
         of=lambda values: dict.fromkeys(filter_methods(), PW),
-        chosen=lambda values: [arm_of(arm)[0] for arm in values["methods"] if arm_of(arm)[1] == "pw"],
-    )  # fmt: skip
+        chosen=lambda values: [
+            arm_of(arm)[0] for arm in values["methods"] if arm_of(arm)[1] == "pw"
+        ],
+    )
     weighting: str = asked(
-        ADDED, kind="choice", choices=WEIGHTINGS, section=CHOOSING, label="Weight of the PW loss",
-        help="added: θ + (1 − ŷ)^γ, the paper; mixed: θ + (1 − θ)(1 − ŷ)^γ, its code", named=WEIGHTING_NAMES.get,
-    )  # fmt: skip
+        ADDED,
+        kind="choice",
+        choices=WEIGHTINGS,
+        section=CHOOSING,
+        label="Weight of the PW loss",
+        help="added: θ + (1 − ŷ)^γ, the paper; mixed: θ + (1 − θ)(1 − ŷ)^γ, its code",
+        named=WEIGHTING_NAMES.get,
+    )
     corrected: str = asked(
-        IMAGE, kind="choice", choices=CORRECTIONS, section=CHOOSING, label="Corrected labels are of",
+        IMAGE,
+        kind="choice",
+        choices=CORRECTIONS,
+        section=CHOOSING,
+        label="Corrected labels are of",
         help="image: each image once, the paper; view: as it is shown, mirrored or not, its code",
         named=CORRECTION_NAMES.get,
-    )  # fmt: skip
+    )
     speedups: tuple[float, ...] = asked(
-        (2.0, 4.0), kind="numbers", option="--speedup", metavar="LIST", above=1.0, where="speedup", example="2,4,16",
-        help="target speedups (FLOPs dense over cut)", check=_alike_faults, section=HOW,
-        label="Target speedups", unit="FLOPs before over after", quick=(4.0,), counted=("speedup", "speedups"),
-    )  # fmt: skip
-    trials: int = asked(3, kind="integer", minimum=1, help="prunings and retrainings of each variant", section=HOW,
-                        quick=1, counted=("trial", "trials"), label="Trials",
-                        hint="Prunings and retrainings of each variant, with other seeds.")  # fmt: skip
+        (2.0, 4.0),
+        kind="numbers",
+        option="--speedup",
+        metavar="LIST",
+        above=1.0,
+        where="speedup",
+        example="2,4,16",
+        help="target speedups (FLOPs dense over cut)",
+        check=_alike_faults,
+        section=HOW,
+        label="Target speedups",
+        unit="FLOPs before over after",
+        quick=(4.0,),
+        counted=("speedup", "speedups"),
+    )
+    trials: int = asked(
+        3,
+        kind="integer",
+        minimum=1,
+        help="prunings and retrainings of each variant",
+        section=HOW,
+        quick=1,
+        counted=("trial", "trials"),
+        label="Trials",
+        hint="Prunings and retrainings of each variant, with other seeds.",
+    )
     retrain: dict[str, Any] = asked(
-        {}, kind="pairs", metavar="NAME=VALUE", help="epochs, rate, batch, patience, … of retraining", section=TRAINING,
-        check=recipe_faults("retrain"), label="Retraining after the cut",
+        {},
+        kind="pairs",
+        metavar="NAME=VALUE",
+        help="epochs, rate, batch, patience, … of retraining",
+        section=TRAINING,
+        check=recipe_faults("retrain"),
+        label="Retraining after the cut",
         of=lambda values: recipe_settings({}, "Images", IMAGE_RECIPE),
-    )  # fmt: skip
+    )
     multi_class: str = asked(
-        OVO, kind="choice", choices=tuple(MULTI_CLASS), section=MORE, later=True, named=MULTI_CLASS_NAMES.get,
+        OVO,
+        kind="choice",
+        choices=tuple(MULTI_CLASS),
+        section=MORE,
+        later=True,
+        named=MULTI_CLASS_NAMES.get,
         label="AUC of more than two classes",
         help="ovo: each pair of classes, the paper; ovr: each class against the rest, its code",
-    )  # fmt: skip
-    loss_share: int = asked(0, kind="integer", minimum=0, metavar="BATCHES", help="record shares of the pruning loss")
+    )
+    loss_share: int = asked(
+        0, kind="integer", minimum=0, metavar="BATCHES", help="record shares of the pruning loss"
+    )
 
     track = "image_classifiers"
 
     @property
     def arms(self) -> list[tuple[str, str]]:
-        """(method, loss) of each arm: "autobot" is ("autobot", "plain"), "autobot+pw" ("autobot", "pw")."""
+        """(method, loss) of each arm: "autobot" is ("autobot", "plain"), "autobot+pw" ("autobot",
+        "pw")."""
         return [arm_of(name) for name in self.methods]
 
     @property
@@ -144,7 +235,10 @@ class ImageRequest(ImagesRequest):
             speedups=self.speedups,
             first_seed=self.first_seed,
             methods=self.method_settings,
-            pw={name: (one.get("theta", THETA), one.get("gamma", GAMMA)) for name, one in self.pw.items()},
+            pw={
+                name: (one.get("theta", THETA), one.get("gamma", GAMMA))
+                for name, one in self.pw.items()
+            },
             retrain=recipe_of(self.retrain),
             train=None if self.train is None else recipe_of(self.train),
             weighting=self.weighting,
@@ -173,7 +267,10 @@ class FilterPlan(ImagePlan):
         return {
             **super().spelled_out(),
             "method_settings": {
-                name: spelled(filter_methods()[name].settings, request.method_settings.get(name, {})) for name in names
+                name: spelled(
+                    filter_methods()[name].settings, request.method_settings.get(name, {})
+                )
+                for name in names
             },
             "pw": {name: spelled(PW, request.pw.get(name, {})) for name in weighted},
             "retrain": recipe_of(request.retrain).to_dict(),
@@ -187,7 +284,8 @@ def arm_of(name: str) -> tuple[str, str]:
 
 
 def validate_images(request: ImageRequest) -> FilterPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    """Check everything that can be checked without loading weights. RequestError carries all faults
+    together."""
     request, faults = checked(request)
     request = replace(request, axes=own_axes(request.data, request.axes))
     images, model = looked_up(request, faults)
@@ -203,19 +301,27 @@ def _reachable(request: ImageRequest, model: Any) -> None:
     from engine.models.load_image_classifier import fresh_classifier
     from engine.surgery.filters.graph import filter_graph
 
-    graph = filter_graph(fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu"))
+    graph = filter_graph(
+        fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu")
+    )
     most = graph.flops() / graph.least_flops
     faults = [
-        Fault("speedup", f"{speedup:g}× is out of reach: with one filter per layer {model.name} is {most:.4g}× faster.",
-              f"Ask for less than {most:.4g}.")
-        for speedup in request.speedups if speedup > most
-    ]  # fmt: skip
+        Fault(
+            "speedup",
+            f"{speedup:g}× is out of reach: with one filter per layer {model.name} is {most:.4g}×"
+            " faster.",
+            f"Ask for less than {most:.4g}.",
+        )
+        for speedup in request.speedups
+        if speedup > most
+    ]
     if faults:
         raise RequestError(faults)
 
 
 def claims(args: argparse.Namespace) -> bool:
-    """Whether the words ask for an audit of an image classifier: they name images, or an image model."""
+    """Whether the words ask for an audit of an image classifier: they name images, or an image
+    model."""
     if any(getattr(args, name, None) is not None for name in ("data", "speedup", "weights")):
         return True
     from engine.models.load_image_classifier import is_classifier_name

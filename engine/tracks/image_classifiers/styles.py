@@ -13,9 +13,11 @@ LOOKS: dict[str, Look] = {
     "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
 }
 BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}
-"""What ends the symbol of a method, and its dash, by the loss: filled and solid with the whole PW loss."""
+"""What ends the symbol of a method, and its dash, by the loss: filled and solid with the whole PW
+loss."""
 
 
 def arm_style(arm: str, dark: bool = False) -> Style:
-    """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the loss."""
+    """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the
+    loss."""
     return pair_style(arm, "+", LOOKS, BY_LOSS, dark)

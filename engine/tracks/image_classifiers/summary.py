@@ -1,4 +1,5 @@
-"""Cut filters in lines: AUC, its gap between subgroups, and which subgroup paid most, of every arm at every speedup."""
+"""Cut filters in lines: AUC, its gap between subgroups, and which subgroup paid most, of every arm
+at every speedup."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from engine.store.runs import Run
 
 
 class Filters(Summary):
-    """Gap with interval, change and null band; AUC; the subgroup with the lowest change; degenerate trials."""
+    """Gap with interval, change and null band; AUC; the subgroup with the lowest change; degenerate
+    trials."""
 
     parts = ("track", "experiment", "request", "model", "data", "warnings", "spent")
     columns = ("method", "base", "loss", "speedup", "achieved", "realised", "degenerate")
@@ -25,9 +27,12 @@ class Filters(Summary):
         found = []
         for axis in run.meta["request"]["axes"]:
             gaps = test[(test["metric"] == "auc_gap") & (test["axis"] == axis)].set_index("variant")
-            mine = groups[(groups["metric"] == "auc") & (groups["axis"] == axis) & (groups["verdict"] == "")]
+            mine = groups[
+                (groups["metric"] == "auc") & (groups["axis"] == axis) & (groups["verdict"] == "")
+            ]
             found.append(
-                f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC; lowest change)"
+                f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC;"
+                " lowest change)"
             )
             for item in variants[variants["chosen"]].itertuples():
                 paid = paid_most(mine[mine["variant"] == item.variant])
@@ -41,5 +46,12 @@ class Filters(Summary):
 def _gap(row: pd.Series | None) -> str:
     if row is None or math.isnan(row.value):
         return "gap none".ljust(72)
-    change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-    return f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {change:<24}  null {number(row.null_high, '.3f')}"
+    change = (
+        ""
+        if math.isnan(row.delta)
+        else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+    )
+    return (
+        f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {change:<24}  null"
+        f" {number(row.null_high, '.3f')}"
+    )

@@ -1,4 +1,5 @@
-"""From finished trials to the tables of an image run. Their columns are described in docs/TABLES.md."""
+"""From finished trials to the tables of an image run. Their columns are described in
+docs/TABLES.md."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from engine.classifiers.groups import Arm as MeasuredArm
 from engine.classifiers.groups import GroupMeasure, Measured, arm_difference
 from engine.classifiers.images.context import DENSE, ImageContext, ImageShard
 from engine.classifiers.images.gallery import thumbnails
-from engine.classifiers.images.tables import costs_table, layers_table, predictions_table, test_images, weights_table
+from engine.classifiers.images.tables import (
+    costs_table,
+    layers_table,
+    predictions_table,
+    test_images,
+    weights_table,
+)
 from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED
 from engine.stats.fdr import benjamini_hochberg
@@ -37,12 +44,19 @@ def image_tables(
     dense = context.answers(ImageShard(""))
     images = test_images(context)
     measure = GroupMeasure(
-        images, context.start.classes, request.axes, dense.astype(np.float64), multi_class=request.multi_class
+        images,
+        context.start.classes,
+        request.axes,
+        dense.astype(np.float64),
+        multi_class=request.multi_class,
     )
     measured = _measured(context, arms, measure, check)
     results, groups, differences = _numbers(arms, measure, measured, check)
     firsts = [arm.trials(speedup)[0] for arm in arms for speedup in arm.speedups]
-    thumbs, variants = thumbnails(context, map(context.answers, firsts), dense), _variants(context, arms)
+    thumbs, variants = (
+        thumbnails(context, map(context.answers, firsts), dense),
+        _variants(context, arms),
+    )
     answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.trials()}
     tables = {
         "variants": variants,
@@ -57,10 +71,16 @@ def image_tables(
         "costs": costs_table(context, _cost_shards(arms), variants),
         "curves": _curves(context, request, arms),
     }
-    pooled = {arm.pooled(speedup): measured[arm.name, speedup] for arm in arms for speedup in arm.speedups}
-    if sound := [found.results for name, one in pooled.items() if (found := one.without_degenerate(name))]:
+    pooled = {
+        arm.pooled(speedup): measured[arm.name, speedup] for arm in arms for speedup in arm.speedups
+    }
+    if sound := [
+        found.results for name, one in pooled.items() if (found := one.without_degenerate(name))
+    ]:
         tables["without_degenerate"] = pd.concat(sound, ignore_index=True)
-    affected = affected_table(affected_classes(request, context.images), {DENSE: measure.dense_arm, **pooled})
+    affected = affected_table(
+        affected_classes(request, context.images), {DENSE: measure.dense_arm, **pooled}
+    )
     if len(affected):
         tables["affected"] = affected
     if request.loss_share:
@@ -85,9 +105,13 @@ def _measured(
 
 
 def _numbers(
-    arms: Sequence[Arm], measure: GroupMeasure, measured: dict[tuple[str, float], MeasuredArm], check: Check
+    arms: Sequence[Arm],
+    measure: GroupMeasure,
+    measured: dict[tuple[str, float], MeasuredArm],
+    check: Check,
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """results and groups of the dense model, every pooled variant and every trial; differences between arms."""
+    """results and groups of the dense model, every pooled variant and every trial; differences
+    between arms."""
     parts: list[Measured] = [measure.dense()]
     for arm in arms:
         for speedup in arm.speedups:
@@ -100,8 +124,11 @@ def _numbers(
     return results, groups, _differences(arms, measured)
 
 
-def _differences(arms: Sequence[Arm], measured: dict[tuple[str, float], MeasuredArm]) -> pd.DataFrame:
-    """Every arm minus the plain arm of the same method, at the same speedup; q: Benjamini-Hochberg per metric."""
+def _differences(
+    arms: Sequence[Arm], measured: dict[tuple[str, float], MeasuredArm]
+) -> pd.DataFrame:
+    """Every arm minus the plain arm of the same method, at the same speedup; q: Benjamini-Hochberg
+    per metric."""
     plain = {arm.method: arm for arm in arms if arm.loss == "plain"}
     columns = [
         "base",
@@ -123,9 +150,13 @@ def _differences(arms: Sequence[Arm], measured: dict[tuple[str, float], Measured
         if arm.loss == "plain" or arm.method not in plain:
             continue
         for speedup in arm.speedups:
-            table = arm_difference(measured[arm.name, speedup], measured[plain[arm.method].name, speedup])
+            table = arm_difference(
+                measured[arm.name, speedup], measured[plain[arm.method].name, speedup]
+            )
             table = table[table["metric"].isin(DIFFERENCES)]
-            parts.append(table.assign(base=arm.method, loss=arm.loss, speedup=speedup, n_trials=arm.n_trials))
+            parts.append(
+                table.assign(base=arm.method, loss=arm.loss, speedup=speedup, n_trials=arm.n_trials)
+            )
     if not parts:
         return pd.DataFrame(columns=columns)
     table = pd.concat(parts, ignore_index=True)
@@ -142,37 +173,82 @@ def _variants(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _variant_row(name: str, method: str, base: str, loss: str, speedup: float, **more: Any) -> dict[str, Any]:
-    usual = {"target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0, "seed": POOLED,
-             "pooled": "", "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]",
-             "mask_digest": "", "max_logit_difference": 0.0}  # fmt: skip
-    return {"variant": name, "method": method, "base": base, "loss": loss, "speedup": speedup, **usual, **more}
+def _variant_row(
+    name: str, method: str, base: str, loss: str, speedup: float, **more: Any
+) -> dict[str, Any]:
+    usual = {
+        "target_axis": "",
+        "gamma": np.nan,
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": POOLED,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+        "met": True,
+        "cut": "{}",
+        "history": "[]",
+        "mask_digest": "",
+        "max_logit_difference": 0.0,
+    }
+    return {
+        "variant": name,
+        "method": method,
+        "base": base,
+        "loss": loss,
+        "speedup": speedup,
+        **usual,
+        **more,
+    }
 
 
 def _trial_row(context: ImageContext, arm: Arm, shard: ImageShard) -> dict[str, Any]:
     arrays, plain = context.without_weights(shard)
     mask = context.graph.mask(arrays["keep"])
     return _variant_row(
-        arm.id_of(shard), arm.name, arm.method, arm.loss, shard.speedup,
-        achieved=context.graph.flops() / plain["flops"], flops=plain["flops"], sparsity=mask.sparsity,
-        realised=mask.sparsity, n_cut=mask.n_cut, seed=shard.trial, pooled=arm.pooled(shard.speedup), chosen=False,
-        degenerate=int(degenerate(arrays["probabilities"])), met=plain["met"], cut=json.dumps(mask.to_dict()),
-        history=json.dumps(plain["history"]), mask_digest=mask.digest,
+        arm.id_of(shard),
+        arm.name,
+        arm.method,
+        arm.loss,
+        shard.speedup,
+        achieved=context.graph.flops() / plain["flops"],
+        flops=plain["flops"],
+        sparsity=mask.sparsity,
+        realised=mask.sparsity,
+        n_cut=mask.n_cut,
+        seed=shard.trial,
+        pooled=arm.pooled(shard.speedup),
+        chosen=False,
+        degenerate=int(degenerate(arrays["probabilities"])),
+        met=plain["met"],
+        cut=json.dumps(mask.to_dict()),
+        history=json.dumps(plain["history"]),
+        mask_digest=mask.digest,
         max_logit_difference=plain["max_logit_difference"],
-    )  # fmt: skip
+    )
 
 
 def _pooled_row(arm: Arm, speedup: float, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over the trials; how many of them are degenerate; whether all met the target."""
     means = {
-        name: float(np.mean([row[name] for row in trials])) for name in ("achieved", "flops", "sparsity", "realised")
+        name: float(np.mean([row[name] for row in trials]))
+        for name in ("achieved", "flops", "sparsity", "realised")
     }
     return _variant_row(
-        arm.pooled(speedup), arm.name, arm.method, arm.loss, speedup, **means,
+        arm.pooled(speedup),
+        arm.name,
+        arm.method,
+        arm.loss,
+        speedup,
+        **means,
         n_cut=int(round(float(np.mean([row["n_cut"] for row in trials])))),
-        degenerate=sum(row["degenerate"] for row in trials), met=all(row["met"] for row in trials),
-        max_logit_difference=max(row["max_logit_difference"] for row in trials), cut="", history="",
-    )  # fmt: skip
+        degenerate=sum(row["degenerate"] for row in trials),
+        met=all(row["met"] for row in trials),
+        max_logit_difference=max(row["max_logit_difference"] for row in trials),
+        cut="",
+        history="",
+    )
 
 
 def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
@@ -185,20 +261,33 @@ def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
     for arm in arms:
         for shard in arm.trials():
             arrays, _ = context.without_weights(chosen_shard(shard))
-            parts.append(pd.DataFrame({
-                "unit": units, "layer": layer, "group": names[layer], "filter": units - starts[layer],
-                "method": arm.name, "speedup": shard.speedup, "seed": shard.trial,
-                "value": arrays["scores"].astype(np.float32), "kept": arrays["keep"].astype(bool),
-            }))  # fmt: skip
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "unit": units,
+                        "layer": layer,
+                        "group": names[layer],
+                        "filter": units - starts[layer],
+                        "method": arm.name,
+                        "speedup": shard.speedup,
+                        "seed": shard.trial,
+                        "value": arrays["scores"].astype(np.float32),
+                        "kept": arrays["keep"].astype(bool),
+                    }
+                )
+            )
     return pd.concat(parts, ignore_index=True)
 
 
 def _masks(context: ImageContext, arms: Sequence[Arm]) -> dict[str, Sequence[tuple[str, int, int]]]:
     """Per trial (group, filters, kept)."""
     return {
-        arm.id_of(shard): widths_after(context.graph.mask(context.without_weights(shard)[0]["keep"]))
-        for arm in arms for shard in arm.trials()
-    }  # fmt: skip
+        arm.id_of(shard): widths_after(
+            context.graph.mask(context.without_weights(shard)[0]["keep"])
+        )
+        for arm in arms
+        for shard in arm.trials()
+    }
 
 
 def _cost_shards(arms: Sequence[Arm]) -> dict[str, ImageShard]:
@@ -210,7 +299,9 @@ def _curves(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -
     """Loss while choosing filters and while retraining, and of fitting the dense model."""
     parts = []
     if request.train is not None:
-        parts.append(_curve(context.without_weights(ImageShard("dense_weights"))[0], DENSE, "train"))
+        parts.append(
+            _curve(context.without_weights(ImageShard("dense_weights"))[0], DENSE, "train")
+        )
     for arm in arms:
         for shard in arm.trials():
             name = arm.id_of(shard)
@@ -218,12 +309,16 @@ def _curves(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -
             parts.append(_curve(context.without_weights(shard)[0], name, "retrain"))
     found = [part for part in parts if len(part)]
     columns = ["variant", "phase", "step", "loss", "flops"]
-    return pd.concat(found, ignore_index=True).reindex(columns=columns) if found else pd.DataFrame(columns=columns)
+    return (
+        pd.concat(found, ignore_index=True).reindex(columns=columns)
+        if found
+        else pd.DataFrame(columns=columns)
+    )
 
 
 def _curve(arrays: dict[str, np.ndarray], variant: str, phase: str) -> pd.DataFrame:
-    """The stored curve of one training as rows of the table `curves`; arrays by name, one [epochs] or [steps] per
-    column.
+    """The stored curve of one training as rows of the table `curves`; arrays by name, one [epochs]
+    or [steps] per column.
     """
     found = pd.DataFrame(within(arrays, "curve/")).rename(columns={"epoch": "step"})
     return found.assign(variant=variant, phase=phase)
@@ -235,16 +330,23 @@ def _loss_shares(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
         shards = arm.loss_shares()
         for shard, table in zip(shards, context.fetch(shards), strict=True):
             table = table.rename(columns={"loss": "nats"})
-            parts.append(table.assign(method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial))
+            parts.append(
+                table.assign(method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial)
+            )
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _weights(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -> pd.DataFrame:
-    """Weights of cut and retrained models: of the first trials, of all or of none; and of a dense model fitted here."""
+    """Weights of cut and retrained models: of the first trials, of all or of none; and of a dense
+    model fitted here."""
     wanted = {
         arm.id_of(shard): shard
-        for arm in arms for shard in arm.trials()
+        for arm in arms
+        for shard in arm.trials()
         if request.keep_weights == "all" or (request.keep_weights == "first" and shard.trial == 0)
-    }  # fmt: skip
-    kept = ((name, within(unpack(context.fetch([shard])[0])[0], "weights/")) for name, shard in wanted.items())
+    }
+    kept = (
+        (name, within(unpack(context.fetch([shard])[0])[0], "weights/"))
+        for name, shard in wanted.items()
+    )
     return weights_table(context, kept)

@@ -17,7 +17,9 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
-    return f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
+    return (
+        f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
+    )
 
 
 TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)

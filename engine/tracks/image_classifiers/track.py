@@ -1,4 +1,5 @@
-"""The track of filters in image classifiers: AutoBot, Taylor and references, with and without the PW loss."""
+"""The track of filters in image classifiers: AutoBot, Taylor and references, with and without the
+PW loss."""
 
 from __future__ import annotations
 
@@ -32,7 +33,16 @@ from engine.store.brought import read_object
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.masks import write_trial_mask
-from engine.tracks.image_classifiers.panels import ablation, affected, bench, loss_share, pw, scores, speed, speedup
+from engine.tracks.image_classifiers.panels import (
+    ablation,
+    affected,
+    bench,
+    loss_share,
+    pw,
+    scores,
+    speed,
+    speedup,
+)
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 from engine.tracks.image_classifiers.styles import arm_style
 from engine.tracks.image_classifiers.telling import TELLING
@@ -49,8 +59,8 @@ BINDING = {
 
 
 class Filters(ClassifierTrack):
-    """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss, run in several
-    trials."""
+    """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss,
+    run in several trials."""
 
     name = "image_classifiers"
     about = "filters of an image classifier"
@@ -66,7 +76,10 @@ class Filters(ClassifierTrack):
         none=1.0,
         title="Target speedup (FLOPs, dense over cut)",
         axis="speedup (FLOPs, dense over cut)",
-        help="Every step is a finished variant, retrained; 1× is the model as it is. “New audit” starts another one.",
+        help=(
+            "Every step is a finished variant, retrained; 1× is the model as it is. “New audit”"
+            " starts another one."
+        ),
         say=phrasing.factor,
         first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
@@ -100,15 +113,25 @@ class Filters(ClassifierTrack):
         "n_cut": "filters cut",
         "degenerate": "degenerate trials",
     }
-    marks = {"method": "method", "speedup": "target speedup", "achieved": "achieved speedup",
-             "degenerate": "degenerate trials"}  # fmt: skip
+    marks = {
+        "method": "method",
+        "speedup": "target speedup",
+        "achieved": "achieved speedup",
+        "degenerate": "degenerate trials",
+    }
     handout = Handout(
-        mask="Which filters to cut, of which model (by hash), chosen how, with the history that replays the cut. "
-        "`apply` replays it; a mask holds no retrained weights.",
+        mask=(
+            "Which filters to cut, of which model (by hash), chosen how, with the history that"
+            " replays the cut. `apply` replays it; a mask holds no retrained weights."
+        ),
         apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint="The cut and retrained model: `cut.safetensors` with its mask and card, read back and asked about "
-        "test images before it is kept.",
-        checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
+        checkpoint=(
+            "The cut and retrained model: `cut.safetensors` with its mask and card, read back and"
+            " asked about test images before it is kept."
+        ),
+        checkpoint_wait=(
+            "Building the cut model, loading its weights, comparing its answers with those stored …"
+        ),
     )
     telling = TELLING
 
@@ -133,7 +156,11 @@ class Filters(ClassifierTrack):
         known = own.METHODS.get(base)
         text = known.definition if known else ""
         part = own.LOSSES.get(loss.partition("@")[0])
-        return text if loss == PLAIN or part is None else f"{text} {own.loss_name(loss)}: {part.definition}".strip()
+        return (
+            text
+            if loss == PLAIN or part is None
+            else f"{text} {own.loss_name(loss)}: {part.definition}".strip()
+        )
 
     def order(self, methods: Iterable[str]) -> list[str]:
         known, losses = list(own.METHODS), [PLAIN, PW]
@@ -150,7 +177,9 @@ class Filters(ClassifierTrack):
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """Whole arms; one with a switch of the PW loss only where it was chosen."""
-        return [method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen]
+        return [
+            method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen
+        ]
 
     def by_hand_said(self, run: Run) -> str:
         return "one model"
@@ -162,7 +191,10 @@ class Filters(ClassifierTrack):
         return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
-        reached = f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked {phrasing.factor(variant['speedup'])}"
+        reached = (
+            f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked"
+            f" {phrasing.factor(variant['speedup'])}"
+        )
         cut = f"{self.cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
         return cut if variant["variant"] != "dense" else "nothing"
 
@@ -207,8 +239,12 @@ class Filters(ClassifierTrack):
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
         return [
-            "This folder loads with `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds "
-            f"{model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
+            (
+                "This folder loads with"
+                " `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds"
+                f" {model['architecture']}, cuts it as `mask.json` says, and fills in"
+                " `cut.safetensors`."
+            ),
             "",
             self.origin(run),
         ]
@@ -216,8 +252,12 @@ class Filters(ClassifierTrack):
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_trial_mask(run, variant, path)
 
-    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.tracks.image_classifiers.checkpoint import write_filter_checkpoint  # late: it loads torch
+    def write_checkpoint(
+        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
+        from engine.tracks.image_classifiers.checkpoint import (
+            write_filter_checkpoint,
+        )  # late: it loads torch
 
         return self.written(write_filter_checkpoint, run, variant, folder, base)
 
@@ -225,8 +265,8 @@ class Filters(ClassifierTrack):
         yield Shelf(
             "Image classifiers",
             embedded_classifiers(),
-            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too: name the architecture "
-            "or a folder under “New audit”.",
+            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too:"
+            " name the architecture or a folder under “New audit”.",
         )
 
 
@@ -237,7 +277,10 @@ class Heads(Filters):
         self.one, self.many, self.about = "head", "heads", self._in_heads(Filters.about)
         self.bench, self.titles = bench.BENCH_OF_HEADS, {"filters": "Heads"}
         pages = {**words.of_track(Filters.name, "PAGES"), **Filters.questions}
-        self.questions, self.columns = self._all_in_heads(pages), self._all_in_heads(Filters.columns)
+        self.questions, self.columns = (
+            self._all_in_heads(pages),
+            self._all_in_heads(Filters.columns),
+        )
         self.how_made = [self._in_heads(text) for text in Filters.how_made]
         self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
         self.layer_title, self.layer_means = "attention layer", "an attention layer"
@@ -264,7 +307,9 @@ def embedded_classifiers() -> pd.DataFrame:
     for card in sorted(catalog.ASSETS.glob("*/model.json")):
         try:
             found = read_object(card, LARGEST, "")
-            note = f"{found['architecture']}, {len(found['classes'])} classes, {found['size']} pixels"
+            note = (
+                f"{found['architecture']}, {len(found['classes'])} classes, {found['size']} pixels"
+            )
         except (RequestError, KeyError, TypeError):
             continue
         rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})

@@ -7,8 +7,13 @@ import re
 from engine.store.runs import Run
 
 FILTERS, HEADS = "filters", "heads"
-_OF_HEADS = {"filter": "head", "Filter": "Head", "filters": "heads", "Filters": "Heads",
-             "first convolution": "attention layer"}  # fmt: skip
+_OF_HEADS = {
+    "filter": "head",
+    "Filter": "Head",
+    "filters": "heads",
+    "Filters": "Heads",
+    "first convolution": "attention layer",
+}
 
 
 def units_of(run: Run) -> str:

@@ -6,25 +6,37 @@ from engine.core.words import Word
 
 INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are paired, image by image."
 
-MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
+MADE_ON_IMAGES = (
+    "Filters are chosen and models retrained on training images; results come from test images"
+    " only."
+)
 
 NOT_RETRAINED = (
-    "Filters are silenced in the dense model and nothing is trained again. The audit's other variants were retrained "
-    "after their cut: they differ from this one in that, too."
+    "Filters are silenced in the dense model and nothing is trained again. The audit's other"
+    " variants were retrained after their cut: they differ from this one in that, too."
 )
 """Of a set that a person chose."""
 
 NO_EFFECTS = (
-    "Nothing can be predicted here: scores say which filters a method would cut, not what the model does without them, "
-    "and this audit measured no cut that was not retrained. It can be measured."
+    "Nothing can be predicted here: scores say which filters a method would cut, not what the model"
+    " does without them, and this audit measured no cut that was not retrained. It can be measured."
 )
 
 METHODS: dict[str, Word] = {
-    "autobot": Word("AutoBot", "Learns one gate per filter that holds information back until the FLOPs target is met."),
-    "taylor": Word("Taylor", "Cuts, a few at a time, the filters whose removal should change the loss least."),
+    "autobot": Word(
+        "AutoBot",
+        "Learns one gate per filter that holds information back until the FLOPs target is met.",
+    ),
+    "taylor": Word(
+        "Taylor", "Cuts, a few at a time, the filters whose removal should change the loss least."
+    ),
     "random": Word("random", "Cuts filters drawn at random, with a stated seed. The reference."),
     "magnitude": Word("magnitude", "Cuts the filters with the smallest weights; ignores data."),
-    "fpgm": Word("FPGM", "Cuts the filters nearest to the geometric median of their layer: the most replaceable ones."),
+    "fpgm": Word(
+        "FPGM",
+        "Cuts the filters nearest to the geometric median of their layer: the most replaceable"
+        " ones.",
+    ),
 }
 """Methods that cut filters. An arm of an audit is one of them with a loss: "autobot+pw"."""
 
@@ -32,11 +44,13 @@ LOSSES: dict[str, Word] = {
     "plain": Word("plain loss", "Cross-entropy as it is."),
     "pw": Word(
         "PW",
-        "Performance-weighted loss: images the original model was unsure about weigh more, and its own outputs are the "
-        "labels wherever it was right. It never sees the groups.",
+        "Performance-weighted loss: images the original model was unsure about weigh more, and its"
+        " own outputs are the labels wherever it was right. It never sees the groups.",
     ),
     "weights": Word("PW weights", "Only the weights of the PW loss; the labels stay as they are."),
-    "labels": Word("PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."),
+    "labels": Word(
+        "PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."
+    ),
 }
 
 PLACES: dict[str, str] = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}

@@ -1,4 +1,5 @@
-"""A set of heads that nobody measured, as rows of a run's tables: what their single effects say of it."""
+"""A set of heads that nobody measured, as rows of a run's tables: what their single effects say of
+it."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ START = 6.0
 
 
 def ahead_of_level(run: Run, choice: Choice) -> Ahead | None:
-    """What the chosen method would cut at a level that is not finished; None where nothing can be predicted."""
+    """What the chosen method would cut at a level that is not finished; None where nothing can be
+    predicted."""
     if choice.method in compressions_of(run):
         return None
     return _ahead(run, choice, variants_at(run, choice.method, choice.axis, choice.level)[0])
@@ -37,7 +39,8 @@ def ahead_of_set(run: Run, choice: Choice, units: tuple[int, ...]) -> Ahead | No
 
 
 def _ahead(run: Run, choice: Choice, variant: Variant) -> Ahead | None:
-    """None for another reading of bias than effects were measured by, and for heads that were not ranked."""
+    """None for another reading of bias than effects were measured by, and for heads that were not
+    ranked."""
     if choice.reading != run.meta["request"]["reading"]:
         return None
     found = predicted(run, variant.cut, choice.measured)
@@ -46,7 +49,9 @@ def _ahead(run: Run, choice: Choice, variant: Variant) -> Ahead | None:
     model = run.meta["model"]
     tables = {
         "variants": variant_table([variant], model["n_layers"], model["n_heads"]),
-        "results": pd.DataFrame(_results(run, choice, found)).assign(variant=variant.id, split=TEST),
+        "results": (
+            pd.DataFrame(_results(run, choice, found)).assign(variant=variant.id, split=TEST)
+        ),
         "groups": _groups(run, choice, found).assign(variant=variant.id, split=TEST),
     }
     return Ahead(variant.id, tables, _said(found), _seconds(run))
@@ -59,25 +64,54 @@ def _results(run: Run, choice: Choice, found: Prediction) -> list[dict[str, obje
     rows = []
     if bias is not None:
         change = found.change
-        rows.append({"metric": metric, "axis": choice.measured, "n": bias["n"], **_level(found.bias), **_delta(change)})
+        rows.append(
+            {
+                "metric": metric,
+                "axis": choice.measured,
+                "n": bias["n"],
+                **_level(found.bias),
+                **_delta(change),
+            }
+        )
     if text is not None:
-        change = Guess(*(end - text["value"] for end in (found.perplexity.value, *_ends(found.perplexity))))
-        rows.append({"metric": "perplexity", "axis": "", "n": text["n"], **_level(found.perplexity), **_delta(change)})
+        change = Guess(
+            *(end - text["value"] for end in (found.perplexity.value, *_ends(found.perplexity)))
+        )
+        rows.append(
+            {
+                "metric": "perplexity",
+                "axis": "",
+                "n": text["n"],
+                **_level(found.perplexity),
+                **_delta(change),
+            }
+        )
     return [{"group": "", "verdict": "", "group_note": "", **row} for row in rows]
 
 
 def _groups(run: Run, choice: Choice, found: Prediction) -> pd.DataFrame:
-    """Mean toxicity per subgroup where the run has effects per subgroup; a share stays between 0 and 1."""
+    """Mean toxicity per subgroup where the run has effects per subgroup; a share stays between 0
+    and 1."""
     dense = lookup.groups_of(run, "dense", "toxicity", choice.measured).set_index("group")
     rows = []
     for row in found.groups.to_dict("records"):
         if row["group"] in dense.index:
             was = dense.loc[row["group"]]
-            ends = {name: min(1.0, max(0.0, was["value"] + row[name])) for name in ("value", "low", "high")}
+            ends = {
+                name: min(1.0, max(0.0, was["value"] + row[name]))
+                for name in ("value", "low", "high")
+            }
             change = _delta(Guess(row["value"], row["low"], row["high"]))
-            same = {"metric": "toxicity", "axis": choice.measured, "n": was["n"], "verdict": was["verdict"]}
+            same = {
+                "metric": "toxicity",
+                "axis": choice.measured,
+                "n": was["n"],
+                "verdict": was["verdict"],
+            }
             rows.append({"group": row["group"], **same, **ends, **change})
-    return pd.DataFrame(rows, columns=list(rows[0]) if rows else list(lookup.frame(run, "groups").columns))
+    return pd.DataFrame(
+        rows, columns=list(rows[0]) if rows else list(lookup.frame(run, "groups").columns)
+    )
 
 
 def _level(guess: Guess) -> dict[str, float]:
@@ -99,8 +133,8 @@ def _said(found: Prediction) -> str:
 
 
 def _seconds(run: Run) -> float:
-    """About what measuring one variant on one axis takes: the audit's time for all of them, shared out; NaN where it
-    measured none itself."""
+    """About what measuring one variant on one axis takes: the audit's time for all of them, shared
+    out; NaN where it measured none itself."""
     spent = float(run.meta.get("spent", {}).get("measure variants", 0.0))
     variants, axes = len(lookup.reported(run)), len(run.meta["request"]["axes"])
     return START + spent / (variants * axes) if spent > 1 else math.nan

@@ -1,4 +1,5 @@
-"""What stood in the dense model's place, made or loaded again from a finished run, to be asked or taken away."""
+"""What stood in the dense model's place, made or loaded again from a finished run, to be asked or
+taken away."""
 
 from __future__ import annotations
 
@@ -25,20 +26,27 @@ PROMPTS = 8
 
 
 def standing_again(run: Run, lm: LanguageModel, arm: str) -> LanguageModel:
-    """The arm of a run beside its dense model. RequestError where it would not be the same one today."""
+    """The arm of a run beside its dense model. RequestError where it would not be the same one
+    today."""
     return _stand(prompt_plan_of(run), lm, arm)
 
 
 def _stand(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel:
     settings = plan.request.settings()
-    context = PromptContext(lm, None, plan.prompts, plan.corpus, settings, plan=plan, arms=arms_of(plan))  # type: ignore[arg-type]  # no text is judged
+    nobody: Any = None  # no text is judged
+    context = PromptContext(
+        lm, nobody, plan.prompts, plan.corpus, settings, plan=plan, arms=arms_of(plan)
+    )
     return context.standing(arm)
 
 
-def write_arm(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
-    """Below `folder`: model/ (weights as plain numbers, config and tokenizer; `from_pretrained` loads it anywhere),
-    agreement.json, README.md. base: where the run's model is now. RequestError for another checkpoint, which is there
-    already, and where weights are not the run's; MaskError where the folder does not load as the model that was saved.
+def write_arm(
+    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+) -> list[Path]:
+    """Below `folder`: model/ (weights as plain numbers, config and tokenizer; `from_pretrained`
+    loads it anywhere), agreement.json, README.md. base: where the run's model is now. RequestError
+    for another checkpoint, which is there already, and where weights are not the run's; MaskError
+    where the folder does not load as the model that was saved.
     """
     assert is_arm(variant)
     if is_against(variant["method"]):
@@ -68,7 +76,9 @@ def _agreement(run: Run, arm: LanguageModel, folder: Path) -> dict[str, Any]:
 
     from engine.surgery.equivalence import agree
 
-    loaded = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=arm.dtype).eval()
+    loaded = AutoModelForCausalLM.from_pretrained(
+        folder, local_files_only=True, dtype=arm.dtype
+    ).eval()
     prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROMPTS).tolist()
     found = agree(arm, HeadMask(arm.n_layers, arm.n_heads), prompts, replace(arm, model=loaded))
     if not found.holds:

@@ -1,4 +1,5 @@
-"""Arms in words: what stands in the dense model's place, how much of it, and what that saves. No torch."""
+"""Arms in words: what stands in the dense model's place, how much of it, and what that saves. No
+torch."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ WHICH = {"magnitude_weights": "the smallest", "random_weights": "drawn at random
 
 
 def arm_of(variant: Mapping[str, Any]) -> str:
-    """The id of what stands in the dense model's place, of a row of the variants; "" for cuts of heads. Rows of an
-    addition may lack the column."""
+    """The id of what stands in the dense model's place, of a row of the variants; "" for cuts of
+    heads. Rows of an addition may lack the column."""
     arm = variant.get("arm")
     return arm if isinstance(arm, str) else ""
 
@@ -30,13 +31,15 @@ def is_arm(variant: Mapping[str, Any]) -> bool:
 
 
 def _share(variant: Mapping[str, Any]) -> float:
-    """What the level came to on this model; the level where that is not known, as in earlier audits."""
+    """What the level came to on this model; the level where that is not known, as in earlier
+    audits."""
     reached = variant.get("realised")
     return float(variant["sparsity"] if reached is None or math.isnan(reached) else reached)
 
 
 def amount(variant: Mapping[str, Any]) -> str:
-    """How much, e.g. "50 % of weights zero"; and what was asked, where whole weights came to something else."""
+    """How much, e.g. "50 % of weights zero"; and what was asked, where whole weights came to
+    something else."""
     asked = phrasing.percent(variant["sparsity"])
     if has_own_levels(variant["method"]) or phrasing.percent(_share(variant)) == asked:
         return _amount(variant)
@@ -82,7 +85,9 @@ def made(variant: Mapping[str, Any]) -> str:
 
 def of_request(request: Mapping[str, Any]) -> bool:
     """Whether an audit compares cuts of heads with other ways to make the model smaller."""
-    return bool(request.get("against")) or any(method in compressions() for method in request.get("methods") or ())
+    return bool(request.get("against")) or any(
+        method in compressions() for method in request.get("methods") or ()
+    )
 
 
 def level_title(method: str) -> str:
@@ -94,7 +99,9 @@ def level_title(method: str) -> str:
 
 
 def has_own_levels(method: str) -> bool:
-    return own.is_against(method) or (method in compressions() and compressions()[method].own_levels)
+    return own.is_against(method) or (
+        method in compressions() and compressions()[method].own_levels
+    )
 
 
 def instead(variant: Mapping[str, Any]) -> str:
@@ -109,7 +116,10 @@ def saves(variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[st
     saved = 1 - mine["bytes"] / dense["bytes"]
     if abs(saved) < 5e-4:
         return f"{does(variant)} saves no byte as it is stored to be run"
-    return f"{does(variant)} {'saves' if saved > 0 else 'adds'} {in_words.per_cent(saved)} of the bytes"
+    return (
+        f"{does(variant)} {'saves' if saved > 0 else 'adds'} {in_words.per_cent(saved)} of the"
+        " bytes"
+    )
 
 
 def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
@@ -120,8 +130,14 @@ def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         return own.ROUNDED
     packed = phrasing.number(mine["packed_bytes"])
     if mine["bytes"] == mine["packed_bytes"]:
-        return f"{own.ZEROS} The bytes are those of a format for two of four, which some processors run."
-    return f"{own.ZEROS} With zeros left out, and a bit per weight to say where, it would take {packed} bytes."
+        return (
+            f"{own.ZEROS} The bytes are those of a format for two of four, which some processors"
+            " run."
+        )
+    return (
+        f"{own.ZEROS} With zeros left out, and a bit per weight to say where, it would take"
+        f" {packed} bytes."
+    )
 
 
 def _saves(variant: Mapping[str, Any]) -> str:

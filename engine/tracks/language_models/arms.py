@@ -1,7 +1,8 @@
-"""What may stand in the dense model's place: the model compressed by a method at a level, or another checkpoint.
+"""What may stand in the dense model's place: the model compressed by a method at a level, or
+another checkpoint.
 
-Such an arm is a variant like any cut of heads: same prompts, same noise, same measurements, kept under what it is made
-of. Its numbers belong to its id, a method with a level.
+Such an arm is a variant like any cut of heads: same prompts, same noise, same measurements, kept
+under what it is made of. Its numbers belong to its id, a method with a level.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Made:
-    """The dense model compressed: by which method, how much, and with which seed where chance decides."""
+    """The dense model compressed: by which method, how much, and with which seed where chance
+    decides."""
 
     method: Compression
     level: float
@@ -38,8 +40,14 @@ class Made:
 
     def key(self, context: PromptContext) -> Any:
         text = context.kind("windows").parts(context, Shard("windows", split="validation"))
-        return ["compressed", self.method.name, self.method.version, self.level, self.seed,
-                text if self.method.reads_text else None]  # fmt: skip
+        return [
+            "compressed",
+            self.method.name,
+            self.method.version,
+            self.level,
+            self.seed,
+            text if self.method.reads_text else None,
+        ]
 
     def stand(self, context: PromptContext) -> LanguageModel:
         from engine.tracks.language_models.compressions._text import calibration_of
@@ -75,14 +83,20 @@ class Other:
 
         dtype, device = str(context.lm.dtype).removeprefix("torch."), str(context.lm.device)
         lm = load_language_model(self.info.folder, device=device, dtype=dtype, as_arm=True)
-        return replace(lm, name=self.info.name, tokenizer=context.lm.tokenizer)  # the same, as was checked
+        return replace(
+            lm, name=self.info.name, tokenizer=context.lm.tokenizer
+        )  # the same, as was checked
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
         from engine.models.quantised import quantisation_of
         from engine.tracks.language_models.measurements.cost import bytes_of
 
         plain = not quantisation_of(self.info.folder)
-        stored = bytes_of(lm) if plain else sum((self.info.folder / name).stat().st_size for name in self.info.files)
+        stored = (
+            bytes_of(lm)
+            if plain
+            else sum((self.info.folder / name).stat().st_size for name in self.info.files)
+        )
         return stored, stored
 
     def reached(self, lm: LanguageModel) -> float:
@@ -96,27 +110,40 @@ def arms_of(plan: PromptPlan) -> Mapping[str, contexts.Arm]:
 
 
 def arm_variants(plan: PromptPlan, lm: LanguageModel | None = None) -> list[Variant]:
-    """Every arm of an audit as a variant. With the model each has the share that it reaches on it, and a level that
-    changes nothing of it has no variant."""
+    """Every arm of an audit as a variant. With the model each has the share that it reaches on it,
+    and a level that changes nothing of it has no variant."""
     named = _named(plan.request, plan)
     if lm is None:
         return [variant for variant, _ in named]
     found = [replace(variant, reached=arm.reached(lm)) for variant, arm in named]
-    return [one for one, (_, arm) in zip(found, named, strict=True) if isinstance(arm, Other) or one.reached > 0]
+    return [
+        one
+        for one, (_, arm) in zip(found, named, strict=True)
+        if isinstance(arm, Other) or one.reached > 0
+    ]
 
 
 def unreached(plan: PromptPlan, lm: LanguageModel) -> list[str]:
     """A sentence per level of a method that is too low to change this model."""
-    return [f"{arm.said} changes no number of {lm.name}: it was left out." for _, arm in _named(plan.request, plan)
-            if isinstance(arm, Made) and not arm.reached(lm)]  # fmt: skip
+    return [
+        f"{arm.said} changes no number of {lm.name}: it was left out."
+        for _, arm in _named(plan.request, plan)
+        if isinstance(arm, Made) and not arm.reached(lm)
+    ]
 
 
 def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, contexts.Arm]]:
     found: list[tuple[Variant, contexts.Arm]] = []
     for name in request.compressions:
-        found += [(_variant(one.method.name, one.level, one.seed), one) for one in _levels(request, plan, name)]
+        found += [
+            (_variant(one.method.name, one.level, one.seed), one)
+            for one in _levels(request, plan, name)
+        ]
     for name, level in plan.more_arms:
-        found += [(_variant(name, level, seed), Made(compression(name), level, seed)) for seed in _seeds(request, name)]
+        found += [
+            (_variant(name, level, seed), Made(compression(name), level, seed))
+            for seed in _seeds(request, name)
+        ]
     for method, info in zip(methods_of(plan.against), plan.against, strict=True):
         found.append((_variant(method, saved_by(info, plan.model), POOLED), Other(method, info)))
     return found
@@ -143,7 +170,12 @@ def _bits(request: AuditRequest, plan: PromptPlan) -> int:
     """Bits of a number as the model is loaded: not those of its files."""
     from engine.models import runtime
 
-    return 8 * runtime.pick_dtype(plan.model.n_parameters, runtime.pick_device(request.device), request.dtype).itemsize
+    return (
+        8
+        * runtime.pick_dtype(
+            plan.model.n_parameters, runtime.pick_device(request.device), request.dtype
+        ).itemsize
+    )
 
 
 def _variant(method: str, level: float, seed: int) -> Variant:

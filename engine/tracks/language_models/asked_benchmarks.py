@@ -1,4 +1,5 @@
-"""How bias benchmarks are asked for: NAME=PATH, several times; read, checked, and told apart from what a run has."""
+"""How bias benchmarks are asked for: NAME=PATH, several times; read, checked, and told apart from
+what a run has."""
 
 from __future__ import annotations
 
@@ -27,16 +28,27 @@ def benchmark_settings() -> tuple[Setting, ...]:
 
 
 def named_paths(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, str]:
-    """["bbq=folder"] -> {"bbq": "/…/folder"}; paths in full, for a job's process may start elsewhere."""
+    """["bbq=folder"] -> {"bbq": "/…/folder"}; paths in full, for a job's process may start
+    elsewhere."""
     found: dict[str, str] = {}
     for item in words:
         name, equals, path = (part.strip() for part in item.partition("="))
         if not (name and equals and path):
-            faults.append(Fault(where, f"{item[:200]!r} is no NAME=PATH.", f"Write for example {EXAMPLE}."))
+            faults.append(
+                Fault(where, f"{item[:200]!r} is no NAME=PATH.", f"Write for example {EXAMPLE}.")
+            )
         elif name in found:
-            faults.append(Fault(where, f"{name} is named twice.", "Name a folder where a benchmark has several files."))
+            faults.append(
+                Fault(
+                    where,
+                    f"{name} is named twice.",
+                    "Name a folder where a benchmark has several files.",
+                )
+            )
         else:
-            found[name] = path if name in readers() and readers()[name].is_name(path) else in_full(path)
+            found[name] = (
+                path if name in readers() and readers()[name].is_name(path) else in_full(path)
+            )
     return found
 
 
@@ -47,5 +59,11 @@ def benchmark_faults(asked: Mapping[str, Any]) -> list[Fault]:
         if not isinstance(path, str) or not path:
             faults.append(Fault(f"{WHERE} {name}", f"{path!r} is not allowed.", "Give a path."))
         elif is_special(path):
-            faults.append(Fault(f"{WHERE} {name}", f"{path[:200]!r} is neither a file nor a folder.", "Name one."))
+            faults.append(
+                Fault(
+                    f"{WHERE} {name}",
+                    f"{path[:200]!r} is neither a file nor a folder.",
+                    "Name one.",
+                )
+            )
     return faults

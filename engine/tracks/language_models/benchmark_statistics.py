@@ -1,8 +1,10 @@
-"""Intervals, nulls and paired changes of a benchmark's numbers: whole clusters of items are redrawn or exchanged.
+"""Intervals, nulls and paired changes of a benchmark's numbers: whole clusters of items are redrawn
+or exchanged.
 
-Intervals: clusters drawn with replacement, the same draws for every variant. Null of a level: per cluster a coin says
-whether the two roles are exchanged, as if the model had no preference. Null of a change: per cluster a coin says
-whether dense and variant are exchanged, as if the cut changed nothing. Both are of the very number that is reported.
+Intervals: clusters drawn with replacement, the same draws for every variant. Null of a level: per
+cluster a coin says whether the two roles are exchanged, as if the model had no preference. Null of
+a change: per cluster a coin says whether dense and variant are exchanged, as if the cut changed
+nothing. Both are of the very number that is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ NAN = float("nan")
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Codes of the items' clusters [items], and what chance draws of them, the same for every variant."""
+    """Codes of the items' clusters [items], and what chance draws of them, the same for every
+    variant."""
 
     codes: np.ndarray
     count: int
@@ -42,15 +45,24 @@ class Draws:
     def weights(self) -> np.ndarray:
         """How often each cluster is drawn, [N_BOOT, clusters]."""
         even = np.full(self.count, 1 / self.count)
-        return rng("benchmark", self.seed, "boot").multinomial(self.count, even, size=N_BOOT).astype(float)
+        return (
+            rng("benchmark", self.seed, "boot")
+            .multinomial(self.count, even, size=N_BOOT)
+            .astype(float)
+        )
 
     @cached_property
     def coins(self) -> np.ndarray:
         """0 or 1 per cluster, [N_NULL, clusters] float32."""
-        return rng("benchmark", self.seed, "null").integers(0, 2, (N_NULL, self.count)).astype(np.float32)
+        return (
+            rng("benchmark", self.seed, "null")
+            .integers(0, 2, (N_NULL, self.count))
+            .astype(np.float32)
+        )
 
     def sums(self, features: np.ndarray, keep: np.ndarray) -> np.ndarray:
-        """Sums of features [kept items, columns] per cluster, [clusters, columns]; keep [items] bool."""
+        """Sums of features [kept items, columns] per cluster, [clusters, columns]; keep [items]
+        bool."""
         out = np.zeros((self.count, features.shape[1]))
         np.add.at(out, self.codes[keep], features)
         return out
@@ -58,7 +70,8 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """One metric on one set of items: sums per cluster of the dense model and, for a variant, of the variant."""
+    """One metric on one set of items: sums per cluster of the dense model and, for a variant, of
+    the variant."""
 
     metric: Metric
     draws: Draws
@@ -73,9 +86,20 @@ class Sums:
         return float(self.metric.value(self.own.sum(axis=0)))
 
     def row(self) -> dict[str, float | int | str]:
-        """Value with interval, null of no preference, and change with interval and null of no change."""
-        said: dict[str, float | int | str] = {"metric": self.metric.name, "value": self.value, "n": self.n}
-        return {**said, "clusters": self.clusters, **self._interval(), **self._null(), **self._change()}
+        """Value with interval, null of no preference, and change with interval and null of no
+        change."""
+        said: dict[str, float | int | str] = {
+            "metric": self.metric.name,
+            "value": self.value,
+            "n": self.n,
+        }
+        return {
+            **said,
+            "clusters": self.clusters,
+            **self._interval(),
+            **self._null(),
+            **self._change(),
+        }
 
     def _interval(self) -> dict[str, float]:
         if self.clusters < FEWEST:
@@ -88,13 +112,20 @@ class Sums:
         nothing = dict.fromkeys(("null_mean", "null_low", "null_high", "null_p"), NAN)
         if self.exchanged is None or self.clusters < FEWEST:
             return nothing
-        drawn = self.metric.value(self.exchanged.sum(axis=0) + self.draws.coins @ (self.own - self.exchanged))
+        drawn = self.metric.value(
+            self.exchanged.sum(axis=0) + self.draws.coins @ (self.own - self.exchanged)
+        )
         drawn = drawn[np.isfinite(drawn)]
         if not len(drawn) or not np.isfinite(self.value):
             return nothing
         low, high = np.percentile(drawn, [2.5, 97.5])
         p = tail(drawn - self.metric.ideal, self.value - self.metric.ideal)
-        return {"null_mean": float(drawn.mean()), "null_low": float(low), "null_high": float(high), "null_p": p}
+        return {
+            "null_mean": float(drawn.mean()),
+            "null_low": float(low),
+            "null_high": float(high),
+            "null_p": p,
+        }
 
     def _change(self) -> dict[str, float]:
         nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "delta_p", "delta_error"), NAN)
@@ -103,46 +134,72 @@ class Sums:
         change = self.value - float(self.metric.value(self.dense.sum(axis=0)))
         if self.clusters < FEWEST:
             return {**nothing, "delta": change}
-        drawn = self.metric.value(self.draws.weights @ self.own) - self.metric.value(self.draws.weights @ self.dense)
+        drawn = self.metric.value(self.draws.weights @ self.own) - self.metric.value(
+            self.draws.weights @ self.dense
+        )
         found = difference_of(change, drawn, self.n, self.metric.most - self.metric.least)
         moved = self.draws.coins @ (self.own - self.dense)
-        null = self.metric.value(self.own.sum(axis=0) - moved) - self.metric.value(self.dense.sum(axis=0) + moved)
+        null = self.metric.value(self.own.sum(axis=0) - moved) - self.metric.value(
+            self.dense.sum(axis=0) + moved
+        )
         known = drawn[np.isfinite(drawn)]
         error = float(known.std(ddof=1)) if np.isfinite(found.low) else NAN
         p = tail(null[np.isfinite(null)], change)
-        return {"delta": change, "delta_low": found.low, "delta_high": found.high, "delta_p": p, "delta_error": error}
+        return {
+            "delta": change,
+            "delta_low": found.low,
+            "delta_high": found.high,
+            "delta_p": p,
+            "delta_error": error,
+        }
 
 
 def tail(null: np.ndarray, value: float) -> float:
-    """Two-sided p: the share of null draws at least as far from zero, the value itself counted with them."""
+    """Two-sided p: the share of null draws at least as far from zero, the value itself counted with
+    them."""
     if not np.isfinite(value) or not len(null):
         return NAN
     return float((1 + (np.abs(null) >= abs(value) - 1e-9).sum()) / (1 + len(null)))
 
 
 def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str) -> pd.DataFrame:
-    """Every metric of every variant, of all items (group "") and per group, one row each. scored: by variant.
+    """Every metric of every variant, of all items (group "") and per group, one row each. scored:
+    by variant.
 
-    delta_q: Benjamini-Hochberg over the variants, for groups over variants and groups. detectable: the smallest change
-    that would have been found in four of five repeats at .05 over the number of those tests.
+    delta_q: Benjamini-Hochberg over the variants, for groups over variants and groups. detectable:
+    the smallest change that would have been found in four of five repeats at .05 over the number of
+    those tests.
     """
     items = scored[dense].items
     draws, groups = Draws.of(benchmark.name, items), ["", *sorted(items["group"].unique())]
     rows = []
     for group in groups:
-        keep = np.ones(len(items), dtype=bool) if not group else (items["group"] == group).to_numpy()
+        keep = (
+            np.ones(len(items), dtype=bool) if not group else (items["group"] == group).to_numpy()
+        )
         parts = {variant: one if keep.all() else one.of(keep) for variant, one in scored.items()}
         clusters = len(np.unique(draws.codes[keep]))
         for metric in benchmark.metrics:
             if group and not metric.per_group:
                 continue
-            sums = {variant: draws.sums(metric.features(one), keep) for variant, one in parts.items()}
+            sums = {
+                variant: draws.sums(metric.features(one), keep) for variant, one in parts.items()
+            }
             for variant, one in parts.items():
-                exchanged = None if metric.swapped is None else draws.sums(metric.swapped(one), keep)
+                exchanged = (
+                    None if metric.swapped is None else draws.sums(metric.swapped(one), keep)
+                )
                 before = None if variant == dense else sums[dense]
-                found = Sums(metric, draws, sums[variant], exchanged, before, int(keep.sum()), clusters)
+                found = Sums(
+                    metric, draws, sums[variant], exchanged, before, int(keep.sum()), clusters
+                )
                 alike = int(benchmark.alike(one).sum())
-                said = {"variant": variant, "benchmark": benchmark.name, "group": group, "alike": alike}
+                said = {
+                    "variant": variant,
+                    "benchmark": benchmark.name,
+                    "group": group,
+                    "alike": alike,
+                }
                 rows.append({**said, **found.row()})
     return _corrected(pd.DataFrame(rows))
 

@@ -56,16 +56,20 @@ def measured_benchmarks(
 def benchmark_tables(
     context: PromptContext, variants: Sequence[Variant], results: pd.DataFrame | None = None
 ) -> dict[str, pd.DataFrame]:
-    """The tables of `KEYS`, and `results` with a row per headline; none where no benchmark was asked for.
+    """The tables of `KEYS`, and `results` with a row per headline; none where no benchmark was
+    asked for.
 
-    variants: the reported ones, the dense model among them. results: the table of a run that the rows join.
+    variants: the reported ones, the dense model among them. results: the table of a run that the
+    rows join.
     """
     if not context.benchmarks:
         return {}
     reported = [variant for variant in variants if variant.chosen]
     numbers, logps, read = [], [], []
     for one in context.benchmarks:
-        found = {variant.id: context.fetch([shard_of(variant.what, one.name)])[0] for variant in reported}
+        found = {
+            variant.id: context.fetch([shard_of(variant.what, one.name)])[0] for variant in reported
+        }
         one, found = _readable(one, found, context.lm.n_positions)
         read.append(one)
         scored = {variant: scored_of(one, table) for variant, table in found.items()}
@@ -86,21 +90,30 @@ def benchmark_tables(
 def _readable(
     benchmark: Benchmark, found: dict[str, pd.DataFrame], n_positions: int
 ) -> tuple[Benchmark, dict[str, pd.DataFrame]]:
-    """The benchmark and its log-likelihoods by variant without items of which the model cannot read a text whole; a
-    note says how many. RequestError where too few are left."""
+    """The benchmark and its log-likelihoods by variant without items of which the model cannot read
+    a text whole; a note says how many. RequestError where too few are left."""
     cut = np.logical_or.reduce([table["cut"].to_numpy(dtype=bool) for table in found.values()])
     if not cut.any():
         return benchmark, found
     gone = set(benchmark.choices["item_id"][cut])
-    items, texts = (table[~table["item_id"].isin(gone)] for table in (benchmark.items, benchmark.choices))
+    items, texts = (
+        table[~table["item_id"].isin(gone)] for table in (benchmark.items, benchmark.choices)
+    )
     if len(items) < FEWEST:
-        what = f"{len(gone)} of {len(benchmark.items)} items are longer than the model's {n_positions} positions."
-        raise RequestError(Fault(benchmark.name, what, "Leave it out, or take a model with a longer context."))
+        what = (
+            f"{len(gone)} of {len(benchmark.items)} items are longer than the model's {n_positions}"
+            " positions."
+        )
+        raise RequestError(
+            Fault(benchmark.name, what, "Leave it out, or take a model with a longer context.")
+        )
     start = "1 item is" if len(gone) == 1 else f"{len(gone)} items are"
     note = f"{start} longer than the model's {n_positions} positions and left out."
     keep = benchmark.choices.index.isin(texts.index)
     kept = {variant: table[keep].reset_index(drop=True) for variant, table in found.items()}
-    shorter = replace(benchmark, items=items.reset_index(drop=True), choices=texts.reset_index(drop=True))
+    shorter = replace(
+        benchmark, items=items.reset_index(drop=True), choices=texts.reset_index(drop=True)
+    )
     return replace(shorter, notes=(*benchmark.notes, note)), kept
 
 
@@ -116,17 +129,42 @@ def scored_of(benchmark: Benchmark, table: pd.DataFrame) -> Scored:
 def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:
     """The headline of each benchmark as rows of the results: what a trade-off is drawn from."""
     first = {name: one.headline.name for name, one in scored_benchmarks().items()}
-    rows = numbers[(numbers["group"] == "") & (numbers["metric"] == numbers["benchmark"].map(first))]
-    columns = ["variant", "value", "low", "high", "n", "null_mean", "null_low", "null_high", "null_p",
-               "delta", "delta_low", "delta_high", "delta_p"]  # fmt: skip
-    same = {"split": TEST, "axis": "", "metric": PREFIX + rows["benchmark"], "group_note": "", "group": "",
-            "verdict": "", **{f"group_null_{name}": float("nan") for name in ("mean", "low", "high", "p")}}  # fmt: skip
+    rows = numbers[
+        (numbers["group"] == "") & (numbers["metric"] == numbers["benchmark"].map(first))
+    ]
+    columns = [
+        "variant",
+        "value",
+        "low",
+        "high",
+        "n",
+        "null_mean",
+        "null_low",
+        "null_high",
+        "null_p",
+        "delta",
+        "delta_low",
+        "delta_high",
+        "delta_p",
+    ]
+    same = {
+        "split": TEST,
+        "axis": "",
+        "metric": PREFIX + rows["benchmark"],
+        "group_note": "",
+        "group": "",
+        "verdict": "",
+        **{f"group_null_{name}": float("nan") for name in ("mean", "low", "high", "p")},
+    }
     return rows[columns].assign(**same).reset_index(drop=True)
 
 
 def _logps(benchmark: Benchmark, variant: str, table: pd.DataFrame) -> pd.DataFrame:
-    found = {"choice": np.arange(len(table), dtype="int32"), "logp": table["logp"].astype("float64"),
-             "tokens": table["tokens"].astype("int32")}  # fmt: skip
+    found = {
+        "choice": np.arange(len(table), dtype="int32"),
+        "logp": table["logp"].astype("float64"),
+        "tokens": table["tokens"].astype("int32"),
+    }
     return pd.DataFrame(found).assign(variant=variant, benchmark=benchmark.name)
 
 
@@ -142,6 +180,11 @@ def _items(benchmark: Benchmark) -> pd.DataFrame:
 
 def _source(benchmark: Benchmark) -> dict[str, object]:
     """Where a benchmark comes from."""
-    return {"benchmark": benchmark.name, "source": benchmark.source, "digest": benchmark.digest,
-            "items": len(benchmark.items), "clusters": benchmark.items["cluster"].nunique(),
-            "notes": " ".join(benchmark.notes)}  # fmt: skip
+    return {
+        "benchmark": benchmark.name,
+        "source": benchmark.source,
+        "digest": benchmark.digest,
+        "items": len(benchmark.items),
+        "clusters": benchmark.items["cluster"].nunique(),
+        "notes": " ".join(benchmark.notes),
+    }

@@ -18,35 +18,42 @@ from engine.tracks.language_models.prompt_order import MIN_TEMPLATES, PromptOrde
 
 
 def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """Bootstrap weights of the rows, [n_boot, rows] float64; a row's weight is descriptor count x template count.
+    """Bootstrap weights of the rows, [n_boot, rows] float64; a row's weight is descriptor count x
+    template count.
 
-    Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup when it has at
-    least two. A subgroup with neither resamples its prompts; one with a single prompt keeps weight 1 throughout (its
-    mean has no interval). Does not depend on the order of the rows.
+    Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup
+    when it has at least two. A subgroup with neither resamples its prompts; one with a single
+    prompt keeps weight 1 throughout (its mean has no interval). Does not depend on the order of the
+    rows.
     """
     return _weights(lay_out(table), n_boot, seed)
 
 
 def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
-    """`cluster_weights` of a coded table, [n_boot, rows] float64; uint16, of two counts below 256, where they are
-    many."""
+    """`cluster_weights` of a coded table, [n_boot, rows] float64; uint16, of two counts below 256,
+    where they are many."""
     generator = rng("bootstrap", seed)
     n_templates = int(layout.template.max()) + 1
     by_template = n_templates >= MIN_TEMPLATES
     many = n_boot * len(layout.subgroup) > resampling.HELD
     weights = np.ones((n_boot, len(layout.subgroup)), dtype=np.uint16 if many else float)
     if by_template:
-        weights = counts(generator, n_boot, n_templates, many).astype(weights.dtype)[:, layout.template]
+        weights = counts(generator, n_boot, n_templates, many).astype(weights.dtype)[
+            :, layout.template
+        ]
     for code in range(len(layout.subgroups)):
         rows = np.flatnonzero(layout.subgroup == code)
         clusters = _clusters(layout, rows, by_template)
         if clusters is not None:
-            weights[:, rows] *= counts(generator, n_boot, int(clusters.max()) + 1, many)[:, clusters]
+            weights[:, rows] *= counts(generator, n_boot, int(clusters.max()) + 1, many)[
+                :, clusters
+            ]
     return weights
 
 
 def _clusters(layout: Layout, rows: np.ndarray, by_template: bool) -> np.ndarray | None:
-    """What one subgroup resamples, [its rows] int: codes of its descriptors, else of its prompts, else None.
+    """What one subgroup resamples, [its rows] int: codes of its descriptors, else of its prompts,
+    else None.
 
     rows [its rows]: where the subgroup's rows lie in the table.
     """
@@ -66,7 +73,8 @@ class BiasBootstrap(PromptOrder):
         self._known: deque[tuple[pd.DataFrame, tuple[np.ndarray, np.ndarray]]] = deque(maxlen=2)
 
     def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
-        """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot] float64.
+        """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot]
+        float64.
 
         NaN in a replicate that drew no prompt of some subgroup.
         """
@@ -78,17 +86,22 @@ class BiasBootstrap(PromptOrder):
         return np.concatenate([[value], value + replicates - np.nanmean(replicates)])
 
     def toxicity_means(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """`group_means` of the toxicities of a table, which is asked for several times in a row and not changed."""
+        """`group_means` of the toxicities of a table, which is asked for several times in a row and
+        not changed."""
         for known, found in self._known:
             if known is table:
                 return found
         self._known.append((table, self.group_means(self.toxicities(table))))
         return self._known[-1][1]
 
-    def group_means(self, values: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot, subgroups], both float64.
+    def group_means(
+        self, values: np.ndarray, base: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot,
+        subgroups], both float64.
 
-        base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt have NaN replicates.
+        base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt
+        have NaN replicates.
         """
         base = self.rows if base is None else base
         total, count = self._sums(base, values, None)
@@ -98,11 +111,13 @@ class BiasBootstrap(PromptOrder):
         replicates[:, self.sizes < 2] = np.nan
         return total / count, replicates
 
-    def _sums(self, base: np.ndarray, values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _sums(
+        self, base: np.ndarray, values: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Subgroup sums of base x value and of base; prompts lie sorted by subgroup.
 
-        base, values [prompts]; weights [n_boot, prompts] or None. Both sums are [subgroups] without weights, else
-        [n_boot, subgroups].
+        base, values [prompts]; weights [n_boot, prompts] or None. Both sums are [subgroups] without
+        weights, else [n_boot, subgroups].
         """
         pair = np.stack([base * values, base], axis=1)
         spans = [slice(*ends) for ends in zip(self._starts[:-1], self._starts[1:], strict=True)]
@@ -120,16 +135,25 @@ def mean_interval(
     seed: int = 0,
     span: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
-    """Mean of `values` with an interval that resamples whole clusters (None: single values). n counts values.
+    """Mean of `values` with an interval that resamples whole clusters (None: single values). n
+    counts values.
 
-    span: what a value can be at least and at most; the interval stays inside. NaN ends when there are fewer than two
-    clusters. Raises PruneAuditError for missing values.
+    span: what a value can be at least and at most; the interval stays inside. NaN ends when there
+    are fewer than two clusters. Raises PruneAuditError for missing values.
     """
     numbers = np.asarray(values, dtype=float)
     if not len(numbers) or not np.isfinite(numbers).all():
-        raise PruneAuditError(f"{int((~np.isfinite(numbers)).sum())} of {len(numbers)} values are missing.")
-    names = np.arange(len(numbers)) if clusters is None else np.asarray([str(name) for name in clusters], dtype=object)
-    return coded_mean_interval(numbers, np.unique(names, return_inverse=True)[1], n_boot, seed, span)
+        raise PruneAuditError(
+            f"{int((~np.isfinite(numbers)).sum())} of {len(numbers)} values are missing."
+        )
+    names = (
+        np.arange(len(numbers))
+        if clusters is None
+        else np.asarray([str(name) for name in clusters], dtype=object)
+    )
+    return coded_mean_interval(
+        numbers, np.unique(names, return_inverse=True)[1], n_boot, seed, span
+    )
 
 
 def coded_mean_interval(
@@ -139,15 +163,19 @@ def coded_mean_interval(
     seed: int = 0,
     span: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
-    """`mean_interval` of numbers [rows] float64 in clusters of these codes, [rows] int: 0, 1, …, without a gap."""
+    """`mean_interval` of numbers [rows] float64 in clusters of these codes, [rows] int: 0, 1, …,
+    without a gap."""
     total, count = np.bincount(codes, numbers), np.bincount(codes)
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
     weights = _mean_weights(seed, n_boot, len(count))
-    return interval_of(numbers.mean(), weighted(weights, total) / weighted(weights, count), len(numbers), *span)
+    return interval_of(
+        numbers.mean(), weighted(weights, total) / weighted(weights, count), len(numbers), *span
+    )
 
 
 @lru_cache(maxsize=4)
 def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
-    """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them takes longest."""
+    """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them
+    takes longest."""
     return counts(rng("mean", seed), n_boot, clusters)

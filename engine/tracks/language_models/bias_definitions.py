@@ -16,7 +16,8 @@ COLUMNS = ("prompt_id", "subgroup", "template", "descriptor", "toxicity")
 
 @dataclass(frozen=True)
 class Layout:
-    """A checked table as integer codes, each array [rows]. Codes follow sorted names, never the row order.
+    """A checked table as integer codes, each array [rows]. Codes follow sorted names, never the row
+    order.
 
     named_descriptor is bool: whether the row names its descriptor; toxicity is float64 in [0, 1].
     """
@@ -33,7 +34,8 @@ class Layout:
 
 
 def lay_out(table: pd.DataFrame) -> Layout:
-    """Check a table and code its columns. Raises PruneAuditError for missing columns or missing toxicities."""
+    """Check a table and code its columns. Raises PruneAuditError for missing columns or missing
+    toxicities."""
     missing = [name for name in COLUMNS if name not in table.columns]
     if missing:
         raise PruneAuditError(f"The toxicity table lacks the columns {', '.join(missing)}.")
@@ -59,7 +61,8 @@ def checked_toxicity(toxicity: np.ndarray) -> np.ndarray:
     bad = int((~np.isfinite(toxicity)).sum())
     if bad or not len(toxicity):
         raise PruneAuditError(
-            f"{bad} of {len(toxicity)} toxicity scores are missing: judge every text before measuring."
+            f"{bad} of {len(toxicity)} toxicity scores are missing: judge every text before"
+            " measuring."
         )
     return toxicity
 
@@ -71,7 +74,8 @@ def _codes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def evaluate(layout: Layout, reading: str, weights: np.ndarray | None = None) -> float:
-    """Bias of a coded table under one reading, in units of toxicity; weights [rows] count the rows."""
+    """Bias of a coded table under one reading, in units of toxicity; weights [rows] count the
+    rows."""
     base, values = terms(layout, reading)
     base = base if weights is None else base * np.asarray(weights, dtype=float)
     one_hot = np.eye(len(layout.subgroups))[layout.subgroup]
@@ -79,8 +83,8 @@ def evaluate(layout: Layout, reading: str, weights: np.ndarray | None = None) ->
 
 
 def terms(layout: Layout, reading: str) -> tuple[np.ndarray, np.ndarray]:
-    """Base weight and value of each row, [rows] float64 each: every reading is a function of subgroup sums of their
-    product.
+    """Base weight and value of each row, [rows] float64 each: every reading is a function of
+    subgroup sums of their product.
     """
     if reading not in READINGS:
         raise RequestError(unknown("reading", reading, READINGS))
@@ -111,12 +115,13 @@ def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
 
 
 def paired_terms(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x; base weight and value per row, [rows]
-    each.
+    """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x; base weight and
+    value per row, [rows] each.
 
-    The sum over subgroups and the expectation over x change places: a subgroup's term is the mean over the frames that
-    it shares with at least one other subgroup, each frame counting once. Where all subgroups share all frames this is
-    FASP Eq. 1; frames with a single subgroup get base weight 0.
+    The sum over subgroups and the expectation over x change places: a subgroup's term is the mean
+    over the frames that it shares with at least one other subgroup, each frame counting once. Where
+    all subgroups share all frames this is FASP Eq. 1; frames with a single subgroup get base weight
+    0.
     """
     n_subgroups = len(layout.subgroups)
     cell = layout.frame * n_subgroups + layout.subgroup

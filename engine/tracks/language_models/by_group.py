@@ -1,4 +1,5 @@
-"""Every subgroup on its own: toxicity or perplexity with an interval, and its paired change against the dense model."""
+"""Every subgroup on its own: toxicity or perplexity with an interval, and its paired change against
+the dense model."""
 
 from __future__ import annotations
 
@@ -15,7 +16,18 @@ MIN_GROUP = 10
 UNUSABLE = "unusable"
 """Why no group gets a verdict: the model predicts text worse than a uniform guess."""
 METRICS = ("toxicity", "perplexity")
-COLUMNS = ("metric", "group", "value", "low", "high", "n", "delta", "delta_low", "delta_high", "verdict")
+COLUMNS = (
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "n",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "verdict",
+)
 
 
 def group_table(
@@ -26,20 +38,25 @@ def group_table(
     bootstrap: BiasBootstrap | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """`group_rows` as a table. A bootstrap made from any table of the same prompts can be shared by many calls."""
+    """`group_rows` as a table. A bootstrap made from any table of the same prompts can be shared by
+    many calls."""
     if bootstrap is None:
-        bootstrap = BiasBootstrap(dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed)
+        bootstrap = BiasBootstrap(
+            dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed
+        )
     return pd.DataFrame(group_rows(dense, variant, metric, bootstrap), columns=list(COLUMNS))
 
 
 def group_rows(
     dense: pd.DataFrame, variant: pd.DataFrame | None, metric: str, bootstrap: BiasBootstrap
 ) -> list[dict[str, object]]:
-    """One row per subgroup of one axis, columns COLUMNS; values are the variant's (the dense model's when None).
+    """One row per subgroup of one axis, columns COLUMNS; values are the variant's (the dense
+    model's when None).
 
-    metric "toxicity" reads a column toxicity; "perplexity" reads nll (nats) and tokens per prompt and gives
-    exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired interval. verdict is "" or TOO_FEW
-    (fewer than MIN_GROUP prompts); tables.py has UNUSABLE. Raises RequestError for another metric.
+    metric "toxicity" reads a column toxicity; "perplexity" reads nll (nats) and tokens per prompt
+    and gives exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired
+    interval. verdict is "" or TOO_FEW (fewer than MIN_GROUP prompts); tables.py has UNUSABLE.
+    Raises RequestError for another metric.
     """
     if metric not in METRICS:
         raise RequestError(unknown("metric", metric, METRICS))
@@ -60,12 +77,17 @@ def group_rows(
     return rows
 
 
-def _measured(bootstrap: BiasBootstrap, table: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Value per subgroup, [subgroups], and its replicates, [n_boot, subgroups]: mean toxicity, or perplexity."""
+def _measured(
+    bootstrap: BiasBootstrap, table: pd.DataFrame, metric: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Value per subgroup, [subgroups], and its replicates, [n_boot, subgroups]: mean toxicity, or
+    perplexity."""
     if metric == "toxicity":
         return bootstrap.toxicity_means(table)
     tokens = bootstrap.in_order(table, "tokens")
     nll = bootstrap.in_order(table, "nll")
     scored = np.maximum(tokens, 1)
-    value, replicates = bootstrap.group_means(np.where(tokens > 0, nll / scored, 0.0), tokens.astype(float))
+    value, replicates = bootstrap.group_means(
+        np.where(tokens > 0, nll / scored, 0.0), tokens.astype(float)
+    )
     return np.exp(value), np.exp(replicates)

@@ -18,8 +18,9 @@ from engine.tracks.language_models.variants import Variant, dense_variant
 
 
 def measure_by_hand(run: Run, cut: Sequence[tuple[int, int]], store: Store) -> pd.DataFrame:
-    """Rows of `results` for the dense model and for the model without the heads `cut`, (layer, head) from 0, on the
-    test prompts and test text of the run. RequestError for heads that the model does not have."""
+    """Rows of `results` for the dense model and for the model without the heads `cut`, (layer,
+    head) from 0, on the test prompts and test text of the run. RequestError for heads that the
+    model does not have."""
     plan, mask = prompt_plan_of(run), mask_of(run, cut)
     store.prove_writable()
     audit = open_audit(plan, store, Hooks(), Local())

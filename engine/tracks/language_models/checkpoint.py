@@ -1,4 +1,5 @@
-"""Heads cut as weights: cut for real, and dense with zeros. Both are compared with the masked model first."""
+"""Heads cut as weights: cut for real, and dense with zeros. Both are compared with the masked model
+first."""
 
 from __future__ import annotations
 
@@ -15,17 +16,23 @@ from engine.tracks.language_models.masks import mask_record
 PROMPTS = 8
 
 
-def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
-    """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads set to their means
-    where the architecture has no bias to hold these), plain/ (smaller, and loads anywhere; where every layer keeps as
-    many heads in whole groups and config.json can say so), agreement.json, README.md.
+def write_head_checkpoint(
+    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+) -> list[Path]:
+    """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads
+    set to their means where the architecture has no bias to hold these), plain/ (smaller, and loads
+    anywhere; where every layer keeps as many heads in whole groups and config.json can say so),
+    agreement.json, README.md.
 
-    Loads the run's model again (`base` names it where it moved). RequestError when the weights are not those of the
-    run, or the variant cuts nothing; MaskError when masked, cut and zeroed models do not agree.
+    Loads the run's model again (`base` names it where it moved). RequestError when the weights are
+    not those of the run, or the variant cuts nothing; MaskError when masked, cut and zeroed models
+    do not agree.
     """
     record = mask_record(run, variant)
     if not record.units:
-        raise RequestError(Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."))
+        raise RequestError(
+            Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads.")
+        )
     from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.heads.cut import can_be_zeroed, cut
     from engine.surgery.heads.even import even_faults, is_even, save_even, shape_of
@@ -55,11 +62,15 @@ def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
 
 
 def _agreement(run: Run, lm: Any, mask: Any, others: dict[str, Any]) -> dict[str, Any]:
-    """Masked against each way to run it; logits and greedy texts of a few of the run's own prompts."""
+    """Masked against each way to run it; logits and greedy texts of a few of the run's own
+    prompts."""
     from engine.surgery.equivalence import agree
 
     prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROMPTS).tolist()
     found = {name: asdict(agree(lm, mask, prompts, other)) for name, other in others.items()}
     if wrong := [name for name, one in found.items() if not one["holds"]]:
-        raise MaskError(f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was kept.")
+        raise MaskError(
+            f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was"
+            " kept."
+        )
     return found

@@ -1,8 +1,11 @@
-"""How likely a model finds each text of a benchmark: log-likelihoods in nats, of whole texts or of what follows one.
+"""How likely a model finds each text of a benchmark: log-likelihoods in nats, of whole texts or of
+what follows one.
 
-The rule for a text without a prefix is the usual one for models that read from left to right: log p(w₁ … wₙ) =
+The rule for a text without a prefix is the usual one for models that read from left to right: log
+p(w₁ … wₙ) =
 Σ log p(wᵢ | w₁ … wᵢ₋₁), all tokens scored, the first after the token that begins a text (the end-of-text token where
-the model knows no beginning). With a prefix, the tokens of the prefix are given and those after it are scored.
+the model knows no beginning). With a prefix, the tokens of the prefix are given and those after it
+are scored.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ LOGITS = 2**27
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """Token ids of each text, the index of its first scored token (at least 1), and whether it had to be shortened."""
+    """Token ids of each text, the index of its first scored token (at least 1), and whether it had
+    to be shortened."""
 
     ids: list[list[int]]
     first: list[int]
@@ -34,9 +38,12 @@ class ScoredRows:
 
 
 def rows_of(tokenizer: Any, choices: pd.DataFrame, n_positions: int) -> ScoredRows:
-    """choices: columns prefix and text. A row that is longer than the model can read loses its beginning."""
+    """choices: columns prefix and text. A row that is longer than the model can read loses its
+    beginning."""
     prefixes, texts = choices["prefix"].tolist(), choices["text"].tolist()
-    whole = [f"{prefix} {text}" if prefix else text for prefix, text in zip(prefixes, texts, strict=True)]
+    whole = [
+        f"{prefix} {text}" if prefix else text for prefix, text in zip(prefixes, texts, strict=True)
+    ]
     known = sorted({prefix for prefix in prefixes if prefix})
     heads = dict(zip(known, _rows(tokenizer, known), strict=True))
     ids, first, cut = [], [], []
@@ -50,7 +57,8 @@ def rows_of(tokenizer: Any, choices: pd.DataFrame, n_positions: int) -> ScoredRo
 
 
 def _rows(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Token ids, each row with the token that begins a text where there is one, so that its first word counts, too."""
+    """Token ids, each row with the token that begins a text where there is one, so that its first
+    word counts, too."""
     if not texts:
         return []
     begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
@@ -61,7 +69,9 @@ def _rows(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens two rows begin with alike."""
     pairs = zip(one, other, strict=False)
-    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+    return next(
+        (at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other))
+    )
 
 
 @torch.no_grad()
@@ -70,7 +80,8 @@ def choice_logps(
     choices: pd.DataFrame,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
 ) -> pd.DataFrame:
-    """One row per row of `choices`, in their order: logp (nats, summed over the scored tokens), tokens, cut.
+    """One row per row of `choices`, in their order: logp (nats, summed over the scored tokens),
+    tokens, cut.
 
     What several texts of an item begin with is read once.
     """
@@ -82,7 +93,9 @@ def choice_logps(
     for places in batches([rows.ids[at] for at in alone], most):
         hooks.check()
         mine = [alone[place] for place in places]
-        padded = pad_right([rows.ids[at] for at in mine], [rows.first[at] for at in mine], lm.device)
+        padded = pad_right(
+            [rows.ids[at] for at in mine], [rows.first[at] for at in mine], lm.device
+        )
         if padded.ids.shape[1] > 1:
             logits = lm.model(input_ids=padded.ids, use_cache=False).logits
             logp[mine] = _summed(logits, padded.ids, padded.target)
@@ -95,7 +108,8 @@ def choice_logps(
 
 
 def _by_beginning(rows: ScoredRows) -> list[list[int]]:
-    """Rows that share all tokens before the first that is scored, where these are several tokens and rows."""
+    """Rows that share all tokens before the first that is scored, where these are several tokens
+    and rows."""
     found: dict[tuple[int, ...], list[int]] = {}
     for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
         if 1 < first < len(ids):
@@ -103,9 +117,11 @@ def _by_beginning(rows: ScoredRows) -> list[list[int]]:
     return [group for group in found.values() if len(group) > 1]
 
 
-def _equally_long(rows: ScoredRows, shared: list[list[int]], most: int) -> Iterator[list[list[int]]]:
-    """Groups whose beginnings are equally long, at most about `most` tokens of these in one batch, and as many of what
-    follows them, with padding."""
+def _equally_long(
+    rows: ScoredRows, shared: list[list[int]], most: int
+) -> Iterator[list[list[int]]]:
+    """Groups whose beginnings are equally long, at most about `most` tokens of these in one batch,
+    and as many of what follows them, with padding."""
     by_length: dict[int, list[list[int]]] = {}
     for group in shared:
         by_length.setdefault(rows.first[group[0]], []).append(group)
@@ -121,12 +137,14 @@ def _equally_long(rows: ScoredRows, shared: list[list[int]], most: int) -> Itera
 
 
 def _continued(lm: LanguageModel, rows: ScoredRows, groups: list[list[int]]) -> np.ndarray:
-    """Log-likelihoods of all rows of these groups, one after the other, [rows] float64: their beginnings are read once
-    and kept, then what follows."""
+    """Log-likelihoods of all rows of these groups, one after the other, [rows] float64: their
+    beginnings are read once and kept, then what follows."""
     length = rows.first[groups[0][0]]
     heads = torch.tensor([rows.ids[group[0]][:length] for group in groups], device=lm.device)
     read = lm.model(input_ids=heads, use_cache=True)
-    of = torch.tensor([place for place, group in enumerate(groups) for _ in group], device=lm.device)
+    of = torch.tensor(
+        [place for place, group in enumerate(groups) for _ in group], device=lm.device
+    )
     rests = [rows.ids[at][length:] for group in groups for at in group]
     ids = pad_right(rests, [0] * len(rests), lm.device)
     logits = read.logits[:, -1:][of]
@@ -135,11 +153,15 @@ def _continued(lm: LanguageModel, rows: ScoredRows, groups: list[list[int]]) -> 
         kept.batch_select_indices(of)
         more = lm.model(input_ids=ids.ids[:, :-1], past_key_values=kept, use_cache=True).logits
         logits = torch.cat([logits, more], dim=1)
-    nll = torch.nn.functional.cross_entropy(logits.float().transpose(1, 2), ids.ids, reduction="none")
+    nll = torch.nn.functional.cross_entropy(
+        logits.float().transpose(1, 2), ids.ids, reduction="none"
+    )
     return -(nll.double() * ids.target).sum(1).cpu().numpy()
 
 
 def _summed(logits: torch.Tensor, ids: torch.Tensor, target: torch.Tensor) -> np.ndarray:
     """Σ log p of the scored tokens. logits [b, t, v], ids and target [b, t] -> [b] float64."""
-    nll = torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
+    nll = torch.nn.functional.cross_entropy(
+        logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none"
+    )
     return -(nll.double() * target[:, 1:]).sum(1).cpu().numpy()

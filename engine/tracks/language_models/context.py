@@ -1,7 +1,8 @@
 """The context: one model, its prompts, text and judge, and every measurement of a mask on them.
 
-A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Measurement.together` names) are
-computed in one go, which is what makes batches full. What is common to all contexts is in engine/audit/measurements.py.
+A measurement is asked for as a `Shard`. All shards of one mask (or of whatever
+`Measurement.together` names) are computed in one go, which is what makes batches full. What is
+common to all contexts is in engine/audit/measurements.py.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ BEGINNING = "beginning of "
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One measurement to make: its name, with which heads cut (flat units), on which axis, split and decoding seed.
+    """One measurement to make: its name, with which heads cut (flat units), on which axis, split
+    and decoding seed.
 
-    arm: the id of what stands in the dense model's place (`Arm`), "" for the model itself; then no head is cut.
+    arm: the id of what stands in the dense model's place (`Arm`), "" for the model itself; then no
+    head is cut.
     """
 
     kind: str
@@ -51,7 +54,8 @@ class Shard:
 
 
 class Arm(Protocol):
-    """What stands in the dense model's place: the model compressed, or another checkpoint. See `arms.py`."""
+    """What stands in the dense model's place: the model compressed, or another checkpoint. See
+    `arms.py`."""
 
     @property
     def said(self) -> str:
@@ -64,10 +68,12 @@ class Arm(Protocol):
         """The model itself, on the device of the dense one."""
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        """Bytes it takes in the way it is stored to be run, and in the smallest way known, with zeros left out."""
+        """Bytes it takes in the way it is stored to be run, and in the smallest way known, with
+        zeros left out."""
 
     def reached(self, lm: LanguageModel) -> float:
-        """The share that its level comes to on the dense model; NaN where the level is what it saves."""
+        """The share that its level comes to on the dense model; NaN where the level is what it
+        saves."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,16 @@ class Settings:
         return [" ".join(text.lower().split()) for text in joined] if self.plain_case else joined
 
 
-__all__ = ["PromptContext", "InMemory", "Keeper", "Measurement", "Settings", "Shard", "measurements", "per_prompt"]
+__all__ = [
+    "PromptContext",
+    "InMemory",
+    "Keeper",
+    "Measurement",
+    "Settings",
+    "Shard",
+    "measurements",
+    "per_prompt",
+]
 
 
 @cache
@@ -133,7 +148,8 @@ class PromptContext(MeasurementContext):
         return str(self.lm.dtype).removeprefix("torch.")
 
     def recipe(self) -> tuple[str, Any]:
-        """The plan, and what silenced heads hand over, which is not computed again: machines round differently."""
+        """The plan, and what silenced heads hand over, which is not computed again: machines round
+        differently."""
         return "engine.tracks.language_models.opening:remote_context", (self.plan, self.lm.means)
 
     @cached_property
@@ -143,10 +159,15 @@ class PromptContext(MeasurementContext):
 
     @cached_property
     def _parts(self) -> dict[tuple[str, str], pd.DataFrame]:
-        found = {(str(axis), str(split)): part.reset_index(drop=True)
-                 for (axis, split), part in self.table.groupby(["axis", "split"])}  # fmt: skip
-        few = {(axis, FEW_TEST): part.groupby("subgroup").head(FEW_EACH).reset_index(drop=True)
-               for (axis, split), part in found.items() if split == "test"}  # fmt: skip
+        found = {
+            (str(axis), str(split)): part.reset_index(drop=True)
+            for (axis, split), part in self.table.groupby(["axis", "split"])
+        }
+        few = {
+            (axis, FEW_TEST): part.groupby("subgroup").head(FEW_EACH).reset_index(drop=True)
+            for (axis, split), part in found.items()
+            if split == "test"
+        }
         return {**found, **few}
 
     def rows(self, axis: str, split: str) -> pd.DataFrame:
@@ -162,14 +183,17 @@ class PromptContext(MeasurementContext):
 
     @cached_property
     def tokens(self) -> dict[str, list[int]]:
-        """The corpus as token ids: its own text for validation where it has one, else its first part; the rest for
-        test."""
+        """The corpus as token ids: its own text for validation where it has one, else its first
+        part; the rest for test."""
         from engine.tracks.language_models.nll import corpus_tokens
 
         most = self.settings.max_corpus_tokens
         tokens = corpus_tokens(self.lm, self.corpus.text)[:most]
         if self.corpus.validation is not None:
-            return {"validation": corpus_tokens(self.lm, self.corpus.validation)[:most], "test": tokens}
+            return {
+                "validation": corpus_tokens(self.lm, self.corpus.validation)[:most],
+                "test": tokens,
+            }
         at = int(len(tokens) * self.settings.validation_share)
         return {"validation": tokens[:at], "test": tokens[at:]}
 
@@ -180,7 +204,11 @@ class PromptContext(MeasurementContext):
     def corpus_tokens(self, split: str) -> list[int]:
         """The text of a split, or of its beginning, as token ids."""
         whole = self.tokens[split.removeprefix(BEGINNING)]
-        return whole[: max(LEAST_TOKENS, len(whole) // FEW_TOKENS)] if split.startswith(BEGINNING) else whole
+        return (
+            whole[: max(LEAST_TOKENS, len(whole) // FEW_TOKENS)]
+            if split.startswith(BEGINNING)
+            else whole
+        )
 
     def prove(self) -> None:
         """See `MeasurementContext`."""
@@ -192,7 +220,8 @@ class PromptContext(MeasurementContext):
         return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
 
     def standing(self, arm: str) -> LanguageModel:
-        """What stands in the dense model's place, made or loaded when first asked for, until another is."""
+        """What stands in the dense model's place, made or loaded when first asked for, until
+        another is."""
         if arm not in self._stands:
             self._stands.clear()
             self._stands[arm] = self.arms[arm].stand(self)
@@ -200,7 +229,8 @@ class PromptContext(MeasurementContext):
 
     @contextmanager
     def applied(self, shard: Shard) -> Iterator[LanguageModel]:
-        """Within it, the model of a shard: the audited one with the shard's heads off, or its arm."""
+        """Within it, the model of a shard: the audited one with the shard's heads off, or its
+        arm."""
         if shard.arm:
             yield self.standing(shard.arm)
             return
@@ -213,9 +243,15 @@ class PromptContext(MeasurementContext):
         return measurements()[name]
 
     def key(self, shard: Shard) -> str:
-        """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
+        """Digest of all the shard's numbers depend on. Device type is part of it: devices round
+        differently."""
         kind = self.kind(shard.kind)
-        model = [self.lm.weight_hash, self.lm.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
+        model = [
+            self.lm.weight_hash,
+            self.lm.reading_digest,
+            str(self.lm.dtype),
+            str(self.lm.device).split(":")[0],
+        ]
         model += [self.lm.means_digest] if self.lm.means_digest else []
         model += [self.arms[shard.arm].key(self)] if shard.arm else []
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
@@ -233,5 +269,6 @@ class PromptContext(MeasurementContext):
 
 
 def per_prompt(table: pd.DataFrame, values: np.ndarray, name: str) -> pd.DataFrame:
-    """A table of one value per prompt, columns prompt_id and `name`; values [rows] in the order of `table`."""
+    """A table of one value per prompt, columns prompt_id and `name`; values [rows] in the order of
+    `table`."""
     return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy(), name: values})

@@ -1,7 +1,7 @@
 """z_bias of some heads on one axis, by each estimator: what the methods share.
 
-Rows of all arrays are the dense texts of the job's seeds, seed by seed, its splits in turn, in the order of
-`PromptContext.rows`.
+Rows of all arrays are the dense texts of the job's seeds, seed by seed, its splits in turn, in the
+order of `PromptContext.rows`.
 """
 
 from __future__ import annotations
@@ -66,21 +66,29 @@ class AxisData:
 
     def __post_init__(self) -> None:
         parts = [self.job.context.rows(self.axis, split) for split in self.job.splits]
-        self._ids = {split: part["prompt_id"] for split, part in zip(self.job.splits, parts, strict=True)}
-        rows = pd.concat(parts, ignore_index=True)[["prompt_id", "subgroup", "template", "descriptor"]]
+        self._ids = {
+            split: part["prompt_id"] for split, part in zip(self.job.splits, parts, strict=True)
+        }
+        rows = pd.concat(parts, ignore_index=True)[
+            ["prompt_id", "subgroup", "template", "descriptor"]
+        ]
         self.n = len(rows)
         dense = self.columns(dense_shards(self.job, self.axis), ["toxicity"])[:, 0]
         seeds = np.repeat(self.job.seeds, self.n)
-        self.table = pd.concat([rows] * len(self.job.seeds), ignore_index=True).assign(toxicity=dense, seed=seeds)
+        self.table = pd.concat([rows] * len(self.job.seeds), ignore_index=True).assign(
+            toxicity=dense, seed=seeds
+        )
 
     def columns(self, shards: Sequence[Shard], names: Sequence[str] | None = None) -> np.ndarray:
-        """Value columns of the shards of all seeds, [texts, columns] float64, in the order of `PromptContext.rows` seed
-        by seed and split by split.
+        """Value columns of the shards of all seeds, [texts, columns] float64, in the order of
+        `PromptContext.rows` seed by seed and split by split.
         """
         key = (*shards, *(names or ()))
         if key not in self.job.read:
             found = zip(shards, self.job.fetch(shards), strict=True)
-            parts = [part.set_index("prompt_id").loc[self._ids[shard.split]] for shard, part in found]
+            parts = [
+                part.set_index("prompt_id").loc[self._ids[shard.split]] for shard, part in found
+            ]
             parts = [(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts]
             self.job.read[key] = np.concatenate(parts)
         return self.job.read[key]
@@ -93,12 +101,17 @@ class AxisData:
 
     def toxicity_off(self, units: Sequence[int]) -> np.ndarray:
         """Toxicity of the texts drawn with each unit off, [texts, units] float64."""
-        found = [self.columns(off_shards(self.job, self.axis, (unit,)), ["toxicity"])[:, 0] for unit in units]
+        found = [
+            self.columns(off_shards(self.job, self.axis, (unit,)), ["toxicity"])[:, 0]
+            for unit in units
+        ]
         return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
 
     def logw(self, units: Sequence[int]) -> np.ndarray:
         """Log weights (nats) of the dense texts with each unit off, [texts, units] float64."""
-        found = [self.columns(weight_shards(self.job, self.axis, unit), ["logw"])[:, 0] for unit in units]
+        found = [
+            self.columns(weight_shards(self.job, self.axis, unit), ["logw"])[:, 0] for unit in units
+        ]
         return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
 
     def gradients(self) -> np.ndarray:
@@ -106,14 +119,21 @@ class AxisData:
         return self.columns(gradient_shards(self.job, self.axis))
 
     def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled, [units] each."""
+        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled, [units]
+        each."""
         codes, logw = codes_of(self.table), self.logw(units)
         share = effective_share(weights(logw, codes), codes)
-        return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0), worst_tail(logw, codes)
+        return (
+            share.min(axis=0),
+            (share * np.bincount(codes)[:, None]).min(axis=0),
+            worst_tail(logw, codes),
+        )
 
     def seeds(self) -> list[tuple[int, slice]]:
         """Each seed and its rows."""
-        return [(seed, slice(at * self.n, (at + 1) * self.n)) for at, seed in enumerate(self.job.seeds)]
+        return [
+            (seed, slice(at * self.n, (at + 1) * self.n)) for at, seed in enumerate(self.job.seeds)
+        ]
 
 
 MEASURED = ("value", "low", "high", "p", "error", "freedom", "ess", "k_hat")
@@ -122,7 +142,8 @@ MEASURED = ("value", "low", "high", "p", "error", "freedom", "ess", "k_hat")
 
 @dataclass(frozen=True)
 class HeadEffects:
-    """Pooled effects of `units`, and their values per seed [units, seeds]; `estimator` names what measured them."""
+    """Pooled effects of `units`, and their values per seed [units, seeds]; `estimator` names what
+    measured them."""
 
     units: tuple[int, ...]
     pooled: Effects
@@ -133,18 +154,26 @@ class HeadEffects:
 def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> HeadEffects:
     """z from texts drawn again with the head off."""
     off, reading = data.toxicity_off(units), data.job.reading
-    by_seed = _by_seed(data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading))
+    by_seed = _by_seed(
+        data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading)
+    )
     pooled = by_texts(data.table, off, reading, data.errors) if intervals else _bare(data, off)
     return HeadEffects(tuple(units), pooled, by_seed, "generate")
 
 
-def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool = True) -> HeadEffects:
-    """z from the dense texts, weighted by how likely they are with the head off; weights are cut at `cap`, 0: never."""
+def reweighted(
+    data: AxisData, units: Sequence[int], cap: float, intervals: bool = True
+) -> HeadEffects:
+    """z from the dense texts, weighted by how likely they are with the head off; weights are cut at
+    `cap`, 0: never."""
     logw, reading = data.logw(units), data.job.reading
 
     def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
-        """z of every unit from one seed's texts, [units]; rows: where these lie among the texts of all seeds."""
-        return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
+        """z of every unit from one seed's texts, [units]; rows: where these lie among the texts of
+        all seeds."""
+        return _dense(table, reading) - levels(
+            table, reweighted_values(table, logw[rows], cap)[0], reading
+        )
 
     if intervals:
         pooled = by_reweighting(data.table, logw, reading, data.errors, cap)
@@ -153,14 +182,20 @@ def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool
     return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
 
 
-def combined(data: AxisData, units: Sequence[int], cap: float, intervals: bool = True) -> HeadEffects:
-    """z from the mean of both ways to know a text's toxicity with the head off: weighted, and drawn again. Their noise
-    is nearly independent, so the mean has about two thirds of the error of either where weights have a heavy tail."""
+def combined(
+    data: AxisData, units: Sequence[int], cap: float, intervals: bool = True
+) -> HeadEffects:
+    """z from the mean of both ways to know a text's toxicity with the head off: weighted, and drawn
+    again. Their noise is nearly independent, so the mean has about two thirds of the error of
+    either where weights have a heavy tail.
+    """
     off, logw, reading = data.toxicity_off(units), data.logw(units), data.job.reading
 
     def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
         """z of every unit from one seed's texts, [units]."""
-        return _dense(table, reading) - levels(table, both_ways(table, off[rows], logw[rows], cap), reading)
+        return _dense(table, reading) - levels(
+            table, both_ways(table, off[rows], logw[rows], cap), reading
+        )
 
     if intervals:
         pooled = by_both(data.table, off, logw, reading, data.errors, cap)
@@ -175,7 +210,9 @@ def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
     by_seed = _by_seed(data, lambda table, rows: gradient_values(table, gradient[rows], reading))
     units = tuple(range(gradient.shape[1]))
     if intervals:
-        return HeadEffects(units, by_gradient(data.table, gradient, reading, data.errors), by_seed, "gradient")
+        return HeadEffects(
+            units, by_gradient(data.table, gradient, reading, data.errors), by_seed, "gradient"
+        )
     value = gradient_values(data.table, gradient, reading)
     return HeadEffects(units, _untested(value), by_seed, "gradient")
 
@@ -201,9 +238,14 @@ def _by_seed(data: AxisData, one: Callable[[pd.DataFrame, slice], np.ndarray]) -
 
 
 def axis_table(
-    job: ScoreJob, method: ScoreMethod, data: AxisData, found: Sequence[HeadEffects], notes: dict[int, str]
+    job: ScoreJob,
+    method: ScoreMethod,
+    data: AxisData,
+    found: Sequence[HeadEffects],
+    notes: dict[int, str],
 ) -> pd.DataFrame:
-    """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit."""
+    """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of
+    the same unit."""
     pooled = {name: np.full(job.total, np.nan) for name in MEASURED}
     singles = np.full((job.total, len(job.seeds)), np.nan)
     who = np.full(job.total, method.name, dtype=object)
@@ -215,7 +257,11 @@ def axis_table(
     values = pooled.pop("value")
     text = [notes.get(unit, "") for unit in range(job.total)]
     same = {"axis": data.axis, "n": data.n}
-    tables = [score_rows(job, method, values, **pooled, q=benjamini_hochberg(pooled["p"]), note=text, **same)]
+    tables = [
+        score_rows(
+            job, method, values, **pooled, q=benjamini_hochberg(pooled["p"]), note=text, **same
+        )
+    ]
     tables += [
         score_rows(job, method, column, seed=seed, **same)
         for seed, column in zip(job.seeds, singles.T, strict=True)

@@ -1,4 +1,5 @@
-"""The same prompt before and after the cut: all pairs of texts, one per subgroup, and what changes without a head."""
+"""The same prompt before and after the cut: all pairs of texts, one per subgroup, and what changes
+without a head."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SHOWN = 2
 
 
 def pairs(run: Run, variant: str, axis: str) -> pd.DataFrame:
-    """One row per test prompt and seed: both texts (unescaped), both scores, the change (pruned minus dense)."""
+    """One row per test prompt and seed: both texts (unescaped), both scores, the change (pruned
+    minus dense)."""
     where = {"split": [lookup.REPORTED], "axis": [axis]}
     keys = ["prompt_id", "seed"]
     columns = [*keys, "variant", "text_id", "toxicity"]
@@ -31,15 +33,17 @@ def pairs(run: Run, variant: str, axis: str) -> pd.DataFrame:
     texts = run.part("texts", {"text_id": mine["text_id"].unique()}).set_index("text_id")["text"]
     for side in ("dense", "pruned"):
         found[f"text_{side}"] = found[f"text_id_{side}"].map(texts)
-    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "text"]).rename(columns={"text": "prompt"})
+    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "text"]).rename(
+        columns={"text": "prompt"}
+    )
     return found.merge(prompts, on="prompt_id").assign(
         change=lambda table: table["toxicity_pruned"] - table["toxicity_dense"]
     )
 
 
 def without_head(run: Run, choice: Choice, unit: int) -> Changed:
-    """The test prompts whose text changes most with this head off: alone where the run holds that, else among the heads
-    that the chosen variant cuts; none where it cuts others."""
+    """The test prompts whose text changes most with this head off: alone where the run holds that,
+    else among the heads that the chosen variant cuts; none where it cuts others."""
     if not (run.has("generations") and run.has("texts")):
         return Changed(pd.DataFrame(), "This audit kept no texts.")
     rows = lookup.reported(run).to_dict("records")
@@ -47,45 +51,68 @@ def without_head(run: Run, choice: Choice, unit: int) -> Changed:
     variant = alone or lookup.variant_of(run, choice)
     label = lookup.variant_label(run, variant)
     if unit not in lookup.cut_units(variant):
-        return Changed(pd.DataFrame(), f"No texts are kept with this head off: it stays on here ({label}).")
+        return Changed(
+            pd.DataFrame(), f"No texts are kept with this head off: it stays on here ({label})."
+        )
     number = len(lookup.cut_units(variant))
-    off = "this head alone off" if alone else f"this head and {phrasing.count(number - 1, 'other')} off ({label})"
+    off = (
+        "this head alone off"
+        if alone
+        else f"this head and {phrasing.count(number - 1, 'other')} off ({label})"
+    )
     return _most_changed(pairs(run, variant["variant"], choice.measured), off)
 
 
 def _most_changed(found: pd.DataFrame, off: str) -> Changed:
     """Of each prompt the text that changes most, of these the first; ties by prompt and seed."""
-    shares = [exchanged(*texts) for texts in zip(found["text_dense"], found["text_pruned"], strict=True)]
+    shares = [
+        exchanged(*texts) for texts in zip(found["text_dense"], found["text_pruned"], strict=True)
+    ]
     found = found.assign(share=shares)
-    ordered = found[found["share"] > 0].sort_values(["share", "prompt_id", "seed"], ascending=[False, True, True])
+    ordered = found[found["share"] > 0].sort_values(
+        ["share", "prompt_id", "seed"], ascending=[False, True, True]
+    )
     top = ordered.drop_duplicates("prompt_id").head(SHOWN)
     if top.empty:
         return Changed(top, f"With {off}, none of {phrasing.count(len(found), 'text')} changes.")
     told = f"With {off}, {len(ordered):,} of {phrasing.count(len(found), 'text')} change. "
     said = f"{told}Shown is where most words do: it stands for no others."
     groups, seeds = top["subgroup"].map(words.group_name), top["seed"]
-    return Changed(pd.DataFrame({
-        "label": [f"{group}, seed {seed}" for group, seed in zip(groups, seeds, strict=True)],
-        "prompt": top["prompt"],
-        "before": top["text_dense"],
-        "before_note": [f"toxicity {phrasing.number(value)}" for value in top["toxicity_dense"]],
-        "after": top["text_pruned"],
-        "after_note": [f"toxicity {phrasing.number(value)}" for value in top["toxicity_pruned"]],
-    }).reset_index(drop=True), said)  # fmt: skip
+    return Changed(
+        pd.DataFrame(
+            {
+                "label": [
+                    f"{group}, seed {seed}" for group, seed in zip(groups, seeds, strict=True)
+                ],
+                "prompt": top["prompt"],
+                "before": top["text_dense"],
+                "before_note": [
+                    f"toxicity {phrasing.number(value)}" for value in top["toxicity_dense"]
+                ],
+                "after": top["text_pruned"],
+                "after_note": [
+                    f"toxicity {phrasing.number(value)}" for value in top["toxicity_pruned"]
+                ],
+            }
+        ).reset_index(drop=True),
+        said,
+    )
 
 
 def exchanged(before: str, after: str) -> float:
-    """Share of words, of the longer text's, that the other does not hold; 0 where both hold the same."""
+    """Share of words, of the longer text's, that the other does not hold; 0 where both hold the
+    same."""
     first, second = Counter(before.split()), Counter(after.split())
     longest = max(first.total(), second.total())
     return 1 - (first & second).total() / longest if longest else 0.0
 
 
 def examples(run: Run, choice: Choice, show_texts: bool = False) -> pd.DataFrame:
-    """First test prompt of each subgroup by id, first seed: prompt, both continuations (unescaped), judge scores.
+    """First test prompt of each subgroup by id, first seed: prompt, both continuations (unescaped),
+    judge scores.
 
-    Continuations are replaced by HIDDEN unless `show_texts`: a judge misses things, so all are hidden, not only those
-    it calls toxic.
+    Continuations are replaced by HIDDEN unless `show_texts`: a judge misses things, so all are
+    hidden, not only those it calls toxic.
     """
     variant = lookup.variant_of(run, choice)["variant"]
     where = {"split": [lookup.REPORTED], "axis": [choice.measured]}
@@ -98,14 +125,16 @@ def examples(run: Run, choice: Choice, show_texts: bool = False) -> pd.DataFrame
     both = before.merge(after, on="prompt_id", suffixes=("_before", "_after"))
     both = both.merge(prompts[["prompt_id", "subgroup", "text"]], on="prompt_id")
     first = both.sort_values("prompt_id").drop_duplicates("subgroup").sort_values("subgroup")
-    return pd.DataFrame({
-        "subgroup": first["subgroup"].map(words.group_name),
-        "prompt": first["text"],
-        "before": _shown(first["text_before"], show_texts),
-        "judge before": first["toxicity_before"],
-        "after": _shown(first["text_after"], show_texts),
-        "judge after": first["toxicity_after"],
-    }).reset_index(drop=True)  # fmt: skip
+    return pd.DataFrame(
+        {
+            "subgroup": first["subgroup"].map(words.group_name),
+            "prompt": first["text"],
+            "before": _shown(first["text_before"], show_texts),
+            "judge before": first["toxicity_before"],
+            "after": _shown(first["text_after"], show_texts),
+            "judge after": first["toxicity_after"],
+        }
+    ).reset_index(drop=True)
 
 
 def _shown(texts: pd.Series, show_texts: bool) -> pd.Series:

@@ -1,8 +1,10 @@
-"""How much of an audit is left, said anew whenever more is known. For forecasts only: nothing of it moves a number.
+"""How much of an audit is left, said anew whenever more is known. For forecasts only: nothing of it
+moves a number.
 
-An axis whose bias lies inside its null band as far as was looked takes every draw that it may, and then neither its
-heads are scored nor anything is cut by them. The audit of such a model lasts a fraction of what was asked for, so a
-forecast follows what the draws so far say, and grows again should a later look find a bias.
+An axis whose bias lies inside its null band as far as was looked takes every draw that it may, and
+then neither its heads are scored nor anything is cut by them. The audit of such a model lasts a
+fraction of what was asked for, so a forecast follows what the draws so far say, and grows again
+should a later look find a bias.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ def expect(audit: Audit, measuring: Sequence[Shard], more: float = 0.0) -> None:
 
 
 def until_drawn(audit: Audit) -> None:
-    """Say no time until axes were looked at, unless that takes long: it decides how much there is to do."""
+    """Say no time until axes were looked at, unless that takes long: it decides how much there is
+    to do."""
     audit.progress.settled = UNDECIDED
 
 
 def expect_scoring(audit: Audit, unfinished: Sequence[ScoreMethod]) -> None:
-    """Say how much is left while heads are scored: of these methods, and of measuring what they will choose."""
+    """Say how much is left while heads are scored: of these methods, and of measuring what they
+    will choose."""
     audit.progress.settled = SETTLED
     silent = {axis for method in audit.request.scores for axis in method.unranked(audit.job)}
     measuring = measuring_shards(audit.plan, audit.job.total, silent)

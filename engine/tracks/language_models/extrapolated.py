@@ -1,6 +1,8 @@
-"""The first number for any request: what it will take, from a few prompts of one axis and two draws of them.
+"""The first number for any request: what it will take, from a few prompts of one axis and two draws
+of them.
 
-Nothing of it is a part of the audit, and nothing is kept: it takes seconds where drawing all prompts takes an hour.
+Nothing of it is a part of the audit, and nothing is kept: it takes seconds where drawing all
+prompts takes an hour.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ from engine.tracks.language_models.scores.base import VALIDATION, method_for
 from engine.tracks.language_models.work import left, measuring_shards, other_scores
 
 FEW = 8
-"""Prompts that are drawn, of at most half as many subgroups, the same number of each as far as there are enough."""
+"""Prompts that are drawn, of at most half as many subgroups, the same number of each as far as
+there are enough."""
 SHORTLY, TRIES = 20.0, 6
-"""Seconds that trying whole texts may take, which are drawn about so often; else texts are cut at BRIEF tokens."""
+"""Seconds that trying whole texts may take, which are drawn about so often; else texts are cut at
+BRIEF tokens."""
 BRIEF = 6
 
 
 def extrapolated(audit: Audit) -> dict[str, Any]:
-    """As `predict.prediction`, JSON-able, where nothing is known of any axis' bias: seconds of scoring (least, most)
-    and measuring, width of intervals, and `predicting_seconds`, what the whole prediction would take. `sure`: how many
-    times as long as the quicker of two draws of the same prompts the slower one took."""
+    """As `predict.prediction`, JSON-able, where nothing is known of any axis' bias: seconds of
+    scoring (least, most) and measuring, width of intervals, and `predicting_seconds`, what the
+    whole prediction would take. `sure`: how many times as long as the quicker of two draws of the
+    same prompts the slower one took."""
     job, context = audit.job, audit.context
     counts = {axis: len(context.rows(axis, VALIDATION)) for axis in audit.request.axes}
     axis = max(counts, key=counts.__getitem__)
@@ -65,23 +70,34 @@ def told(audit: Audit, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tried(audit: Audit, axis: str) -> tuple[pd.DataFrame, float]:
-    """The pilot of a few prompts, and the seconds of drawing and judging them once more by another seed.
+    """The pilot of a few prompts, and the seconds of drawing and judging them once more by another
+    seed.
 
-    Where whole texts would take longer than SHORTLY, their first tokens are drawn, and the seconds are those of texts
-    that are as long as was asked for: reading the prompts once, and as much for every token as each of these took.
+    Where whole texts would take longer than SHORTLY, their first tokens are drawn, and the seconds
+    are those of texts that are as long as was asked for: reading the prompts once, and as much for
+    every token as each of these took.
     """
     small, seed = _few(audit.context, axis), audit.job.seeds[0]
     length = small.settings.decoding.max_new_tokens
     first = _drawing(_shorter(small, 1), axis, seed + 2)
     if first * length * TRIES <= SHORTLY:
-        return piloted(small, Shard("pilot", (), axis, VALIDATION, seed)), _drawing(small, axis, seed + 1)
+        return piloted(small, Shard("pilot", (), axis, VALIDATION, seed)), _drawing(
+            small, axis, seed + 1
+        )
     brief = _shorter(small, min(BRIEF, length))
     shard = Shard("pilot", (), axis, VALIDATION, seed)
-    measured, again = piloted(brief, shard, reweighted=2, regenerated=1), _drawing(brief, axis, seed + 1)
+    measured, again = (
+        piloted(brief, shard, reweighted=2, regenerated=1),
+        _drawing(brief, axis, seed + 1),
+    )
     each = max(again - first, 0.0) / max(1, BRIEF - 1)
     longer = (first + each * (length - 1)) / again
-    drawn = measured["estimator"].isin(["dense", "generate"])  # the others read texts, the longer the more
-    rows = prompt_tokens(small.lm, small.table["text"].tolist(), small.settings.decoding.max_prompt_tokens)
+    drawn = measured["estimator"].isin(
+        ["dense", "generate"]
+    )  # the others read texts, the longer the more
+    rows = prompt_tokens(
+        small.lm, small.table["text"].tolist(), small.settings.decoding.max_prompt_tokens
+    )
     prompt = float(np.mean([len(row) for row in rows]))
     scale = np.where(drawn, longer, (prompt + length) / (prompt + BRIEF))
     return measured.assign(seconds=measured["seconds"] * scale), again * longer
@@ -94,7 +110,9 @@ def _few(context: PromptContext, axis: str) -> PromptContext:
     few = rows[rows["subgroup"].isin(groups)].sort_values("prompt_id")
     few = few.groupby("subgroup", group_keys=False).head(FEW // max(1, len(groups)))
     judge = Judge(context.judge.info, context.judge.predict)
-    return replace(context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory())
+    return replace(
+        context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory()
+    )
 
 
 def _shorter(context: PromptContext, tokens: int) -> PromptContext:
@@ -112,7 +130,11 @@ def _drawing(context: PromptContext, axis: str, seed: int) -> float:
 
 def _axis(measured: pd.DataFrame, n_heads: int, n: int, per_text: float) -> dict[str, Any]:
     """What is said of an axis of `n` prompts."""
-    found = {"prompts": n, "seconds": pilot.seconds_for(measured, n_heads, n), "draw_seconds": per_text}
+    found = {
+        "prompts": n,
+        "seconds": pilot.seconds_for(measured, n_heads, n),
+        "draw_seconds": per_text,
+    }
     return {**found, "width": dict(pilot.widths_for(measured, n))}
 
 
@@ -124,6 +146,10 @@ def _whole(counts: dict[str, int], seeds: int, per_text: float, pilot_per_text: 
 def _words(found: dict[str, Any], estimator: str) -> str:
     from engine.tracks.language_models.words import extrapolated_words, prediction_words
 
-    widths = [said["width"].get(estimator, said["width"]["gradient"]) for said in found["axes"].values()]
-    text = prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), [])
+    widths = [
+        said["width"].get(estimator, said["width"]["gradient"]) for said in found["axes"].values()
+    ]
+    text = prediction_words(
+        found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), []
+    )
     return f"{text} {extrapolated_words(found['tried'], found['sure'])}"

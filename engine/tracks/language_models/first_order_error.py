@@ -1,4 +1,5 @@
-"""How far first order is off, learned from heads that have both: its slope, and what is left around it."""
+"""How far first order is off, learned from heads that have both: its slope, and what is left around
+it."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ REACH = 1.959963984540054
 
 @dataclass(frozen=True)
 class FirstOrderError:
-    """measured ≈ slope × first order, give or take √(spread² + (relative × first order)²); `heads` that have both. NaN
-    where these are too few to learn from."""
+    """measured ≈ slope × first order, give or take √(spread² + (relative × first order)²); `heads`
+    that have both. NaN where these are too few to learn from."""
 
     slope: float
     spread: float
@@ -37,8 +38,9 @@ class FirstOrderError:
 def learned(first: np.ndarray, measured: np.ndarray) -> FirstOrderError:
     """From first-order and measured values of the same heads, [heads] each.
 
-    The slope is that of least squares through zero. The spread is the root mean square residual of the half of the
-    heads with the smaller first-order values, `relative` that of the residual over the value in the other half.
+    The slope is that of least squares through zero. The spread is the root mean square residual of
+    the half of the heads with the smaller first-order values, `relative` that of the residual over
+    the value in the other half.
     """
     if len(first) < FEWEST:
         return FirstOrderError(np.nan, np.nan, np.nan, len(first))
@@ -60,9 +62,11 @@ def from_pilot(table: pd.DataFrame, least_ess: float) -> FirstOrderError:
 
 
 def with_error(first: Effects, error: FirstOrderError) -> Effects:
-    """First-order effects whose intervals and p also hold how far first order is off; the values stay.
+    """First-order effects whose intervals and p also hold how far first order is off; the values
+    stay.
 
-    An interval reaches around the value and around slope × value; without anything learned it has no ends.
+    An interval reaches around the value and around slope × value; without anything learned it has
+    no ends.
     """
     off = error.of(first.value)
     whole = error.slope * first.value
@@ -71,5 +75,12 @@ def with_error(first: Effects, error: FirstOrderError) -> Effects:
     high = up + np.hypot(first.high - first.value, REACH * off)
     both = np.hypot(error.slope * first.error, off)
     known = np.isfinite(off)
-    ends = {"low": low, "high": high, "p": np.maximum(first.p, 2 * norm.sf(np.abs(whole) / both)), "error": both}
-    return replace(first, **{name: np.where(known, values, np.nan) for name, values in ends.items()})
+    ends = {
+        "low": low,
+        "high": high,
+        "p": np.maximum(first.p, 2 * norm.sf(np.abs(whole) / both)),
+        "error": both,
+    }
+    return replace(
+        first, **{name: np.where(known, values, np.nan) for name, values in ends.items()}
+    )

@@ -1,8 +1,10 @@
-"""More of a finished audit: another level of a method, or heads chosen by hand, measured as its own variants were.
+"""More of a finished audit: another level of a method, or heads chosen by hand, measured as its own
+variants were.
 
-Same model, prompts, text, judge and seeds; changes are paired with the dense model, which is drawn again where the
-store does not hold it (a run keeps its verdicts rounded, so they cannot stand in for it). What comes out is an addition
-to the run (engine/store/additions.py): the run's tables hold it from then on.
+Same model, prompts, text, judge and seeds; changes are paired with the dense model, which is drawn
+again where the store does not hold it (a run keeps its verdicts rounded, so they cannot stand in
+for it). What comes out is an addition to the run (engine/store/additions.py): the run's tables hold
+it from then on.
 """
 
 from __future__ import annotations
@@ -45,14 +47,17 @@ KEYS = {
     "costs": ["variant"],
     **benchmark_tables.KEYS,
 }
-"""What tells the rows of a table apart: a set that was measured on validation prompts, then on test prompts, is one."""
+"""What tells the rows of a table apart: a set that was measured on validation prompts, then on test
+prompts, is one."""
 NUMBERED = {"text_id": "texts"}
 APART = 1e-6
-"""Dense biases that differ by more were not drawn alike: machines and versions round differently."""
+"""Dense biases that differ by more were not drawn alike: machines and versions round differently.
+"""
 
 
 def placed(grown: Grown) -> list[Placed]:
-    """What the addition reports. Of validation prompts the dense model too: not every run has it there."""
+    """What the addition reports. Of validation prompts the dense model too: not every run has it
+    there."""
     dense = [(dense_variant(), grown.split, grown.axes)] if grown.split == VALIDATION else []
     return [*dense, *((variant, grown.split, grown.axes) for variant in grown.variants)]
 
@@ -64,12 +69,15 @@ def grow(
     executor: Executor | None = None,
     warm: Warm | None = None,
 ) -> Run:
-    """The run with what was asked, measured now or found. warm: what is loaded already, and keeps what is loaded now.
+    """The run with what was asked, measured now or found. warm: what is loaded already, and keeps
+    what is loaded now.
 
     RequestError before anything heavy loads.
     """
     if request.judge:
-        from engine.tracks.language_models.opinions import opinion  # loads torch, as the next: pages check growths, too
+        from engine.tracks.language_models.opinions import (
+            opinion,
+        )  # loads torch, as the next: pages check growths, too
 
         return opinion(request, store, hooks, executor)
     from engine.tracks.language_models.opening import open_audit
@@ -94,7 +102,8 @@ def check_growth(request: Growth, store: Store) -> None:
 
 
 def grown_of(request: Growth, store: Store) -> Grown:
-    """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
+    """The growth, checked. RequestError where it cannot be measured, or the run would not be the
+    same run today."""
     if request.benchmarks:
         return grown_by_benchmarks(request, store)
     run = run_of(request, store)
@@ -105,7 +114,8 @@ def grown_of(request: Growth, store: Store) -> Grown:
 
 
 def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
-    """The variants that a growth asks of a run, and the split of its prompts. RequestError where there are none."""
+    """The variants that a growth asks of a run, and the split of its prompts. RequestError where
+    there are none."""
     check_asked(run, request, (TEST, VALIDATION), benchmarks=True)
     split = request.split or (VALIDATION if request.units else TEST)
     return (_by_hand if request.units else _of_level)(run, request, split), split
@@ -113,7 +123,9 @@ def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
 
 def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     if split != TEST:
-        raise RequestError(Fault("split", "levels of a method are measured on test prompts.", "Leave it out."))
+        raise RequestError(
+            Fault("split", "levels of a method are measured on test prompts.", "Leave it out.")
+        )
     level, compressed = float(request.level or 0), request.method in compressions_of(run)
     if compressed:
         return tuple(arms_at(run, request.method, level))
@@ -122,7 +134,10 @@ def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     for one in found:
         other = _cut_of(run, one.id)
         if other is not None and other != list(one.cut):
-            what = f"{request.level:g} is to three decimals a level that this audit has, with other heads."
+            what = (
+                f"{request.level:g} is to three decimals a level that this audit has, with other"
+                " heads."
+            )
             faults.append(Fault("sparsity", what, "Give another level."))
     if faults:
         raise RequestError(faults[0])
@@ -148,11 +163,15 @@ def _cut_of(run: Run, variant: str) -> list[int] | None:
     return lookup.cut_units(rows[0]) if rows else None
 
 
-def _missing(run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[str, ...]) -> tuple[str, ...]:
+def _missing(
+    run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[str, ...]
+) -> tuple[str, ...]:
     """Axes on which one of the variants was not measured yet."""
     harm = f"bias:{run.meta['request']['reading']}"
     return tuple(
-        axis for axis in axes if any(lookup.result(run, one.id, harm, axis, split) is None for one in variants)
+        axis
+        for axis in axes
+        if any(lookup.result(run, one.id, harm, axis, split) is None for one in variants)
     )
 
 
@@ -162,7 +181,9 @@ def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     detailed, dense = (grown.split,), (dense_variant(), grown.split, grown.axes)
     asked = as_drawn(audit.request, grown.run.meta)
     shards = shards_at([dense, *placed(grown)], asked.seed_list, detailed)
-    audit.finish("measure", [shard for shard in shards if shard.cut or shard.arm or shard.kind != "cost"])
+    audit.finish(
+        "measure", [shard for shard in shards if shard.cut or shard.arm or shard.kind != "cost"]
+    )
     with timed(audit.progress, "statistics", "intervals and null bands"):
         measured = Measured(audit.context, asked, audit.progress)
         tables = measured.tables_at(placed(grown), detailed)
@@ -180,13 +201,17 @@ def _reached(variant: Variant, context: PromptContext) -> Variant:
         return variant
     reached = context.arms[variant.arm].reached(context.lm)
     if reached == 0:
-        what = f"{variant.sparsity:g} is too low for {variant.method} to change a number of {context.lm.name}."
+        what = (
+            f"{variant.sparsity:g} is too low for {variant.method} to change a number of"
+            f" {context.lm.name}."
+        )
         raise RequestError(Fault("sparsity", what, "Give a higher one."))
     return replace(variant, reached=reached)
 
 
 def _notes(grown: Grown, measured: Measured) -> list[str]:
-    """What must be said where the dense model is not drawn as in the run: changes are paired with its new texts."""
+    """What must be said where the dense model is not drawn as in the run: changes are paired with
+    its new texts."""
     notes, reading = [], measured.request.reading
     for axis in grown.axes:
         row = lookup.result(grown.run, "dense", f"bias:{reading}", axis, grown.split)
@@ -195,7 +220,8 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
         now = bias(measured.toxicity((dense_variant().what, grown.split, axis)), reading)
         if abs(now - row["value"]) > APART:
             notes.append(
-                f"{axis}: the uncut model's bias is {now:.4f} as drawn here and {row['value']:.4f} in the audit, whose "
-                "machine or versions round differently; changes are against the former."
+                f"{axis}: the uncut model's bias is {now:.4f} as drawn here and {row['value']:.4f}"
+                " in the audit, whose machine or versions round differently; changes are against"
+                " the former."
             )
     return notes

@@ -1,4 +1,5 @@
-"""A finished audit grows by a benchmark: every reported variant is measured on it, as had the audit asked for it."""
+"""A finished audit grows by a benchmark: every reported variant is measured on it, as had the audit
+asked for it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ KEYS = {"results": ["variant", "split", "axis", "metric"], **benchmark_tables.KE
 
 
 def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
-    """The growth, checked: which benchmarks, and which variants still lack one. RequestError with all faults."""
+    """The growth, checked: which benchmarks, and which variants still lack one. RequestError with
+    all faults."""
     run = run_of(request, store)
     check_asked(run, request, (TEST,), benchmarks=True)
     faults: list[Fault] = []
@@ -40,11 +42,20 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
     plan = replace(prompt_plan_of(run), benchmarks=found)
     digests = {one.name: one.digest for one in found}
     axes = (request.axis,) if lacking else ()
-    return Grown(run, plan, variants, TEST, axes, request, digests | {"variants": " ".join(v.id for v in lacking)})
+    return Grown(
+        run,
+        plan,
+        variants,
+        TEST,
+        axes,
+        request,
+        digests | {"variants": " ".join(v.id for v in lacking)},
+    )
 
 
 def _read(run: Run, asked: dict[str, str], faults: list[Fault]) -> tuple[Benchmark, ...]:
-    """The benchmarks at these paths, by name; whatever is wrong with any of them is added to the faults."""
+    """The benchmarks at these paths, by name; whatever is wrong with any of them is added to the
+    faults."""
     found: list[Benchmark] = []
     for name, path in sorted(asked.items()):
         if wrong := benchmark_faults({name: path}):
@@ -66,7 +77,10 @@ def _other_file(run: Run, benchmark: Benchmark) -> list[Fault]:
     rows = rows[(rows["benchmark"] == benchmark.name) & (rows["digest"] != benchmark.digest)]
     what = "this audit was measured on another file of it: {}."
     fix = "Give that one, or audit again with a folder of both."
-    return [Fault(f"{WHERE} {benchmark.name}", what.format(name), fix) for name in rows["source"].head(1)]
+    return [
+        Fault(f"{WHERE} {benchmark.name}", what.format(name), fix)
+        for name in rows["source"].head(1)
+    ]
 
 
 def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]:
@@ -75,11 +89,19 @@ def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]
     there = set() if table is None else set(zip(table["variant"], table["benchmark"], strict=True))
     rows = lookup.reported(run).to_dict("records")
     return tuple(
-        Variant(row["variant"], row["method"], row["target_axis"], float(row["gamma"]), float(row["sparsity"]),
-                int(row["seed"]), tuple(lookup.cut_units(row)), arm=arm_of(row))
+        Variant(
+            row["variant"],
+            row["method"],
+            row["target_axis"],
+            float(row["gamma"]),
+            float(row["sparsity"]),
+            int(row["seed"]),
+            tuple(lookup.cut_units(row)),
+            arm=arm_of(row),
+        )
         for row in rows
         if any((row["variant"], one.name) not in there for one in benchmarks)
-    )  # fmt: skip
+    )
 
 
 def measure_benchmarks(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
@@ -92,10 +114,24 @@ def measure_benchmarks(grown: Grown, audit: Audit, store: Store, used: Used) -> 
 def told_benchmarks(run: Run, growth: Growth) -> Iterator[dict[str, Any]]:
     """The headline of every variant, for the command line."""
     names = {one.partition("=")[0] for one in growth.benchmarks}
-    table, cut = lookup.frame(run, "benchmarks"), lookup.frame(run, "variants").set_index("variant")["n_cut"]
+    table, cut = (
+        lookup.frame(run, "benchmarks"),
+        lookup.frame(run, "variants").set_index("variant")["n_cut"],
+    )
     rows = table[table["benchmark"].isin(names) & (table["group"] == "")]
     nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
     for row in rows.to_dict("records"):
-        same = {"variant": row["variant"], "n_cut": int(cut[row["variant"]]), "axis": row["benchmark"]}
+        same = {
+            "variant": row["variant"],
+            "n_cut": int(cut[row["variant"]]),
+            "axis": row["benchmark"],
+        }
         number = row["metric"].replace("_", " ")
-        yield {**same, "number": number, **nothing, "measured": row["value"], "low": row["low"], "high": row["high"]}
+        yield {
+            **same,
+            "number": number,
+            **nothing,
+            "measured": row["value"],
+            "low": row["low"],
+            "high": row["high"],
+        }

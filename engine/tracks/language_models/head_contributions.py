@@ -1,10 +1,12 @@
-"""head_contributions.json of FASP's published code: a number per head for every model, read and written.
+"""head_contributions.json of FASP's published code: a number per head for every model, read and
+written.
 
     {MODEL: {"cont_to_AXIS_bias": [...], "cont_to_ppl": [...], more lists}}
 
-A list has one number per head, layer by layer: its places count heads from 0 (the published CSV files count from 1).
-The numbers are levels with that head removed, means over seeds. Lists of other names (norms, gradients) have scales
-that the published code does not say; they are neither read nor written. NaN: a head without a score (OPT-350M has one).
+A list has one number per head, layer by layer: its places count heads from 0 (the published CSV
+files count from 1). The numbers are levels with that head removed, means over seeds. Lists of other
+names (norms, gradients) have scales that the published code does not say; they are neither read nor
+written. NaN: a head without a score (OPT-350M has one).
 """
 
 from __future__ import annotations
@@ -31,26 +33,38 @@ COLUMNS = ("model", "axis", "head", "seed", "bias_after", "ppl_after")
 
 
 def read_contributions(path: Path, n_heads: Mapping[str, int]) -> tuple[pd.DataFrame, list[Fault]]:
-    """COLUMNS of every model of a file that has scores of bias, and all faults; head counts from 1, as in CSV files.
+    """COLUMNS of every model of a file that has scores of bias, and all faults; head counts from 1,
+    as in CSV files.
 
-    n_heads: heads of known models. seed is POOLED: the file holds means over seeds and does not say over how many.
+    n_heads: heads of known models. seed is POOLED: the file holds means over seeds and does not say
+    over how many.
     """
     text, faults = read_utf8(path)
     if faults:
         return pd.DataFrame(), faults
     try:
-        found = json.loads(text, parse_int=float)  # a whole number of any length is no reason to fail
+        found = json.loads(
+            text, parse_int=float
+        )  # a whole number of any length is no reason to fail
     except (ValueError, RecursionError) as error:
-        return pd.DataFrame(), [Fault(path.name, f"Not JSON ({str(error)[:200]}).", f"Its form is {SHAPE}.")]
+        return pd.DataFrame(), [
+            Fault(path.name, f"Not JSON ({str(error)[:200]}).", f"Its form is {SHAPE}.")
+        ]
     if not isinstance(found, dict):
-        return pd.DataFrame(), [Fault(path.name, f"A {type(found).__name__}, not models by name.", f"Use {SHAPE}.")]
+        return pd.DataFrame(), [
+            Fault(path.name, f"A {type(found).__name__}, not models by name.", f"Use {SHAPE}.")
+        ]
     if lists := [str(name) for name, part in found.items() if not isinstance(part, dict)]:
         what = f"{lists[0]!r} holds no lists by name; lists lie under the name of their model."
-        return pd.DataFrame(), [Fault(path.name, what, f"Use {SHAPE}. Heads that were cut are a mask.json: `apply`.")]
+        return pd.DataFrame(), [
+            Fault(path.name, what, f"Use {SHAPE}. Heads that were cut are a mask.json: `apply`.")
+        ]
     scored = {model: part for model, part in found.items() if any(_axis_of(name) for name in part)}
     if not scored:
         what = "No model has scores of bias."
-        return pd.DataFrame(), [Fault(path.name, what, f"Lists are named {START}AXIS{END}, as in {SHAPE}.")]
+        return pd.DataFrame(), [
+            Fault(path.name, what, f"Lists are named {START}AXIS{END}, as in {SHAPE}.")
+        ]
     for model, part in scored.items():
         faults += _faults(f"{path.name}, {model}", part, n_heads.get(model))
     rows = [] if faults else [row for model, part in scored.items() for row in _rows(model, part)]
@@ -58,10 +72,12 @@ def read_contributions(path: Path, n_heads: Mapping[str, int]) -> tuple[pd.DataF
 
 
 def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
-    """What a finished audit says, in the published form: the level that an effect leaves, dense minus z.
+    """What a finished audit says, in the published form: the level that an effect leaves, dense
+    minus z.
 
-    The dense level is that of validation prompts where they were measured, else of test prompts; the order of heads
-    does not depend on it. Only axes with a value for every head are written. RequestError where none has, or z_ppl not.
+    The dense level is that of validation prompts where they were measured, else of test prompts;
+    the order of heads does not depend on it. Only axes with a value for every head are written.
+    RequestError where none has, or z_ppl not.
     """
     total, missing = lookup.total_heads(run), []
     lists: dict[str, list[float]] = {}
@@ -71,9 +87,19 @@ def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
             lists[f"{START}{axis}{END}"] = values
     ppl = _levels(run, "z_ppl", "", "perplexity", total)
     if not lists:
-        missing.append(Fault("head_contributions", "No axis has an effect on bias of every head.", "Ask for FASP."))
+        missing.append(
+            Fault(
+                "head_contributions",
+                "No axis has an effect on bias of every head.",
+                "Ask for FASP.",
+            )
+        )
     if not ppl:
-        missing.append(Fault("head_contributions", "Not every head has an effect on perplexity.", "Ask for FASP."))
+        missing.append(
+            Fault(
+                "head_contributions", "Not every head has an effect on perplexity.", "Ask for FASP."
+            )
+        )
     if missing:
         raise RequestError(missing)
     return {run.meta["model"]["name"]: {**lists, PPL: ppl}}
@@ -102,7 +128,11 @@ def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 def _faults(where: str, part: Mapping[str, Any], known: int | None) -> list[Fault]:
     """What is wrong with the lists of one model that are read."""
     read = {name: values for name, values in part.items() if _axis_of(name) or name == PPL}
-    faults = [] if PPL in read else [Fault(where, f"{PPL} is missing.", "It says which heads are critical.")]
+    faults = (
+        []
+        if PPL in read
+        else [Fault(where, f"{PPL} is missing.", "It says which heads are critical.")]
+    )
     lengths = [len(values) for values in read.values() if isinstance(values, list)]
     expected = known or max(set(lengths), key=lengths.count, default=0)
     for name, values in read.items():
@@ -121,9 +151,21 @@ def _list_faults(where: str, values: Any, expected: int) -> list[Fault]:
         return [Fault(where, what, "Heads that were cut are a mask.json, which `apply` replays.")]
     if len(values) == expected + 1:
         what = f"{len(values)} numbers for {expected} heads."
-        return [Fault(where, what, "Places count heads from 0: leave out what stands before the first head.")]
+        return [
+            Fault(
+                where,
+                what,
+                "Places count heads from 0: leave out what stands before the first head.",
+            )
+        ]
     if len(values) != expected:
-        return [Fault(where, f"{len(values)} numbers for {expected} heads.", "One number per head, layer by layer.")]
+        return [
+            Fault(
+                where,
+                f"{len(values)} numbers for {expected} heads.",
+                "One number per head, layer by layer.",
+            )
+        ]
     return []
 
 
@@ -133,15 +175,22 @@ def _is_number(value: Any) -> bool:
 
 def _heads_instead(values: list[float], expected: int) -> bool:
     """Whether a list names heads, counted from 0 or 1, and says nothing about each."""
-    whole = all(float(value).is_integer() and 0 <= value <= max(expected, len(values)) for value in values)
+    whole = all(
+        float(value).is_integer() and 0 <= value <= max(expected, len(values)) for value in values
+    )
     return whole and 1 < len(values) == len(set(values))
 
 
 def _levels(run: Run, score: str, axis: str, metric: str, total: int) -> list[float]:
-    """The level with each head removed, in the order of heads; empty where a head has no value or nothing is known."""
+    """The level with each head removed, in the order of heads; empty where a head has no value or
+    nothing is known."""
     table, results = pooled_scores(run, score, axis), run.table("results")
-    dense = results[(results["variant"] == "dense") & (results["metric"] == metric) & (results["axis"] == axis)]
+    dense = results[
+        (results["variant"] == "dense") & (results["metric"] == metric) & (results["axis"] == axis)
+    ]
     if dense.empty or len(table) != total or table["value"].isna().any():
         return []
-    level = float(dense.set_index("split")["value"].sort_index(ascending=False).iat[0])  # validation before test
+    level = float(
+        dense.set_index("split")["value"].sort_index(ascending=False).iat[0]
+    )  # validation before test
     return [float(value) for value in level - table["value"]]

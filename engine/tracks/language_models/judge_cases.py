@@ -1,7 +1,8 @@
-"""A judge's card on written cases: what it says of texts about groups that people have called hateful or not.
+"""A judge's card on written cases: what it says of texts about groups that people have called
+hateful or not.
 
-HateCheck (Röttger et al. 2021) is such a set; any CSV with its columns serves. A judge that calls many harmless cases
-about one group harmful finds bias where there is none.
+HateCheck (Röttger et al. 2021) is such a set; any CSV with its columns serves. A judge that calls
+many harmless cases about one group harmful finds bias where there is none.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ NOBODY = "no group named"
 
 
 def read_cases(path: Path) -> pd.DataFrame:
-    """Columns text, label, group, cluster; notes in its `attrs`. RequestError with the rows at fault."""
+    """Columns text, label, group, cluster; notes in its `attrs`. RequestError with the rows at
+    fault."""
     csv = csv_table(path)
     table = csv.cells
     need_columns(path, table, NEEDED)
@@ -41,20 +43,29 @@ def read_cases(path: Path) -> pd.DataFrame:
     ):
         if rows := (np.flatnonzero(wrong) + 2).tolist():
             what = f"{name} in {len(rows)} rows is empty or not known, first in line {rows[0]}."
-            faults.append(Fault(path.name, what, f"label_gold is {' or '.join(LABELS)}; every case has a text."))
+            faults.append(
+                Fault(
+                    path.name, what, f"label_gold is {' or '.join(LABELS)}; every case has a text."
+                )
+            )
     if faults:
         raise RequestError(faults)
     own = np.arange(len(table)).astype(str)
     cluster = np.where(table[CLUSTER] == "", own, table[CLUSTER]) if CLUSTER in table else own
     group, notes = csv.spelled("target_ident")
-    found = {"text": table["test_case"], "label": table["label_gold"], "group": group.replace("", NOBODY)}
+    found = {
+        "text": table["test_case"],
+        "label": table["label_gold"],
+        "group": group.replace("", NOBODY),
+    }
     cases = pd.DataFrame(found).assign(cluster=cluster)
     cases.attrs["notes"] = (*csv.notes, *notes)
     return cases
 
 
 def card_of(judge: Judge, cases: pd.DataFrame) -> pd.DataFrame:
-    """One row per label and group: n, mean verdict and share above one half, each with its 95 % interval."""
+    """One row per label and group: n, mean verdict and share above one half, each with its 95 %
+    interval."""
     judged = cases.assign(verdict=judge.score(cases["text"].tolist()))
     judged = judged.assign(over=(judged["verdict"] > OVER).astype(float))
     rows: list[dict[str, Any]] = []
@@ -65,13 +76,16 @@ def card_of(judge: Judge, cases: pd.DataFrame) -> pd.DataFrame:
             row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
         rows.append(row)
     card = pd.DataFrame(rows)
-    card.attrs["by_chance"] = _by_chance(judged[(judged["label"] == LABELS[1]) & (judged["group"] != NOBODY)])
+    card.attrs["by_chance"] = _by_chance(
+        judged[(judged["label"] == LABELS[1]) & (judged["group"] != NOBODY)]
+    )
     return card
 
 
 def _by_chance(mild: pd.DataFrame) -> float:
-    """How often groups exchanged between cases, inside a template where templates name several groups, are as far apart
-    in the share called harmful, most from least: p, corrected for having looked at all groups. NaN of fewer than two.
+    """How often groups exchanged between cases, inside a template where templates name several
+    groups, are as far apart in the share called harmful, most from least: p, corrected for having
+    looked at all groups. NaN of fewer than two.
     """
     group, names = pd.factorize(mild["group"], sort=True)
     if len(names) < 2:
@@ -94,8 +108,8 @@ def _by_chance(mild: pd.DataFrame) -> float:
 
 
 def said_of(card: pd.DataFrame) -> str:
-    """Which group's harmless cases are called harmful most and least often, and how often chance parts any two groups
-    as far."""
+    """Which group's harmless cases are called harmful most and least often, and how often chance
+    parts any two groups as far."""
     mild = card[(card["label"] == LABELS[1]) & (card["group"] != NOBODY)]
     if len(mild) < 2:
         return "Fewer than two groups have harmless cases: nothing can be compared."
@@ -103,5 +117,8 @@ def said_of(card: pd.DataFrame) -> str:
     ends = ", ".join(f"{row['over']:.0%} of {row['n']} about {row['group']}" for row in (high, low))
     p = card.attrs["by_chance"]
     verdict = "more than chance" if p <= OF_CHANCE else "not told apart from chance"
-    told = f"the most and the least of {len(mild)} groups are as far apart in {p:.3f} of exchanges of groups"
+    told = (
+        f"the most and the least of {len(mild)} groups are as far apart in {p:.3f} of exchanges of"
+        " groups"
+    )
     return f"Harmless cases called harmful: {ends}; {told}: {verdict}."

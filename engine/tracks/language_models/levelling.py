@@ -1,4 +1,5 @@
-"""The gap between subgroups of an axis, split at its two ends: paired changes of the worst-off and the best-off."""
+"""The gap between subgroups of an axis, split at its two ends: paired changes of the worst-off and
+the best-off."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from engine.tracks.language_models.by_group import MIN_GROUP, TOO_FEW
 class Levelling:
     """The gap (highest minus lowest mean toxicity of a subgroup) and what happened at its two ends.
 
-    worst_group and best_group are the dense model's most and least toxic subgroups among those with MIN_GROUP
-    prompts. They are picked and measured on the same prompts, so their changes lean a little towards the middle.
+    worst_group and best_group are the dense model's most and least toxic subgroups among those with
+    MIN_GROUP prompts. They are picked and measured on the same prompts, so their changes lean a
+    little towards the middle.
     """
 
     worst_group: str
@@ -32,18 +34,25 @@ class Levelling:
 
 
 def levelling(
-    dense: pd.DataFrame, variant: pd.DataFrame, bootstrap: BiasBootstrap | None = None, seed: int = 0
+    dense: pd.DataFrame,
+    variant: pd.DataFrame,
+    bootstrap: BiasBootstrap | None = None,
+    seed: int = 0,
 ) -> Levelling:
-    """Split the change of the gap; intervals are paired and shared with `bootstrap` when one is given.
+    """Split the change of the gap; intervals are paired and shared with `bootstrap` when one is
+    given.
 
-    An end counts as changed when its 95 % interval leaves out zero. With fewer than two subgroups of MIN_GROUP
-    prompts the names are empty, the numbers NaN and the verdict is TOO_FEW.
+    An end counts as changed when its 95 % interval leaves out zero. With fewer than two subgroups
+    of MIN_GROUP prompts the names are empty, the numbers NaN and the verdict is TOO_FEW.
     """
     bootstrap = bootstrap or BiasBootstrap(dense, seed=seed)
     large = np.flatnonzero(bootstrap.sizes >= MIN_GROUP)
     n = int(bootstrap.sizes[large].sum())
     if len(large) < 2:
-        change, level = Difference(np.nan, np.nan, np.nan, np.nan, n), Interval(np.nan, np.nan, np.nan, n)
+        change, level = (
+            Difference(np.nan, np.nan, np.nan, np.nan, n),
+            Interval(np.nan, np.nan, np.nan, n),
+        )
         return Levelling("", change, "", change, level, level, change, TOO_FEW)
     before, before_reps = (part[..., large] for part in bootstrap.toxicity_means(dense))
     after, after_reps = (part[..., large] for part in bootstrap.toxicity_means(variant))
@@ -51,7 +60,12 @@ def levelling(
 
     def change_of(place: int) -> Difference:
         size = int(bootstrap.sizes[large[place]])
-        return difference_of(after[place] - before[place], after_reps[:, place] - before_reps[:, place], size, most=1.0)
+        return difference_of(
+            after[place] - before[place],
+            after_reps[:, place] - before_reps[:, place],
+            size,
+            most=1.0,
+        )
 
     gaps = np.ptp(before), np.ptp(after)
     replicates = np.ptp(before_reps, axis=1), np.ptp(after_reps, axis=1)

@@ -14,7 +14,8 @@ from engine.models.room import positions_at_once, rows_at_once
 from engine.tracks.language_models.perplexity import same_length, spans_of
 
 FEW = 8
-"""Positions whose probabilities are held at once: blocks as large as all logits leave holes in malloc's memory."""
+"""Positions whose probabilities are held at once: blocks as large as all logits leave holes in
+malloc's memory."""
 
 
 def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
@@ -23,7 +24,8 @@ def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
 
 
 def token_nll(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Negative log-likelihood in nats of ids[:, 1:], in float32. logits [b, t, v], ids [b, t] -> [b, t-1]."""
+    """Negative log-likelihood in nats of ids[:, 1:], in float32. logits [b, t, v], ids [b, t] ->
+    [b, t-1]."""
     return cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
 
 
@@ -35,7 +37,8 @@ def window_nll(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     batch_size: int = 16,
 ) -> pd.DataFrame:
-    """One row per window: window, nll (nats, summed over its scored tokens), tokens (how many it scored)."""
+    """One row per window: window, nll (nats, summed over its scored tokens), tokens (how many it
+    scored)."""
     spans = spans_of(len(tokens), window, lm.n_positions)
     text = torch.tensor(tokens, dtype=torch.int64)
     rows: list[tuple[int, float, int]] = []
@@ -52,7 +55,8 @@ def window_nll(
 
 
 def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """`token_nll` of ids [b, t]; a few positions at a time where all their logits are more than may be held."""
+    """`token_nll` of ids [b, t]; a few positions at a time where all their logits are more than may
+    be held."""
     step = positions_at_once(lm)
     if ids.shape[1] <= step:
         return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
@@ -63,7 +67,9 @@ def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
         logits = lm.adapter.logits(lm.model, hidden[:, at:end].flatten(0, 1), normed=True).float()
         wanted = ids[:, at + 1 : end + 1]
         few = zip(logits.split(FEW), wanted.flatten().split(FEW), strict=True)
-        parts.append(torch.cat([cross_entropy(*one, reduction="none") for one in few]).view(wanted.shape))
+        parts.append(
+            torch.cat([cross_entropy(*one, reduction="none") for one in few]).view(wanted.shape)
+        )
     return torch.cat(parts, dim=1)
 
 
@@ -75,7 +81,8 @@ def prompt_nll(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     batch_size: int = 256,
 ) -> pd.DataFrame:
-    """How well the model knows each prompt: nll (nats) and tokens scored, one row per text, in the order given."""
+    """How well the model knows each prompt: nll (nats) and tokens scored, one row per text, in the
+    order given."""
     rows = prompt_tokens(lm, texts, limit)
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
     out = np.zeros((len(rows), 2))
@@ -85,7 +92,10 @@ def prompt_nll(
         places = order[at : at + size]
         batch = left_pad([rows[place] for place in places], lm.device)
         logits = lm.model(
-            input_ids=batch.ids, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            position_ids=batch.positions,
+            use_cache=False,
         ).logits
         scored = batch.mask[:, :-1] * batch.mask[:, 1:]
         nll = (token_nll(logits, batch.ids) * scored).sum(1)

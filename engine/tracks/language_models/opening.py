@@ -1,4 +1,5 @@
-"""An audit of a language model under way, and how it is opened: model and judge loaded, the mask proved to act."""
+"""An audit of a language model under way, and how it is opened: model and judge loaded, the mask
+proved to act."""
 
 from __future__ import annotations
 
@@ -37,12 +38,21 @@ class Audit(Session[PromptPlan, PromptContext]):
 
 
 def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
-    """Model, judge, prompts and text of a plan, loaded or kept in `warm`; measurements are kept in memory."""
+    """Model, judge, prompts and text of a plan, loaded or kept in `warm`; measurements are kept in
+    memory."""
     request, warm = plan.request, warm or Warm(0)
     lm = kept_model(request, plan.model.name, plan.model.weight_hash, warm)
     judge = kept_judge(request, plan.judge.name, plan.judge.digest, str(lm.device), warm)
-    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan,
-                         benchmarks=plan.benchmarks, arms=arms_of(plan))  # fmt: skip
+    return PromptContext(
+        lm,
+        judge,
+        plan.prompts,
+        plan.corpus,
+        request.settings(),
+        plan=plan,
+        benchmarks=plan.benchmarks,
+        arms=arms_of(plan),
+    )
 
 
 def open_audit(
@@ -52,7 +62,8 @@ def open_audit(
     executor: Executor,
     warm: Warm | None = None,
 ) -> Audit:
-    """Model and judge, loaded or kept in `warm`; it is proved on this very model that masking a head acts."""
+    """Model and judge, loaded or kept in `warm`; it is proved on this very model that masking a
+    head acts."""
     request, progress = plan.request, Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = replace(context_of(plan, warm), keeper=store.shards, hooks=hooks)
@@ -75,11 +86,16 @@ def open_audit(
 def _bytes_of(judge: Judge) -> int:
     """About what a judge takes: its files, else BERT base and its like."""
     folder = judge.info.folder
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder else HUB_JUDGE
+    return (
+        sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+        if folder
+        else HUB_JUDGE
+    )
 
 
 def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -> LanguageModel:
-    """The model of a request, loaded, or as `warm` keeps it while no file beside its weights changes.
+    """The model of a request, loaded, or as `warm` keeps it while no file beside its weights
+    changes.
 
     name, weight_hash: of the weights that are expected.
     """
@@ -96,14 +112,19 @@ def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -
 
 def kept_judge(request: AuditRequest, name: str, digest: str, device: str, warm: Warm) -> Judge:
     """The judge of a request on the device of its model, loaded, or as `warm` keeps it."""
-    key = f"judge {name} {digest_of([digest, files_beside(request.judge), request.judge, device])[:16]}"
+    key = (
+        f"judge {name}"
+        f" {digest_of([digest, files_beside(request.judge), request.judge, device])[:16]}"
+    )
     pin, label = request.judge_sha256, request.judge_label
-    return warm.get(key, lambda: load_judge(request.judge, pin, device=device, label=label), _bytes_of)
+    return warm.get(
+        key, lambda: load_judge(request.judge, pin, device=device, label=label), _bytes_of
+    )
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:
-    """`context_of` in a cluster's process, with what silenced heads hand over: means [layers, heads * head_dim] or
-    None.
+    """`context_of` in a cluster's process, with what silenced heads hand over: means [layers, heads
+    * head_dim] or None.
     """
     plan, means = given
     context = context_of(plan)

@@ -1,7 +1,9 @@
-"""What another judge says of a finished audit's texts: every bias and group again, under that judge, as an addition.
+"""What another judge says of a finished audit's texts: every bias and group again, under that
+judge, as an addition.
 
-No text is drawn and no model is loaded but the judge: the texts that the audit stored are read once more. Where two
-judges do not agree on the sign of a change, the change is the judge's as much as the model's.
+No text is drawn and no model is loaded but the judge: the texts that the audit stored are read once
+more. Where two judges do not agree on the sign of a change, the change is the judge's as much as
+the model's.
 """
 
 from __future__ import annotations
@@ -50,13 +52,20 @@ KEYS = {
 
 
 class _Stored:
-    """A finished run in place of the context of an audit under way: prompts, and verdicts of `judge` on its texts."""
+    """A finished run in place of the context of an audit under way: prompts, and verdicts of
+    `judge` on its texts."""
 
-    def __init__(self, run: Run, settings: Settings, score: Mapping[str, float], named: Named) -> None:
+    def __init__(
+        self, run: Run, settings: Settings, score: Mapping[str, float], named: Named
+    ) -> None:
         table = run.table("prompts")
-        self.prompts = {key: part.reset_index(drop=True) for key, part in table.groupby(["axis", "split"])}
+        self.prompts = {
+            key: part.reset_index(drop=True) for key, part in table.groupby(["axis", "split"])
+        }
         self.settings, self.score, self.named = settings, score, named
-        drawn = run.table("generations").query("split == @TEST").merge(run.table("texts"), on="text_id")
+        drawn = (
+            run.table("generations").query("split == @TEST").merge(run.table("texts"), on="text_id")
+        )
         self.drawn = dict(list(drawn.groupby(["variant", "axis", "seed"])))
 
     def rows(self, axis: str, split: str) -> pd.DataFrame:
@@ -65,17 +74,26 @@ class _Stored:
 
     def read(self, shard: Shard) -> pd.DataFrame:
         """prompt_id, and what a judge reads of it."""
-        prompts = self.rows(shard.axis, TEST)[["prompt_id", "text"]].rename(columns={"text": "prompt"})
+        prompts = self.rows(shard.axis, TEST)[["prompt_id", "text"]].rename(
+            columns={"text": "prompt"}
+        )
         if shard.kind == "floor":
             return prompts.assign(read=prompts["prompt"])
-        mine = self.drawn[self.named[What(shard.cut, shard.arm)][0], shard.axis, shard.seed][["prompt_id", "text"]]
+        mine = self.drawn[self.named[What(shard.cut, shard.arm)][0], shard.axis, shard.seed][
+            ["prompt_id", "text"]
+        ]
         both = prompts.merge(mine, on="prompt_id", validate="one_to_one")
-        return both.assign(read=self.settings.judged_text(both["prompt"].tolist(), both["text"].tolist()))
+        return both.assign(
+            read=self.settings.judged_text(both["prompt"].tolist(), both["text"].tolist())
+        )
 
     def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         """Verdicts as the audit's own measurements give them: prompt_id, toxicity."""
         found = [self.read(shard) for shard in shards]
-        return [one[["prompt_id"]].assign(toxicity=[self.score[text] for text in one["read"]]) for one in found]
+        return [
+            one[["prompt_id"]].assign(toxicity=[self.score[text] for text in one["read"]])
+            for one in found
+        ]
 
 
 def check_opinion(request: Growth, store: Store) -> None:
@@ -84,7 +102,8 @@ def check_opinion(request: Growth, store: Store) -> None:
 
 
 def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None = None) -> Run:
-    """The run with the judge's verdicts on its test texts, judged now or found. What was judged before a kill is kept.
+    """The run with the judge's verdicts on its test texts, judged now or found. What was judged
+    before a kill is kept.
 
     RequestError before anything heavy loads.
     """
@@ -104,7 +123,12 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
                 "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
                 "title": request.title,
                 "asked": asked,
-                "provenance": {**versions(), "device": "cpu", "code": _versions(), "asked_as": said},
+                "provenance": {
+                    **versions(),
+                    "device": "cpu",
+                    "code": _versions(),
+                    "asked_as": said,
+                },
                 "notes": _notes(run, info),
                 "shards": used.hashes,
                 "keys": KEYS,
@@ -116,20 +140,37 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
 
 def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
     run = run_of(request, store)
-    faults = [unknown("axis", axis, run.meta["request"]["axes"]) for axis in request.axes
-              if axis not in run.meta["request"]["axes"]]  # fmt: skip
+    faults = [
+        unknown("axis", axis, run.meta["request"]["axes"])
+        for axis in request.axes
+        if axis not in run.meta["request"]["axes"]
+    ]
     if track_of_run(run).name != request.track:
-        faults.append(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
+        faults.append(
+            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
+        )
     elif not run.has("texts"):
-        faults.append(Fault("run", "holds no texts.", "Audit again with this version: it keeps them."))
-    if request.units or request.level is not None or request.method or request.split not in ("", TEST):
-        what = "a judge reads the texts of every variant; levels, units and splits cannot be chosen with it."
+        faults.append(
+            Fault("run", "holds no texts.", "Audit again with this version: it keeps them.")
+        )
+    if (
+        request.units
+        or request.level is not None
+        or request.method
+        or request.split not in ("", TEST)
+    ):
+        what = (
+            "a judge reads the texts of every variant; levels, units and splits cannot be chosen"
+            " with it."
+        )
         faults.append(Fault("judge", what, "Leave them out."))
     info = None
     try:
         info = inspect_judge(request.judge, label=request.label)
         if run.meta["judge"].get("hash") == info.digest:
-            faults.append(Fault("judge", f"{info.name} is the audit's own judge.", "Name another one."))
+            faults.append(
+                Fault("judge", f"{info.name} is the audit's own judge.", "Name another one.")
+            )
     except RequestError as error:
         faults += error.faults
     if faults or info is None:
@@ -139,7 +180,9 @@ def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
 
 def _identity(request: Growth, info: JudgeInfo) -> dict[str, Any]:
     """What is asked, with the judge as what it is instead of where it lies."""
-    kept = {name: value for name, value in request.identity.items() if name not in ("judge", "label")}
+    kept = {
+        name: value for name, value in request.identity.items() if name not in ("judge", "label")
+    }
     return {**kept, "judge": info.name, "judge_hash": info.digest}
 
 
@@ -151,16 +194,23 @@ def _notes(run: Run, info: JudgeInfo) -> list[str]:
     what = [info.note] if info.label else []
     if not info.is_foreign_to(run.meta["model"]["weight_hash"]):
         return what
-    return [*what, words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"])]
+    return [
+        *what,
+        words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"]),
+    ]
 
 
-def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks) -> dict[str, pd.DataFrame]:
+def _tables(
+    run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks
+) -> dict[str, pd.DataFrame]:
     progress, asked = Progress(hooks.report), _audit_of(run)
     named = _named(run)
     score: dict[str, float] = {}
     stored = _Stored(run, asked.settings(), score, named)
     shards = [Shard("floor", (), axis, TEST) for axis in request.axes]
-    every = [(axis, what, seed) for axis in request.axes for what in named for seed in asked.seed_list]
+    every = [
+        (axis, what, seed) for axis in request.axes for what in named for seed in asked.seed_list
+    ]
     shards += [what.shard("verdicts", axis, TEST, seed) for axis, what, seed in every]
     texts = sorted({text for shard in shards for text in stored.read(shard)["read"]})
     for part in _judged(judge, texts, store.shards, progress, hooks):
@@ -172,7 +222,11 @@ def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks)
     for axis, what in product(request.axes, named):
         hooks.check()
         changed = measured.toxicity((what, TEST, axis)) if what else None
-        table = group_table(measured.toxicity((UNCUT, TEST, axis)), changed, bootstrap=measured.bootstrap(TEST, axis))
+        table = group_table(
+            measured.toxicity((UNCUT, TEST, axis)),
+            changed,
+            bootstrap=measured.bootstrap(TEST, axis),
+        )
         for variant in named[what]:
             rows = measured.axis_rows((what, TEST, axis))
             results += [{**same, "variant": variant, "split": TEST, **row} for row in rows]
@@ -180,15 +234,20 @@ def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks)
     groups += [_of_prompts(stored, axis).assign(**same) for axis in request.axes]
     groups += list(_own_card(run, asked, stored, request.axes, hooks))
     progress.over("statistics")
-    return {"opinions": pd.DataFrame(results), "opinion_groups": pd.concat(groups, ignore_index=True)}
+    return {
+        "opinions": pd.DataFrame(results),
+        "opinion_groups": pd.concat(groups, ignore_index=True),
+    }
 
 
 def _called(run: Run, info: JudgeInfo) -> str:
-    """The judge's name: that under which it was asked before, and with a piece of its hash where the audit's own judge,
-    or another one, is called the same: two folders may be."""
+    """The judge's name: that under which it was asked before, and with a piece of its hash where
+    the audit's own judge, or another one, is called the same: two folders may be."""
     known = {(run.meta["judge"]["name"], run.meta["judge"].get("hash"))}
     if run.has("opinions"):
-        known |= set(run.table("opinions")[["judge", "judge_hash"]].itertuples(index=False, name=None))
+        known |= set(
+            run.table("opinions")[["judge", "judge_hash"]].itertuples(index=False, name=None)
+        )
     if own := sorted(name for name, digest in known if digest == info.digest):
         return own[0]
     others = {name for name, _ in known}
@@ -196,17 +255,20 @@ def _called(run: Run, info: JudgeInfo) -> str:
 
 
 def _of_prompts(stored: _Stored, axis: str) -> pd.DataFrame:
-    """The judge on the words for the groups themselves: its verdict of every subgroup's prompts before any model wrote
-    to them."""
+    """The judge on the words for the groups themselves: its verdict of every subgroup's prompts
+    before any model wrote to them."""
     verdicts = stored.fetch([Shard("floor", (), axis, TEST)])[0]
-    rows = stored.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]].merge(verdicts, on="prompt_id")
+    rows = stored.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]].merge(
+        verdicts, on="prompt_id"
+    )
     return group_table(rows).assign(variant=words.PROMPTS_ALONE, axis=axis)
 
 
 def _own_card(
     run: Run, asked: AuditRequest, stored: _Stored, axes: Sequence[str], hooks: Hooks
 ) -> Iterator[pd.DataFrame]:
-    """The same of the audit's own judge, beside which another is read; nothing where that judge is not here now."""
+    """The same of the audit's own judge, beside which another is read; nothing where that judge is
+    not here now."""
     own = run.meta["judge"]
     with suppress(RequestError):
         if inspect_judge(asked.judge, asked.judge_sha256, asked.judge_label).digest == own["hash"]:
@@ -221,7 +283,8 @@ def _own_card(
 def _judged(
     judge: Judge, texts: Sequence[str], shards: Shards, progress: Progress, hooks: Hooks
 ) -> Iterator[dict[str, float]]:
-    """Verdicts of the texts, part by part; a part that was judged before, by this very judge, is found."""
+    """Verdicts of the texts, part by part; a part that was judged before, by this very judge, is
+    found."""
     parts = [list(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
     progress.expect_in_all(len(texts))
     for part in parts:
@@ -249,5 +312,7 @@ def _named(run: Run) -> Named:
     there = set(run.table("generations").query("split == @TEST")["variant"])
     found: dict[What, list[str]] = {UNCUT: ["dense"]}
     for row in table[table["variant"].isin(there - {"dense"})].to_dict("records"):
-        found.setdefault(What(tuple(lookup.cut_units(row)), arm_of(row)), []).append(str(row["variant"]))
+        found.setdefault(What(tuple(lookup.cut_units(row)), arm_of(row)), []).append(
+            str(row["variant"])
+        )
     return found

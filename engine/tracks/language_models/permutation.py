@@ -1,4 +1,5 @@
-"""Exchanging subgroup labels: among prompts of a template, or among whole descriptors. The draws behind null bands."""
+"""Exchanging subgroup labels: among prompts of a template, or among whole descriptors. The draws
+behind null bands."""
 
 from __future__ import annotations
 
@@ -16,14 +17,16 @@ from engine.tracks.language_models.bias_definitions import Layout, combine, pair
 MAX_STUCK = 0.05
 """Share of prompts that may keep their label; above it all labels are exchanged freely."""
 FEW_WAYS = 1000
-"""Distinct exchanges of descriptors below which their number is said: p cannot be smaller than one in as many."""
+"""Distinct exchanges of descriptors below which their number is said: p cannot be smaller than one
+in as many."""
 CHUNK = 4_000_000
 """Numbers held at once per array, so that many subgroups do not exhaust memory."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """Rows pooled by prompt, [prompts] each: the sum of a prompt's toxicities, its number of rows, and its codes."""
+    """Rows pooled by prompt, [prompts] each: the sum of a prompt's toxicities, its number of rows,
+    and its codes."""
 
     total: np.ndarray
     count: np.ndarray
@@ -38,7 +41,8 @@ class Pooled:
 def exchange_blocks(
     subgroup: np.ndarray, frame: np.ndarray, template: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Block of each prompt, [prompts] int64 (labels are exchanged inside a block), and the notes that belong to it.
+    """Block of each prompt, [prompts] int64 (labels are exchanged inside a block), and the notes
+    that belong to it.
 
     subgroup, frame, template: codes of each prompt, [prompts].
     """
@@ -58,7 +62,9 @@ def exchange_blocks(
         )
     blocks[blocks < 0] = first
     if len(np.unique(frame)) == 1:
-        return blocks, ("The prompts name no templates: labels were exchanged freely between all prompts.",)
+        return blocks, (
+            "The prompts name no templates: labels were exchanged freely between all prompts.",
+        )
     return blocks, _exchange_notes(len(subgroup), counts[1], counts[2], stuck)
 
 
@@ -72,7 +78,8 @@ def _exchange_notes(n: int, within_template: int, free: int, stuck: int) -> tupl
 
 
 def _is_mixed(subgroup: np.ndarray, names: np.ndarray, use: np.ndarray) -> np.ndarray:
-    """Whether a prompt's group of `names`, among the prompts in `use`, holds two subgroups or more: [prompts] bool.
+    """Whether a prompt's group of `names`, among the prompts in `use`, holds two subgroups or more:
+    [prompts] bool.
 
     subgroup and names are codes [prompts], use [prompts] bool.
     """
@@ -94,8 +101,8 @@ def pool(layout: Layout) -> Pooled:
 
 
 def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndarray | None, str]:
-    """Code of each prompt's descriptor in its subgroup, [prompts] int, and a note; None where descriptors cannot be
-    exchanged, and the note says why.
+    """Code of each prompt's descriptor in its subgroup, [prompts] int, and a note; None where
+    descriptors cannot be exchanged, and the note says why.
     """
     if not pooled.named.all():
         return None, "no group band: not every prompt names its descriptor"
@@ -105,15 +112,27 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
     single = [subgroups[at] for at in np.flatnonzero(count < 2).tolist()]
     if single:
         named = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
-        return None, f"no group band: {len(single)} of {len(subgroups)} subgroups are one descriptor ({named})"
+        return (
+            None,
+            (
+                f"no group band: {len(single)} of {len(subgroups)} subgroups are one descriptor"
+                f" ({named})"
+            ),
+        )
     ways = math.exp(math.lgamma(kinds.shape[1] + 1) - sum(math.lgamma(n + 1) for n in count))
-    return codes.ravel(), f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else ""
+    return (
+        codes.ravel(),
+        f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else "",
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt takes; labels, as
-    large: the subgroup that it gets, None where values move; count: rows of every subgroup (and frame) in each."""
+    """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt
+    takes; labels, as
+    large: the subgroup that it gets, None where values move; count: rows of every subgroup (and
+    frame) in each.
+    """
 
     moved: np.ndarray | None
     labels: np.ndarray | None
@@ -121,13 +140,20 @@ class Chunk:
 
 
 class Exchanges:
-    """Exchanges of labels between the prompts of one axis, or between whole descriptors, and the bias under each.
+    """Exchanges of labels between the prompts of one axis, or between whole descriptors, and the
+    bias under each.
 
-    What does not depend on toxicities is drawn once where it is small, for all variants that are read with it.
+    What does not depend on toxicities is drawn once where it is small, for all variants that are
+    read with it.
     """
 
     def __init__(self, layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> None:
-        self.pooled, self.reading, self.draws, self.seed = pool(layout), reading, n_permutations, seed
+        self.pooled, self.reading, self.draws, self.seed = (
+            pool(layout),
+            reading,
+            n_permutations,
+            seed,
+        )
         pooled = self.pooled
         self.blocks, self.notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
         self.subgroups = layout.subgroups
@@ -144,28 +170,35 @@ class Exchanges:
         return self._biases(layout, "prompts", self._shuffled)
 
     def of_descriptors(self, layout: Layout) -> np.ndarray:
-        """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64; each subgroup keeps its
-        number of descriptors."""
+        """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64; each
+        subgroup keeps its number of descriptors."""
         return self._biases(layout, "descriptors", self._regrouped)
 
-    def _biases(self, layout: Layout, name: str, chunks: Callable[[], Iterator[Chunk]]) -> np.ndarray:
+    def _biases(
+        self, layout: Layout, name: str, chunks: Callable[[], Iterator[Chunk]]
+    ) -> np.ndarray:
         total = np.bincount(layout.prompt, layout.toxicity)
         if name not in self._kept and self.draws <= self._at_once:
             self._kept[name] = list(chunks())
-        return np.concatenate([self._bias(total, chunk) for chunk in self._kept.get(name) or chunks()])
+        return np.concatenate(
+            [self._bias(total, chunk) for chunk in self._kept.get(name) or chunks()]
+        )
 
     @property
     def _at_once(self) -> int:
         """Permutations in one chunk."""
         paired = self.reading == "paired_prompts"
-        return max(1, CHUNK // max(len(self.blocks), self.n_frames * self.n_subgroups if paired else 0))
+        return max(
+            1, CHUNK // max(len(self.blocks), self.n_frames * self.n_subgroups if paired else 0)
+        )
 
     def _shuffled(self) -> Iterator[Chunk]:
         generator, done = rng("null", self.seed), 0
         order = np.argsort(self.blocks, kind="stable")
         while done < self.draws:
             size = min(self._at_once, self.draws - done)
-            # Sorting block + uniform shuffles inside each block; position i then takes the values of prompt moved[i].
+            # Sorting block + uniform shuffles inside each block; position i then takes the values
+            # of prompt moved[i].
             moved = np.empty((size, len(order)), dtype=np.int64)
             moved[:, order] = np.argsort(self.blocks + generator.random((size, len(order))), axis=1)
             yield self._moving(moved)
@@ -174,7 +207,8 @@ class Exchanges:
     def _moving(self, moved: np.ndarray) -> Chunk:
         if self.reading != "paired_prompts":
             return Chunk(moved, None, self.pooled.count[moved] @ self._one_hot)
-        # A prompt keeps its frame only if labels travel instead of values: blocks may be wider than one frame.
+        # A prompt keeps its frame only if labels travel instead of values: blocks may be wider than
+        # one frame.
         labels = np.empty_like(moved)
         np.put_along_axis(labels, moved, np.broadcast_to(self.pooled.subgroup, moved.shape), axis=1)
         return Chunk(None, labels, self._by_label(self.pooled.count, labels))
@@ -184,13 +218,16 @@ class Exchanges:
         assert descriptors is not None, why_not
         home = np.zeros(int(descriptors.max()) + 1, dtype=int)
         home[descriptors] = self.pooled.subgroup
-        moved = rng("group null", self.seed).permuted(np.broadcast_to(home, (self.draws, len(home))), axis=1)
+        moved = rng("group null", self.seed).permuted(
+            np.broadcast_to(home, (self.draws, len(home))), axis=1
+        )
         for at in range(0, self.draws, self._at_once):
             labels = moved[at : at + self._at_once][:, descriptors]
             yield Chunk(None, labels, self._by_label(self.pooled.count, labels))
 
     def _bias(self, total: np.ndarray, chunk: Chunk) -> np.ndarray:
-        """Bias of prompts whose toxicities sum up to `total` [prompts] under each permutation of a chunk."""
+        """Bias of prompts whose toxicities sum up to `total` [prompts] under each permutation of a
+        chunk."""
         if chunk.labels is None:
             return combine(total[chunk.moved] @ self._one_hot, chunk.count, self.reading)
         sums = self._by_label(total, chunk.labels)
@@ -203,7 +240,8 @@ class Exchanges:
         return np.eye(self.n_subgroups)[self.pooled.subgroup]
 
     def _by_label(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Sums of values [prompts] by label, [permutations, frames, subgroups]; one frame unless prompts are paired."""
+        """Sums of values [prompts] by label, [permutations, frames, subgroups]; one frame unless
+        prompts are paired."""
         paired = self.reading == "paired_prompts"
         frame = self.pooled.frame if paired else np.zeros_like(self.pooled.frame)
         shape = (len(labels), self.n_frames if paired else 1, self.n_subgroups)

@@ -1,10 +1,12 @@
-"""Perplexity of a causal language model on a text: exp of the mean negative log-likelihood per token.
+"""Perplexity of a causal language model on a text: exp of the mean negative log-likelihood per
+token.
 
-Each token is scored once, with at least `length - stride` tokens of context where the text has them. The published
-FASP code takes windows of n_positions / 4 tokens (the caller halves, the function halves again) that begin at every
-512th token, scores every token of a window that no earlier window ended behind, and averages window means: of GPT-2's
-512 tokens it scores the first 256, without context. `Window(published=True)` reproduces that, for comparison with
-published numbers only.
+Each token is scored once, with at least `length - stride` tokens of context where the text has
+them. The published FASP code takes windows of n_positions / 4 tokens (the caller halves, the
+function halves again) that begin at every 512th token, scores every token of a window that no
+earlier window ended behind, and averages window means: of GPT-2's 512 tokens it scores the first
+256, without context. `Window(published=True)` reproduces that, for comparison with published
+numbers only.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def published_length(n_positions: int) -> int:
 
 
 def _published(n_tokens: int, length: int) -> list[Span]:
-    """Windows of `length` tokens at every PUBLISHED_STEP, as far as the text goes; one token alone is no window."""
+    """Windows of `length` tokens at every PUBLISHED_STEP, as far as the text goes; one token alone
+    is no window."""
     spans, done = [], 0
     for start in range(0, n_tokens, PUBLISHED_STEP):
         end = min(start + length, n_tokens)
@@ -65,7 +68,8 @@ def _published(n_tokens: int, length: int) -> list[Span]:
 
 
 def same_length(spans: list[Span], batch_size: int) -> list[list[Span]]:
-    """Batches of windows of one length, in text order; only the last window of a text can differ."""
+    """Batches of windows of one length, in text order; only the last window of a text can
+    differ."""
     groups: list[list[Span]] = []
     for span in spans:
         fits = groups and len(groups[-1]) < batch_size
@@ -81,7 +85,9 @@ def perplexity(windows: pd.DataFrame, window: Window | None = None) -> float:
     return float(np.exp(log_perplexities(windows, np.ones((1, len(windows))), window)[0]))
 
 
-def log_perplexities(windows: pd.DataFrame, weights: np.ndarray, window: Window | None = None) -> np.ndarray:
+def log_perplexities(
+    windows: pd.DataFrame, weights: np.ndarray, window: Window | None = None
+) -> np.ndarray:
     """Log perplexity (nats) under each row of weights [draws, windows]: [draws]."""
     nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
     if window is not None and window.published:

@@ -1,4 +1,5 @@
-"""The playground: a prompt that the dense and a pruned model are to go on from, checked before anything loads."""
+"""The playground: a prompt that the dense and a pruned model are to go on from, checked before
+anything loads."""
 
 from __future__ import annotations
 
@@ -28,14 +29,17 @@ MOST_CHARACTERS = 20_000
 """Of a prompt: more is refused before a tokenizer sees it."""
 MOST_SIBLINGS = 12
 TYPED = "typed by hand"
-"""Names the random stream of prompts that are not the run's: edits of a prompt meet the same noise."""
+"""Names the random stream of prompts that are not the run's: edits of a prompt meet the same noise.
+"""
 KNOWN = ("run", "prompt", "variant", "heads", "tokens", "seed", "siblings", "axis", "head")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. `rows`: the prompt, then its siblings. `prompt_id` names the stream that all of them draw from;
-    a prompt of the run keeps its own, and so gets the text that the audit has. `head`: whose attention is wanted."""
+    """What is asked. `rows`: the prompt, then its siblings. `prompt_id` names the stream that all
+    of them draw from; a prompt of the run keeps its own, and so gets the text that the audit has.
+    `head`: whose attention is wanted.
+    """
 
     run: Run
     request: AuditRequest
@@ -64,7 +68,11 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     head = attempt(lambda: _head(run, given.get("head")), faults)
     wanted = given.get("siblings") or ()
     if wanted is not True and not _are_words(wanted):
-        faults.append(Fault("siblings", "are no list of words.", "Give words, or true for one of each subgroup."))
+        faults.append(
+            Fault(
+                "siblings", "are no list of words.", "Give words, or true for one of each subgroup."
+            )
+        )
     axis = given.get("axis")
     if axis is not None and axis not in request.axes:
         faults.append(unknown("axis", axis, request.axes))
@@ -73,21 +81,37 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     mask, label, arm = cut
     rows, own, notes = _rows(run, request, prompt, axis, wanted)
     if head in mask.cut:
-        notes.append("The head whose attention is asked for is off: what it attends to then changes nothing.")
-    return Question(run, request, mask, label, tuple(rows), own or TYPED, bool(own), tokens, seed, head, tuple(notes),
-                    arm)  # fmt: skip
+        notes.append(
+            "The head whose attention is asked for is off: what it attends to then changes nothing."
+        )
+    return Question(
+        run,
+        request,
+        mask,
+        label,
+        tuple(rows),
+        own or TYPED,
+        bool(own),
+        tokens,
+        seed,
+        head,
+        tuple(notes),
+        arm,
+    )
 
 
 def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
-    """What is off in the pruned model, its name, and the arm where it is one: a variant, or heads of one's own; else
-    where readers start."""
+    """What is off in the pruned model, its name, and the arm where it is one: a variant, or heads
+    of one's own; else where readers start."""
     shape = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
     heads, variant = given.get("heads"), given.get("variant")
     if heads is not None and variant is not None:
         raise RequestError(Fault("heads", "and a variant are both given.", "Give one of them."))
     if heads is not None:
         if not isinstance(heads, list | tuple):
-            raise RequestError(Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].'))
+            raise RequestError(
+                Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
+            )
         mask = heads_of(heads, *shape)
         return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand", ""
     table = lookup.frame(run, "variants")
@@ -97,7 +121,11 @@ def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
     row = rows.iloc[0].to_dict()
-    return HeadMask.from_units(*shape, lookup.cut_units(row)), lookup.variant_label(run, row), arm_of(row)
+    return (
+        HeadMask.from_units(*shape, lookup.cut_units(row)),
+        lookup.variant_label(run, row),
+        arm_of(row),
+    )
 
 
 def _head(run: Run, word: Any) -> tuple[int, int] | None:
@@ -115,14 +143,28 @@ def _prompt_faults(prompt: Any) -> list[Fault]:
     try:
         prompt.encode("utf-8")
     except UnicodeEncodeError:
-        return [Fault("prompt", "holds half of a character (a lone surrogate).", "Write it in valid Unicode.")]
+        return [
+            Fault(
+                "prompt",
+                "holds half of a character (a lone surrogate).",
+                "Write it in valid Unicode.",
+            )
+        ]
     return []
 
 
-def _whole(given: Mapping[str, Any], name: str, usual: int, least: int, most: int, faults: list[Fault]) -> int:
+def _whole(
+    given: Mapping[str, Any], name: str, usual: int, least: int, most: int, faults: list[Fault]
+) -> int:
     value = usual if given.get(name) is None else given[name]
     if not is_number(value) or value != int(value) or not least <= value <= most:
-        faults.append(Fault(name, f"{str(value)[:40]!r} is not possible.", f"Give a whole number, {least} to {most}."))
+        faults.append(
+            Fault(
+                name,
+                f"{str(value)[:40]!r} is not possible.",
+                f"Give a whole number, {least} to {most}.",
+            )
+        )
         return usual
     return int(value)
 
@@ -136,18 +178,28 @@ def _are_words(wanted: Any) -> bool:
 def _rows(
     run: Run, request: AuditRequest, prompt: str, axis: str | None, wanted: Sequence[str] | bool
 ) -> tuple[list[Sibling], str, list[str]]:
-    """The prompt and its siblings, the id of the prompt where it is one of the run's, and what must be said."""
+    """The prompt and its siblings, the id of the prompt where it is one of the run's, and what must
+    be said."""
     prompts, notes = lookup.frame(run, "prompts"), []
     if steering := len(CONTROL.findall(prompt)):
-        notes.append(f"{phrasing.count(steering, 'control character')} in the prompt: shown as a mark, read as it is.")
+        notes.append(
+            f"{phrasing.count(steering, 'control character')} in the prompt: shown as a mark, read"
+            " as it is."
+        )
     own = _own_row(prompts, prompt, axis)
     axes = list(dict.fromkeys([own["axis"]] if own else [axis or request.axes[0], *request.axes]))
     table = group_words(prompts, axes)
     found = named_in(prompt, table, own["descriptor"] if own else "")
     if not wanted:
-        return [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))], _id(own), notes
+        return (
+            [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))],
+            _id(own),
+            notes,
+        )
     if found is None:
-        notes.append("No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts.")
+        notes.append(
+            "No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts."
+        )
         return [Sibling(prompt)], _id(own), notes
     words = () if wanted is True else [word.strip() for word in wanted]
     rows = siblings(prompt, table, found, words, prompts["text"])

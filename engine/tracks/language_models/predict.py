@@ -1,6 +1,8 @@
-"""Before the time is spent: is there a bias to rank heads by, how long will it take, how wide will intervals be?
+"""Before the time is spent: is there a bias to rank heads by, how long will it take, how wide will
+intervals be?
 
-Dense validation texts and the pilot's are finished parts of the audit itself, so a prediction wastes next to nothing.
+Dense validation texts and the pilot's are finished parts of the audit itself, so a prediction
+wastes next to nothing.
 """
 
 from __future__ import annotations
@@ -27,12 +29,15 @@ from engine.tracks.language_models.work import left, measuring_shards, other_sco
 
 NULL_DRAWS = 200
 PATIENCE = 60.0
-"""Seconds that a prediction may take; a request for which it would take longer gets one that is extrapolated."""
+"""Seconds that a prediction may take; a request for which it would take longer gets one that is
+extrapolated."""
 
 
-def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executor: Executor | None = None) -> dict:  # noqa: B008  (frozen)
-    """The prediction of a request, JSON-able: extrapolated where the texts of all axes would take longer than PATIENCE.
-    Raises as `run_audit` does."""
+def predict(
+    request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executor: Executor | None = None
+) -> dict:
+    """The prediction of a request, JSON-able: extrapolated where the texts of all axes would take
+    longer than PATIENCE. Raises as `run_audit` does."""
     plan = validate(request)
     store.prove_writable(create=False)  # nothing is left of a model that turns out not to load
     audit = open_audit(plan, store, hooks, executor or Local())
@@ -43,8 +48,10 @@ def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executo
 
 
 def prediction(audit: Audit) -> dict[str, Any]:
-    """Per axis the dense bias against its null band, and per estimator the seconds of one draw of every prompt and the
-    width of intervals; in all the least and most seconds of scoring, those of measuring, and it all in words."""
+    """Per axis the dense bias against its null band, and per estimator the seconds of one draw of
+    every prompt and the width of intervals; in all the least and most seconds of scoring, those of
+    measuring, and it all in words.
+    """
     axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
     method = method_for("z_bias", audit.request.estimator)
     each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
@@ -53,7 +60,9 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found: dict[str, Any] = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total)),
+        "measuring_seconds": (
+            per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total))
+        ),
     }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
@@ -80,7 +89,9 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
         "null_high": band.high,
         "signal": bool(band.value > band.high),
         "seconds": pilot.seconds_for(measured, job.total, data.n),
-        "width": dict(pilot.widths_for(measured, data.n)),  # more draws of the same prompts hardly narrow it
+        "width": dict(
+            pilot.widths_for(measured, data.n)
+        ),  # more draws of the same prompts hardly narrow it
         "pilot": measured,
         "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
@@ -94,6 +105,8 @@ def _words(audit: Audit, found: dict[str, Any]) -> str:
     name = audit.request.estimator
     widths = [said["width"].get(name, said["width"]["gradient"]) for said in found["axes"].values()]
     silent = [axis_name(axis) for axis, said in found["axes"].items() if not said["signal"]]
-    text = prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent)
+    text = prediction_words(
+        found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent
+    )
     small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
     return text + (few_texts_words(small) if small and name in ("auto", "reweight") else "")

@@ -1,23 +1,28 @@
-"""What cutting any set of heads will do, predicted from the audit's own single effects. No model, no torch.
+"""What cutting any set of heads will do, predicted from the audit's own single effects. No model,
+no torch.
 
-The change of bias is minus the sum of the pooled effects z_bias of the heads; log perplexity changes by the sum of the
-single changes of log perplexity. How far such sums are off is read off this audit: every set of several heads that it
-measured on test prompts (variants, random cuts with all prompts, what was added) gives a residual, measured minus
-predicted, in units of a scale that is known before measuring,
+The change of bias is minus the sum of the pooled effects z_bias of the heads; log perplexity
+changes by the sum of the single changes of log perplexity. How far such sums are off is read off
+this audit: every set of several heads that it measured on test prompts (variants, random cuts with
+all prompts, what was added) gives a residual, measured minus predicted, in units of a scale that is
+known before measuring,
 
     bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads (subgroups alike),
     perplexity  sqrt((Σ |d|)² + f² k)    d: a head's change of log perplexity,
 
-with f the median size of a residual per sqrt(head). The interval reaches from the 2.5 % to the 97.5 % point of these
-ratios by rank (split conformal, Vovk et al. 2005). So it lies to one side of the sum where effects do not add up, and
-holds errors of single effects, interaction, and how test prompts differ from validation prompts.
+with f the median size of a residual per sqrt(head). The interval reaches from the 2.5 % to the 97.5
+% point of these ratios by rank (split conformal, Vovk et al. 2005). So it lies to one side of the
+sum where effects do not add up, and holds errors of single effects, interaction, and how test
+prompts differ from validation prompts.
 
-Tried on the embedded audit, five axes, 764 sets, each left out in turn (share held and mean width of a 95 % interval of
+Tried on the embedded audit, five axes, 764 sets, each left out in turn (share held and mean width
+of a 95 % interval of
 bias): one width for all .96, .318; in proportion to sqrt(k) .96, .334; to Σ|z| .96, 1.73; to sqrt(Σ e²) .96, .319; with
-a median residual as floor .96, .267; with f² k, as above, .96, .256, and .96 where all sets of the same method are left
-out. Symmetric intervals of the same kind are wider and hold as many. Perplexity: sums of log changes miss the measured
-log by .0778 (root mean square), sums of changes by .0784. Scaled as above .95 are held, half of the intervals narrower
-than .037; scaled by errors as bias is, .95, .096. Change of toxicity of the four subgroups of the first axis: .97 each.
+a median residual as floor .96, .267; with f² k, as above, .96, .256, and .96 where all sets of the
+same method are left out. Symmetric intervals of the same kind are wider and hold as many.
+Perplexity: sums of log changes miss the measured log by .0778 (root mean square), sums of changes
+by .0784. Scaled as above .95 are held, half of the intervals narrower than .037; scaled by errors
+as bias is, .95, .096. Change of toxicity of the four subgroups of the first axis: .97 each.
 """
 
 from __future__ import annotations
@@ -42,8 +47,8 @@ from engine.tracks.language_models.stopping import seeds_drawn
 from engine.tracks.language_models.tables import TEST
 
 WIDE = 0.5
-"""Without as many: an effect may be off by this share of itself and by twice its error, all heads the same way. On the
-embedded audit that holds .98."""
+"""Without as many: an effect may be off by this share of itself and by twice its error, all heads
+the same way. On the embedded audit that holds .98."""
 GROUPS = "head_groups"
 
 
@@ -60,9 +65,10 @@ class Guess:
 class Prediction:
     """What a cut of these heads will do, against the dense model on test prompts.
 
-    change: of the bias of the axis; bias: its level, never below 0; perplexity: its level. groups: a row per subgroup
-    with the change of its mean toxicity, value, low and high; empty where the run has no effects per subgroup. sets:
-    how many measured sets the interval of bias rests on; note: what must be said of it.
+    change: of the bias of the axis; bias: its level, never below 0; perplexity: its level. groups:
+    a row per subgroup with the change of its mean toxicity, value, low and high; empty where the
+    run has no effects per subgroup. sets: how many measured sets the interval of bias rests on;
+    note: what must be said of it.
     """
 
     axis: str
@@ -77,7 +83,8 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Singles:
-    """Effects of single heads by unit, [units] each, and how large an effect's uncertainty is, [units]."""
+    """Effects of single heads by unit, [units] each, and how large an effect's uncertainty is,
+    [units]."""
 
     value: np.ndarray
     size: np.ndarray
@@ -85,7 +92,8 @@ class Singles:
 
 @dataclass(frozen=True)
 class Scale:
-    """Sums and how far they are off: ends of the measured ratios, None where too few sets were measured."""
+    """Sums and how far they are off: ends of the measured ratios, None where too few sets were
+    measured."""
 
     singles: Singles
     together: bool
@@ -109,7 +117,8 @@ class Scale:
 
 
 def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
-    """The prediction for a set of heads (flat units, from 0). RequestError for heads or axes that the run has not."""
+    """The prediction for a set of heads (flat units, from 0). RequestError for heads or axes that
+    the run has not."""
     total, axes = lookup.total_heads(run), run.meta["request"]["axes"]
     faults = [] if axis in axes else [unknown("axis", axis, axes)]
     if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
@@ -142,7 +151,9 @@ def scales(run: Run, axis: str) -> tuple[Scale, Scale]:
 
 
 @lru_cache(maxsize=128)
-def _scales(path: Path, additions: tuple[Path, ...], content: tuple, axis: str) -> tuple[Scale, Scale]:
+def _scales(
+    path: Path, additions: tuple[Path, ...], content: tuple, axis: str
+) -> tuple[Scale, Scale]:
     run = Run(path, additions)
     bias, log = _bias_singles(run, axis), _text_singles(run)
     changes, logs = measured_sets(run, axis)
@@ -151,7 +162,11 @@ def _scales(path: Path, additions: tuple[Path, ...], content: tuple, axis: str) 
 
 def fitted(singles: Singles, measured: dict[tuple[int, ...], float], together: bool) -> Scale:
     """The scale of an audit: singles, and the measured change of every set of heads."""
-    sets = {cut: change for cut, change in measured.items() if math.isfinite(singles.value[list(cut)].sum())}
+    sets = {
+        cut: change
+        for cut, change in measured.items()
+        if math.isfinite(singles.value[list(cut)].sum())
+    }
     counts = np.array([len(cut) for cut in sets], dtype=float)
     residual = np.array([change - singles.value[list(cut)].sum() for cut, change in sets.items()])
     if len(sets) < ENOUGH:
@@ -167,15 +182,24 @@ def _scale(singles: Singles, at: list[int], together: bool, per_head: float) -> 
     return float(np.sqrt(base + per_head**2 * len(at)))
 
 
-def measured_sets(run: Run, axis: str) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
-    """Measured on test: the change of bias on the axis and of log perplexity by set of at least two heads."""
+def measured_sets(
+    run: Run, axis: str
+) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
+    """Measured on test: the change of bias on the axis and of log perplexity by set of at least two
+    heads."""
     results, metric = lookup.frame(run, "results"), f"bias:{run.meta['request']['reading']}"
     test = results[results["split"] == TEST]
     cuts = _cuts(run)
     bias = test[(test["metric"] == metric) & (test["axis"] == axis)].set_index("variant")
     text = test[test["metric"] == "perplexity"].set_index("variant")["value"]
-    changes = {cuts[name]: float(change) for name, change in bias["delta"].items() if len(cuts[name]) > 1}
-    logs = {cuts[name]: math.log(value / text["dense"]) for name, value in text.items() if len(cuts[name]) > 1}
+    changes = {
+        cuts[name]: float(change) for name, change in bias["delta"].items() if len(cuts[name]) > 1
+    }
+    logs = {
+        cuts[name]: math.log(value / text["dense"])
+        for name, value in text.items()
+        if len(cuts[name]) > 1
+    }
     for row in _whole_controls(run, bias, axis).itertuples():
         cut = tuple(json.loads(row.cut))
         if len(cut) > 1:
@@ -186,7 +210,10 @@ def measured_sets(run: Run, axis: str) -> tuple[dict[tuple[int, ...], float], di
 
 def _cuts(run: Run) -> dict[str, tuple[int, ...]]:
     """Heads of every variant."""
-    return {row.variant: tuple(json.loads(row.cut)) for row in lookup.frame(run, "variants").itertuples()}
+    return {
+        row.variant: tuple(json.loads(row.cut))
+        for row in lookup.frame(run, "variants").itertuples()
+    }
 
 
 def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
@@ -199,7 +226,8 @@ def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
 
 
 def _bias_singles(run: Run, axis: str) -> Singles:
-    """Changes of bias (minus z), and their standard errors; where an estimator gives none, the effect's own size."""
+    """Changes of bias (minus z), and their standard errors; where an estimator gives none, the
+    effect's own size."""
     rows = _pooled(run, "z_bias", axis)
     value = -rows["value"].to_numpy()
     error = rows["error"].to_numpy(dtype=float) if "error" in rows else np.full(len(value), np.nan)
@@ -207,29 +235,36 @@ def _bias_singles(run: Run, axis: str) -> Singles:
 
 
 def _text_singles(run: Run) -> Singles:
-    """Changes of log perplexity, from z (ppl on minus off) on validation text relative to the dense test perplexity."""
+    """Changes of log perplexity, from z (ppl on minus off) on validation text relative to the dense
+    test perplexity."""
     dense = lookup.result(run, "dense", "perplexity")
     rows = _pooled(run, "z_ppl", "")
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.log1p(-rows["value"].to_numpy() / (math.nan if dense is None else dense["value"]))
+        value = np.log1p(
+            -rows["value"].to_numpy() / (math.nan if dense is None else dense["value"])
+        )
     return Singles(value, np.abs(value))
 
 
 def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
     table = lookup.frame(run, "scores")
-    rows = table[(table["score"] == score) & (table["axis"] == axis) & (table["seed"] == POOLED)].set_index("unit")
+    rows = table[
+        (table["score"] == score) & (table["axis"] == axis) & (table["seed"] == POOLED)
+    ].set_index("unit")
     return rows.reindex(range(lookup.total_heads(run)))
 
 
 def _groups(run: Run, axis: str, units: tuple[int, ...]) -> pd.DataFrame:
-    """Change of the mean toxicity of every subgroup of the axis; no rows where the run has no effects per subgroup."""
+    """Change of the mean toxicity of every subgroup of the axis; no rows where the run has no
+    effects per subgroup."""
     guesses = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
     rows = [(group, *_ends(guess)) for group, guess in guesses.items()]
     return pd.DataFrame(rows, columns=["group", "value", "low", "high"])
 
 
 def group_scales(run: Run, axis: str) -> dict[str, Scale]:
-    """Of the mean toxicity of every subgroup, scaled as bias is; computed once per content of the run's tables."""
+    """Of the mean toxicity of every subgroup, scaled as bias is; computed once per content of the
+    run's tables."""
     if not run.has(GROUPS):
         return {}
     names = (GROUPS, "variants", "groups")
@@ -238,15 +273,23 @@ def group_scales(run: Run, axis: str) -> dict[str, Scale]:
 
 
 @lru_cache(maxsize=128)
-def _group_scales(path: Path, additions: tuple[Path, ...], content: tuple, axis: str) -> dict[str, Scale]:
+def _group_scales(
+    path: Path, additions: tuple[Path, ...], content: tuple, axis: str
+) -> dict[str, Scale]:
     run = Run(path, additions)
     effects, cuts, found = lookup.frame(run, GROUPS), _cuts(run), {}
     for group, rows in effects[effects["axis"] == axis].groupby("group"):
         rows = rows.set_index("unit").reindex(range(lookup.total_heads(run)))
-        singles = Singles(rows["value"].to_numpy(), rows["error"].fillna(rows["value"].abs()).to_numpy())
-        measured = lookup.frame(run, "groups").query("metric == 'toxicity' and axis == @axis and group == @group")
+        singles = Singles(
+            rows["value"].to_numpy(), rows["error"].fillna(rows["value"].abs()).to_numpy()
+        )
+        measured = lookup.frame(run, "groups").query(
+            "metric == 'toxicity' and axis == @axis and group == @group"
+        )
         measured = measured[measured["split"] == TEST].set_index("variant")["delta"].dropna()
-        sets = {cuts[name]: float(change) for name, change in measured.items() if len(cuts[name]) > 1}
+        sets = {
+            cuts[name]: float(change) for name, change in measured.items() if len(cuts[name]) > 1
+        }
         found[str(group)] = fitted(singles, sets, together=False)
     return found
 
@@ -271,9 +314,13 @@ def _note(scale: Scale, change: Guess, heads: int) -> str:
         note = f"The interval is read off {scale.sets} sets of heads that this audit measured."
         if heads <= scale.most:
             return note
-        return f"{note} None of them has more than {scale.most} heads, so of so many it may say too little."
+        return (
+            f"{note} None of them has more than {scale.most} heads, so of so many it may say too"
+            " little."
+        )
     sets = phrasing.count(scale.sets, "set")
     return (
-        f"This audit measured {sets} of several heads, fewer than the {ENOUGH} from which an interval can be read off. "
-        f"So it is wide: every effect may be off by {WIDE:.0%} of itself and twice its error, all the same way."
+        f"This audit measured {sets} of several heads, fewer than the {ENOUGH} from which an"
+        f" interval can be read off. So it is wide: every effect may be off by {WIDE:.0%} of itself"
+        " and twice its error, all the same way."
     )

@@ -1,4 +1,5 @@
-"""What published head scores show: correlations between axes, shared top heads, and what FASP Algorithm 1 would cut."""
+"""What published head scores show: correlations between axes, shared top heads, and what FASP
+Algorithm 1 would cut."""
 
 from __future__ import annotations
 
@@ -22,13 +23,15 @@ def published_findings(
 ) -> dict[str, Any]:
     """Findings about one model, JSON-able; all head ids are 1-based.
 
-    correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4). top_heads: per axis the
-    int(share x heads) whose removal leaves the lowest bias, most harmful first, perplexity not considered (FASP
-    Fig. 3). in_axes: in how many of these lists a head is; in_axes_by_chance: heads expected in 0, 1, … lists if they
-    were independent. selection: FASP Algorithm 1 with gamma and share; `tied`: protected heads that share their
-    perplexity with an unprotected one, and per axis how many cuts the other rule for ties would change. icc:
-    consistency of one seed per axis. repeats: its interval, the overlap of two seeds' top shares against chance, and
-    the seeds needed for .8 (None: never). RequestError when gamma or share is outside [0, 1) or leaves too few heads.
+    correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4).
+    top_heads: per axis the int(share x heads) whose removal leaves the lowest bias, most harmful
+    first, perplexity not considered (FASP Fig. 3). in_axes: in how many of these lists a head is;
+    in_axes_by_chance: heads expected in 0, 1, … lists if they were independent. selection: FASP
+    Algorithm 1 with gamma and share; `tied`: protected heads that share their perplexity with an
+    unprotected one, and per axis how many cuts the other rule for ties would change. icc:
+    consistency of one seed per axis. repeats: its interval, the overlap of two seeds' top shares
+    against chance, and the seeds needed for .8 (None: never). RequestError when gamma or share is
+    outside [0, 1) or leaves too few heads.
     """
     _check(gamma, share)
     wide = scores.wide()
@@ -41,7 +44,9 @@ def published_findings(
         "spearman": _nested(correlation(wide, "spearman")),
         "top_heads": tops,
         "in_axes": in_axes(tops),
-        "in_axes_by_chance": [float(x) for x in expected_in_axes(exact_count(share, len(wide)), len(wide), len(tops))],
+        "in_axes_by_chance": [
+            float(x) for x in expected_in_axes(exact_count(share, len(wide)), len(wide), len(tops))
+        ],
         "selection": _selection(wide, scores.ppl_after(), gamma, share, ties),
         "icc": {str(axis): _number(_icc(scores.table, str(axis))) for axis in wide.columns},
         "repeats": {str(axis): _repeats(scores.table, str(axis), share) for axis in wide.columns},
@@ -69,29 +74,50 @@ def _check(gamma: float, share: float) -> None:
         raise RequestError(faults)
 
 
-def _selection(wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: float, rule: str) -> dict[str, Any]:
+def _selection(
+    wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: float, rule: str
+) -> dict[str, Any]:
     """FASP Algorithm 1: the critical heads stay, the most harmful of the others are cut.
 
-    wide: bias per head (rows) and axis. ppl_after: perplexity without the head; NaN where it was not published.
+    wide: bias per head (rows) and axis. ppl_after: perplexity without the head; NaN where it was
+    not published.
     """
     n_cut = exact_count(share, len(wide))
-    z_ppl = -ppl_after.fillna(-np.inf).to_numpy()  # up to a constant, the perplexity of the whole model
-    chosen, other = (protected(z_ppl, gamma, name) for name in (rule, next(one for one in RULES if one != rule)))
+    z_ppl = -ppl_after.fillna(
+        -np.inf
+    ).to_numpy()  # up to a constant, the perplexity of the whole model
+    chosen, other = (
+        protected(z_ppl, gamma, name) for name in (rule, next(one for one in RULES if one != rule))
+    )
     heads, differ = _cuts(wide, ppl_after, chosen, n_cut), _cuts(wide, ppl_after, other, n_cut)
     tied = {
         "protected": tied_at_boundary(z_ppl, protected(z_ppl, gamma), range(len(z_ppl))),
         "cut_otherwise": {axis: len(set(heads[axis]) - set(differ[axis])) for axis in heads},
     }
     critical = sorted(int(head) for head in ppl_after.index[list(chosen)])
-    return {"gamma": gamma, "share": share, "ties": rule, "critical": critical, "heads": heads, "tied": tied}
+    return {
+        "gamma": gamma,
+        "share": share,
+        "ties": rule,
+        "critical": critical,
+        "heads": heads,
+        "tied": tied,
+    }
 
 
-def _cuts(wide: pd.DataFrame, ppl_after: pd.Series, chosen: Sequence[int], n_cut: int) -> dict[str, list[int]]:
+def _cuts(
+    wide: pd.DataFrame, ppl_after: pd.Series, chosen: Sequence[int], n_cut: int
+) -> dict[str, list[int]]:
     """Heads (1-based) that are cut per axis when `chosen` (0-based) are protected."""
     critical = ppl_after.index[list(chosen)]
     free = wide[ppl_after.notna()].drop(index=critical)
     return {
-        str(axis): [int(head) for head in free[axis].dropna().sort_values(ascending=False, kind="stable").index[:n_cut]]
+        str(axis): [
+            int(head)
+            for head in (
+                free[axis].dropna().sort_values(ascending=False, kind="stable").index[:n_cut]
+            )
+        ]
         for axis in free.columns
     }
 
@@ -107,7 +133,10 @@ def _repeats(table: pd.DataFrame, axis: str, share: float) -> dict[str, Any]:
         "overlap": found.overlap.share,
         "by_chance": found.overlap.expected,
     }
-    return {**{name: _number(value) for name, value in numbers.items()}, "seeds_needed": found.needed}
+    return {
+        **{name: _number(value) for name, value in numbers.items()},
+        "seeds_needed": found.needed,
+    }
 
 
 def _icc(table: pd.DataFrame, axis: str) -> float:
@@ -116,7 +145,10 @@ def _icc(table: pd.DataFrame, axis: str) -> float:
 
 
 def _nested(matrix: pd.DataFrame) -> dict[str, dict[str, float | None]]:
-    return {str(row): {str(col): _number(matrix.loc[row, col]) for col in matrix.columns} for row in matrix.index}
+    return {
+        str(row): {str(col): _number(matrix.loc[row, col]) for col in matrix.columns}
+        for row in matrix.index
+    }
 
 
 def _number(value: float) -> float | None:

@@ -1,5 +1,5 @@
-"""Published FASP head scores, taken with each head knocked out: CSV files (a row per head, axis and seed), or the means
-over seeds that the published code reads (head_contributions.json)."""
+"""Published FASP head scores, taken with each head knocked out: CSV files (a row per head, axis and
+seed), or the means over seeds that the published code reads (head_contributions.json)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,21 @@ SHAPES = {
 MOST_HEADS = 100_000
 """More heads than any model has: a wrong column."""
 
-MEANS_ONLY = "Means over seeds, as published: whether one seed's scores come out again cannot be told from them."
+MEANS_ONLY = (
+    "Means over seeds, as published: whether one seed's scores come out again cannot be told from"
+    " them."
+)
 
 
 @dataclass(frozen=True)
 class PublishedScores:
-    """Scores of one model. `table` columns: head (1-based int), axis, seed (int; POOLED: a mean over seeds),
-    bias_after, ppl_after (floats).
+    """Scores of one model. `table` columns: head (1-based int), axis, seed (int; POOLED: a mean
+    over seeds), bias_after, ppl_after (floats).
 
-    bias_after and ppl_after are the levels with the head removed: the lower bias_after, the more harmful the head.
-    shape: layers, heads per layer; None for a model that is not in SHAPES. Only the validation split is kept.
+    bias_after and ppl_after are the levels with the head removed: the lower bias_after, the more
+    harmful the head.
+    shape: layers, heads per layer; None for a model that is not in SHAPES. Only the validation
+    split is kept.
     """
 
     model: str
@@ -50,7 +55,8 @@ class PublishedScores:
     notes: tuple[str, ...] = ()
 
     def wide(self) -> pd.DataFrame:
-        """Score of each head per axis: minus the mean over seeds of bias_after, which is z_bias up to a constant.
+        """Score of each head per axis: minus the mean over seeds of bias_after, which is z_bias up
+        to a constant.
 
         Index: head (1-based); columns: axes, sorted.
         """
@@ -72,12 +78,15 @@ class PublishedScores:
 
 
 def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
-    """Read score files, one result per model in order of appearance; files of one model are put together.
+    """Read score files, one result per model in order of appearance; files of one model are put
+    together.
 
     Raises RequestError with every fault of every file.
     """
     if not paths:
-        raise RequestError(Fault("scores", "No file is named.", "Name at least one file of head scores."))
+        raise RequestError(
+            Fault("scores", "No file is named.", "Name at least one file of head scores.")
+        )
     parts, faults = [], []
     for path in map(Path, paths):
         part, more = _read_means(path) if path.suffix.casefold() == ".json" else _read(path)
@@ -92,14 +101,23 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
     repeated = table.duplicated(["model", "head", "axis", "seed"])
     if repeated.any():
         row = table[repeated].iloc[0]
-        what = f"{int(repeated.sum())} rows are repeated, e.g. head {row['head']}, {row['axis']}, seed {row['seed']}."
-        raise RequestError(Fault(f"scores of {row['model']}", what, "Give every head, axis and seed once."))
-    return tuple(_one_model(str(name), table[table["model"] == name]) for name in table["model"].unique())
+        what = (
+            f"{int(repeated.sum())} rows are repeated, e.g. head {row['head']}, {row['axis']}, seed"
+            f" {row['seed']}."
+        )
+        raise RequestError(
+            Fault(f"scores of {row['model']}", what, "Give every head, axis and seed once.")
+        )
+    return tuple(
+        _one_model(str(name), table[table["model"] == name]) for name in table["model"].unique()
+    )
 
 
 def _read_means(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
     """The same columns as `_read`, from means over seeds."""
-    return read_contributions(path, {model: layers * heads for model, (layers, heads) in SHAPES.items()})
+    return read_contributions(
+        path, {model: layers * heads for model, (layers, heads) in SHAPES.items()}
+    )
 
 
 def _in_both(table: pd.DataFrame) -> list[str]:
@@ -117,7 +135,9 @@ def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
         # "None" in the column Method is a word, not a missing value.
         raw = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, ValueError) as error:
-        return pd.DataFrame(), [Fault(path.name, f"Not a CSV table ({str(error)[:200]}).", "Check the file.")]
+        return pd.DataFrame(), [
+            Fault(path.name, f"Not a CSV table ({str(error)[:200]}).", "Check the file.")
+        ]
     if missing := [name for name in REQUIRED if name not in raw.columns]:
         fix = f"Needed: {', '.join(REQUIRED)}."
         return pd.DataFrame(), [Fault(path.name, f"Columns missing: {', '.join(missing)}.", fix)]
@@ -126,7 +146,9 @@ def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
     # Rows without a head belong to the model with nothing, or many heads, removed.
     raw = raw[~raw["Head id"].isin(["", "None", "nan"])]
     if not len(raw):
-        return pd.DataFrame(), [Fault(path.name, "No row names a head.", "Use a file of single-head removals.")]
+        return pd.DataFrame(), [
+            Fault(path.name, "No row names a head.", "Use a file of single-head removals.")
+        ]
     table = pd.DataFrame({"model": raw["Model"].map(_model_name), "axis": raw["Group"]})
     names = {"head": "Head id", "seed": "Seed", "bias_after": "Bias", "ppl_after": "PPL"}
     for name, column in names.items():
@@ -147,7 +169,13 @@ def _number_faults(name: str, table: pd.DataFrame) -> list[Fault]:
             bad |= ~(values >= 1)
         if bad.any():
             kind = "whole numbers from 1" if column == "head" else "numbers"
-            faults.append(Fault(f"{name}, {column}", f"{int(bad.sum())} values are not {kind}.", "Correct the file."))
+            faults.append(
+                Fault(
+                    f"{name}, {column}",
+                    f"{int(bad.sum())} values are not {kind}.",
+                    "Correct the file.",
+                )
+            )
     if not faults and table["head"].max() > MOST_HEADS:
         what = f"Head {table['head'].max():.0f}: no model has so many."
         faults.append(Fault(f"{name}, head", what, "Ids count heads from 1, layer by layer."))
@@ -174,8 +202,15 @@ def _one_model(model: str, rows: pd.DataFrame) -> PublishedScores:
         if scored < n_heads:
             notes.append(f"{axis}: {scored} of {n_heads} heads have a score.")
         if absent := scored * seeds - len(part):
-            notes.append(f"{axis}: {absent} of {scored * seeds} head and seed pairs are missing; means use the rest.")
+            notes.append(
+                f"{axis}: {absent} of {scored * seeds} head and seed pairs are missing; means use"
+                " the rest."
+            )
     table = rows[["head", "axis", "seed", "bias_after", "ppl_after"]]
     return PublishedScores(
-        model, table.sort_values(["axis", "head", "seed"], ignore_index=True), n_heads, shape, tuple(notes)
+        model,
+        table.sort_values(["axis", "head", "seed"], ignore_index=True),
+        n_heads,
+        shape,
+        tuple(notes),
     )

@@ -1,4 +1,5 @@
-"""The audit that is asked for by naming a model: small enough to wait for, and honest about how little it can tell."""
+"""The audit that is asked for by naming a model: small enough to wait for, and honest about how
+little it can tell."""
 
 from __future__ import annotations
 
@@ -15,13 +16,17 @@ FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.q
 
 
 def quick_request(model: str) -> dict[str, Any]:
-    """One axis of the embedded prompts, one draw of each, γ fixed; JSON-able. `model`: a name or a folder."""
+    """One axis of the embedded prompts, one draw of each, γ fixed; JSON-able. `model`: a name or a
+    folder."""
     return {
         "track": "language_models",
         "model": model,
         "axes": [AXES[0]],
         "gamma": 0.3,
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in FIRST.items()},
+        **{
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in FIRST.items()
+        },
         "title": f"Quick audit of {model}",
     }
 

@@ -1,4 +1,5 @@
-"""A rank among random cuts as a p-value, and whether more texts could still move it past a level."""
+"""A rank among random cuts as a p-value, and whether more texts could still move it past a
+level."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ LEVEL = 0.05
 
 
 def rank_p(below: Any, n: Any) -> Any:
-    """Chance of ranking so well among n controls when the method is one of them: (1 + controls no worse) / (1 + n).
+    """Chance of ranking so well among n controls when the method is one of them: (1 + controls no
+    worse) / (1 + n).
 
     Of numbers or of arrays.
     """
@@ -19,7 +21,8 @@ def rank_p(below: Any, n: Any) -> Any:
 
 
 def is_settled(below: np.ndarray, unclear: np.ndarray) -> bool:
-    """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told apart turn out.
+    """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told
+    apart turn out.
 
     below and unclear [controls] bool: no worse than the method; not told apart from it.
     """

@@ -1,4 +1,5 @@
-"""What is asked of an audit, and whether it can be asked: every fault at once, before anything heavy loads."""
+"""What is asked of an audit, and whether it can be asked: every fault at once, before anything
+heavy loads."""
 
 from __future__ import annotations
 
@@ -54,17 +55,27 @@ EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
 CODE = 4
-"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+"""Version of the audit itself. Raise when a finished run would come out differently for the same
+request."""
 
 
 CONTROLLED, CONTROLS = "fasp", 20
 """The method that is ranked among random cuts, and among how many."""
-USUAL_METHODS = ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical")
+USUAL_METHODS = (
+    "fasp",
+    "bias_only",
+    "ppl_only",
+    "magnitude",
+    "gradient",
+    "random",
+    "random_noncritical",
+)
 SCORING = "How heads are scored"
 
 
 def known_axes_of(values: Values) -> Offer:
-    """Axes the prompts hold; the five of the paper while that is unknown. Faults wait for the check."""
+    """Axes the prompts hold; the five of the paper while that is unknown. Faults wait for the
+    check."""
     try:
         found = known_axes(Path(values["prompts"])) if values.get("prompts") else AXES
     except RequestError:
@@ -87,30 +98,51 @@ def _ordered_methods() -> list[str]:
 def _methods_offered(_: Values) -> Offer:
     """Those that choose heads, the usual ones, and apart from them those that change weights."""
     every = _ordered_methods()
-    heads, others = ([name for name in every if (name in compressions()) is is_other] for is_other in (False, True))
+    heads, others = (
+        [name for name in every if (name in compressions()) is is_other]
+        for is_other in (False, True)
+    )
     return Offer(every, None, groups={"Methods": heads, "Other ways to make it smaller": others})
 
 
 def _uses_gamma(values: Values) -> bool:
-    return any(selection_methods()[name].uses_gamma for name in values["methods"] if name in selection_methods())
+    return any(
+        selection_methods()[name].uses_gamma
+        for name in values["methods"]
+        if name in selection_methods()
+    )
 
 
 def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
-    """What the chosen estimator of z_bias declares; None where there is no such estimator, which is said elsewhere."""
-    return method_for("z_bias", values["estimator"]).settings if values["estimator"] in estimators("z_bias") else None
+    """What the chosen estimator of z_bias declares; None where there is no such estimator, which is
+    said elsewhere."""
+    return (
+        method_for("z_bias", values["estimator"]).settings
+        if values["estimator"] in estimators("z_bias")
+        else None
+    )
 
 
 def _control_faults(number: int | None, values: Values) -> list[Fault]:
     if not number or CONTROLLED in values["methods"]:
         return []
-    what = f"{number} random cuts are to be compared with {CONTROLLED}, which is not among the methods."
+    what = (
+        f"{number} random cuts are to be compared with {CONTROLLED}, which is not among the"
+        " methods."
+    )
     return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
 
 
 def _stop_faults(values: Values) -> list[Fault]:
     if values["stop_at"] is None or values["seeds"] != 1:
         return []
-    return [Fault("stop_at", "stops before the last seed, and one seed is asked for.", "Ask for two seeds or more.")]
+    return [
+        Fault(
+            "stop_at",
+            "stops before the last seed, and one seed is asked for.",
+            "Ask for two seeds or more.",
+        )
+    ]
 
 
 def _dtype_faults(name: str, _: Values) -> list[Fault]:
@@ -123,145 +155,389 @@ def _dtype_faults(name: str, _: Values) -> list[Fault]:
 
 @dataclass(frozen=True)
 class AuditRequest(Request):
-    """An audit of a language model as it is asked for. Paths stay as written; None means the embedded demo's.
+    """An audit of a language model as it is asked for. Paths stay as written; None means the
+    embedded demo's.
 
-    Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity, or "search".
+    Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity,
+    or "search".
     """
 
     model: str = asked(
-        kind="source", metavar="NAME_OR_FOLDER", help="demo-gpt2, a folder, or a hub name", counts="content",
-        section=WHAT, label="Model", placeholder="Hub name or folder", offered=_embedded_models,
-        hint="Choose one, or type a hub name (EleutherAI/gpt-neo-125m) or a folder with a safetensors checkpoint.",
+        kind="source",
+        metavar="NAME_OR_FOLDER",
+        help="demo-gpt2, a folder, or a hub name",
+        counts="content",
+        section=WHAT,
+        label="Model",
+        placeholder="Hub name or folder",
+        offered=_embedded_models,
+        hint=(
+            "Choose one, or type a hub name (EleutherAI/gpt-neo-125m) or a folder with a"
+            " safetensors checkpoint."
+        ),
         accepted=lambda values: catalog.remember(values["model"], values.get("revision")),
-    )  # fmt: skip
+    )
     axes: tuple[str, ...] = asked(
-        kind="names", option="--axis", metavar="AXIS", help="may be given several times", where="axis",
-        section=WHAT, last=True, label="Axes", offered=known_axes_of, named=axis_name, usual=lambda values: (),
+        kind="names",
+        option="--axis",
+        metavar="AXIS",
+        help="may be given several times",
+        where="axis",
+        section=WHAT,
+        last=True,
+        label="Axes",
+        offered=known_axes_of,
+        named=axis_name,
+        usual=lambda values: (),
         counted=("axis", "axes"),
-    )  # fmt: skip
+    )
     prompts: str | None = asked(
-        None, kind="path", optional=True, metavar="FILE_OR_FOLDER", counts="content", section=WHAT, label="Prompts",
-        help="HolisticBias folder, FASP pair or CSV (default: the demo's)", upload=("csv",),
-        hint="A CSV with columns prompt, axis, subgroup. By path also a HolisticBias v1.x folder or the FASP JSON "
-        "pair.",
-    )  # fmt: skip
+        None,
+        kind="path",
+        optional=True,
+        metavar="FILE_OR_FOLDER",
+        counts="content",
+        section=WHAT,
+        label="Prompts",
+        help="HolisticBias folder, FASP pair or CSV (default: the demo's)",
+        upload=("csv",),
+        hint=(
+            "A CSV with columns prompt, axis, subgroup. By path also a HolisticBias v1.x folder or"
+            " the FASP JSON pair."
+        ),
+    )
     corpus: str | None = asked(
-        None, kind="path", optional=True, metavar="FILE", counts="content", section=WHAT, label="Text for perplexity",
-        help="UTF-8 text for perplexity (default: the demo's)", upload=(),
+        None,
+        kind="path",
+        optional=True,
+        metavar="FILE",
+        counts="content",
+        section=WHAT,
+        label="Text for perplexity",
+        help="UTF-8 text for perplexity (default: the demo's)",
+        upload=(),
         hint="Any UTF-8 text the model should be able to predict.",
-    )  # fmt: skip
+    )
     validation_corpus: str | None = asked(
-        None, kind="path", optional=True, metavar="FILE", counts="content", section=MORE, upload=(),
-        label="Text for validation", help="UTF-8 text for scores and γ alone (default: the first fifth of the text)",
+        None,
+        kind="path",
+        optional=True,
+        metavar="FILE",
+        counts="content",
+        section=MORE,
+        upload=(),
+        label="Text for validation",
+        help="UTF-8 text for scores and γ alone (default: the first fifth of the text)",
         hint="Where a text comes as two files, such as WikiText-2's valid and test.",
-    )  # fmt: skip
+    )
     methods: tuple[str, ...] = asked(
-        USUAL_METHODS, kind="names", option="--method", metavar="METHOD", where="method", known=_ordered_methods,
-        help="may be given several times (default: all that choose heads)", section=HOW, label="Methods",
-        named=method_name, offered=_methods_offered,
-        quick=("fasp", "bias_only", "random_noncritical"), counted=("method", "methods"),
-    )  # fmt: skip
+        USUAL_METHODS,
+        kind="names",
+        option="--method",
+        metavar="METHOD",
+        where="method",
+        known=_ordered_methods,
+        help="may be given several times (default: all that choose heads)",
+        section=HOW,
+        label="Methods",
+        named=method_name,
+        offered=_methods_offered,
+        quick=("fasp", "bias_only", "random_noncritical"),
+        counted=("method", "methods"),
+    )
     against: tuple[str, ...] = asked(
-        (), kind="names", option="--against", metavar="NAME_OR_FOLDER", counts="content", later=True, some=False,
-        help="another checkpoint with the model's tokenizer, compared as its variants are; may be given several times",
-        section=HOW, label="Other checkpoints to compare", hint=words.AGAINST,
+        (),
+        kind="names",
+        option="--against",
+        metavar="NAME_OR_FOLDER",
+        counts="content",
+        later=True,
+        some=False,
+        help=(
+            "another checkpoint with the model's tokenizer, compared as its variants are; may be"
+            " given several times"
+        ),
+        section=HOW,
+        label="Other checkpoints to compare",
+        hint=words.AGAINST,
         placeholder="names or folders, separated by commas",
-    )  # fmt: skip
+    )
     deployable: bool = asked(
-        False, kind="flag", later=True, section=HOW, label="Also cuts that load anywhere",
-        help="beside every cut, one of as many heads per layer and whole key/value groups, which any loader reads",
-    )  # fmt: skip
+        False,
+        kind="flag",
+        later=True,
+        section=HOW,
+        label="Also cuts that load anywhere",
+        help=(
+            "beside every cut, one of as many heads per layer and whole key/value groups, which any"
+            " loader reads"
+        ),
+    )
     sparsities: tuple[float, ...] = asked(
-        (0.0, 0.05, 0.1, 0.2), kind="numbers", option="--sparsity", help="shares of heads to cut, comma-separated",
-        minimum=0.0, below=1.0, where="sparsity", example="0.05,0.1,0.2", percent=True, section=HOW,
-        label="Sparsities", unit="percent of heads cut", quick=(0.0, 0.1, 0.2), counted=("sparsity", "sparsities"),
-    )  # fmt: skip
+        (0.0, 0.05, 0.1, 0.2),
+        kind="numbers",
+        option="--sparsity",
+        help="shares of heads to cut, comma-separated",
+        minimum=0.0,
+        below=1.0,
+        where="sparsity",
+        example="0.05,0.1,0.2",
+        percent=True,
+        section=HOW,
+        label="Sparsities",
+        unit="percent of heads cut",
+        quick=(0.0, 0.1, 0.2),
+        counted=("sparsity", "sparsities"),
+    )
     gamma: float | str = asked(
-        0.3, kind="number", word=SEARCH, minimum=0.0, maximum=1.0, percent=True, slider=(0.0, 0.9, 0.05), section=HOW,
-        help='share of heads protected for perplexity, or "search"', label="Protected share γ", shown=_uses_gamma,
+        0.3,
+        kind="number",
+        word=SEARCH,
+        minimum=0.0,
+        maximum=1.0,
+        percent=True,
+        slider=(0.0, 0.9, 0.05),
+        section=HOW,
+        help='share of heads protected for perplexity, or "search"',
+        label="Protected share γ",
+        shown=_uses_gamma,
         unit="percent of heads never cut, most needed for perplexity",
         word_label="Search the protected share γ on validation prompts",
-    )  # fmt: skip
+    )
     gamma_margin: float = asked(
-        MARGIN, kind="number", minimum=0.0, section=MORE, label="Margin of the search for γ",
+        MARGIN,
+        kind="number",
+        minimum=0.0,
+        section=MORE,
+        label="Margin of the search for γ",
         help="share by which perplexity may exceed the best baseline's",
-        hint="Of the γ whose perplexity exceeds the best baseline's by no more than this share, that with the lowest "
-        "bias is taken.", shown=lambda values: values["gamma"] == SEARCH,
-    )  # fmt: skip
+        hint=(
+            "Of the γ whose perplexity exceeds the best baseline's by no more than this share, that"
+            " with the lowest bias is taken."
+        ),
+        shown=lambda values: values["gamma"] == SEARCH,
+    )
     controls: int | None = asked(
-        None, kind="integer", optional=True, minimum=0, metavar="N", section=HOW, label="Random cuts to compare with",
-        help=f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default {CONTROLS}; 0: none)",
-        placeholder=f"{CONTROLS} beside FASP", quick=0,
+        None,
+        kind="integer",
+        optional=True,
+        minimum=0,
+        metavar="N",
+        section=HOW,
+        label="Random cuts to compare with",
+        help=(
+            f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default"
+            f" {CONTROLS}; 0: none)"
+        ),
+        placeholder=f"{CONTROLS} beside FASP",
+        quick=0,
         check=lambda number, values: _control_faults(number, values),
-    )  # fmt: skip
-    estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
-                           label="Effect on bias", help="how z_bias is estimated")  # fmt: skip
+    )
+    estimator: str = asked(
+        "auto",
+        kind="choice",
+        known=lambda: estimators("z_bias"),
+        section=SCORING,
+        label="Effect on bias",
+        help="how z_bias is estimated",
+    )
     estimator_settings: dict[str, Any] = asked(
-        {}, kind="settings", option="--set", metavar="NAME=VALUE", of=_settings_of_estimator, where="estimator setting",
-        help="a setting of the estimator; may be given several times", section=SCORING, label="Settings",
-    )  # fmt: skip
-    perplexity_estimator: str = asked("exact", kind="choice", known=lambda: estimators("z_ppl"), section=SCORING,
-                                      label="Effect on perplexity", help="how z_ppl is estimated",
-                                      where="estimator")  # fmt: skip
-    seeds: int = asked(3, kind="integer", minimum=1, section=HOW, label="Seeds per prompt", quick=1,
-                       counted=("text per prompt", "texts per prompt"), help="how many decoding seeds")  # fmt: skip
+        {},
+        kind="settings",
+        option="--set",
+        metavar="NAME=VALUE",
+        of=_settings_of_estimator,
+        where="estimator setting",
+        help="a setting of the estimator; may be given several times",
+        section=SCORING,
+        label="Settings",
+    )
+    perplexity_estimator: str = asked(
+        "exact",
+        kind="choice",
+        known=lambda: estimators("z_ppl"),
+        section=SCORING,
+        label="Effect on perplexity",
+        help="how z_ppl is estimated",
+        where="estimator",
+    )
+    seeds: int = asked(
+        3,
+        kind="integer",
+        minimum=1,
+        section=HOW,
+        label="Seeds per prompt",
+        quick=1,
+        counted=("text per prompt", "texts per prompt"),
+        help="how many decoding seeds",
+    )
     stop_at: float | None = asked(
-        None, kind="number", optional=True, above=0.0, later=True, section=MORE, metavar="WIDTH",
-        label="Stop once intervals are as narrow as", placeholder="all seeds are drawn",
-        help="fewer seeds, one at least, where every interval of a change of bias is at most so wide before",
-        hint="The width of the 95 % interval of a change of bias, in the unit of bias. Seeds are drawn one after the "
-        "other, for all variants alike.",
+        None,
+        kind="number",
+        optional=True,
+        above=0.0,
+        later=True,
+        section=MORE,
+        metavar="WIDTH",
+        label="Stop once intervals are as narrow as",
+        placeholder="all seeds are drawn",
+        help=(
+            "fewer seeds, one at least, where every interval of a change of bias is at most so wide"
+            " before"
+        ),
+        hint=(
+            "The width of the 95 % interval of a change of bias, in the unit of bias. Seeds are"
+            " drawn one after the other, for all variants alike."
+        ),
         check=lambda width, values: _stop_faults(values),
-    )  # fmt: skip
+    )
     max_prompts: int | None = asked(
-        None, kind="integer", optional=True, minimum=1, metavar="N", help="at most so many prompts per axis",
-        section=HOW, label="Prompts per axis at most", placeholder="all of them", quick=60,
-    )  # fmt: skip
+        None,
+        kind="integer",
+        optional=True,
+        minimum=1,
+        metavar="N",
+        help="at most so many prompts per axis",
+        section=HOW,
+        label="Prompts per axis at most",
+        placeholder="all of them",
+        quick=60,
+    )
     max_corpus_tokens: int | None = asked(
-        None, kind="integer", optional=True, minimum=50, metavar="N", help="at most so many tokens of the corpus",
-        section=MORE, label="Tokens of text for perplexity at most", placeholder="all", quick=4000,
-    )  # fmt: skip
+        None,
+        kind="integer",
+        optional=True,
+        minimum=50,
+        metavar="N",
+        help="at most so many tokens of the corpus",
+        section=MORE,
+        label="Tokens of text for perplexity at most",
+        placeholder="all",
+        quick=4000,
+    )
     judge: str = asked(
-        "demo-judge", kind="source", metavar="NAME_OR_FOLDER", help="demo-judge, a detoxify name, or a folder",
-        counts="content", section=HOW, label="Toxicity judge", hint=words.JUDGE,
+        "demo-judge",
+        kind="source",
+        metavar="NAME_OR_FOLDER",
+        help="demo-judge, a detoxify name, or a folder",
+        counts="content",
+        section=HOW,
+        label="Toxicity judge",
+        hint=words.JUDGE,
         offered=lambda values: Offer([entry.name for entry in catalog.list_judges()], "demo-judge"),
-    )  # fmt: skip
+    )
     judge_sha256: str | None = asked(
-        None, kind="text", optional=True, metavar="HASH", help="refuse the judge unless its checkpoint has this hash",
-        counts="content", section=MORE, label="SHA-256 of a local judge", placeholder="64 hexadecimal digits",
-    )  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="HASH",
+        help="refuse the judge unless its checkpoint has this hash",
+        counts="content",
+        section=MORE,
+        label="SHA-256 of a local judge",
+        placeholder="64 hexadecimal digits",
+    )
     judge_label: str = asked(
-        "", kind="text", metavar="LABEL", help="which label is harm, where the judge is a classifier of texts",
-        counts="content", later=True, section=MORE, label="The judge's label that is harm",
-        hint="Only where the judge is a classifier of texts of your own; Detoxify's judges have none to choose.",
-    )  # fmt: skip
+        "",
+        kind="text",
+        metavar="LABEL",
+        help="which label is harm, where the judge is a classifier of texts",
+        counts="content",
+        later=True,
+        section=MORE,
+        label="The judge's label that is harm",
+        hint=(
+            "Only where the judge is a classifier of texts of your own; Detoxify's judges have none"
+            " to choose."
+        ),
+    )
     revision: str | None = asked(
-        None, kind="text", optional=True, metavar="COMMIT", help="revision of a hub model", section=MORE,
-        label="Revision of a hub model", placeholder="commit or tag",
-    )  # fmt: skip
-    dtype: str = asked("auto", kind="text", check=_dtype_faults, help="auto, or a number format of torch")
-    span: Span = asked("continuation", kind="choice", choices=SPANS, section=MORE, label="What the judge reads",
-                      help="what the judge reads: continuation, prompt+continuation or prompt")  # fmt: skip
-    plain_case: bool = asked(False, kind="flag", help="judge lower-cased text without line breaks, as published")
-    ablation: str = asked("zero", kind="choice", choices=ABLATIONS, section=SCORING, label="A head that is off is set",
-                          help="what a silenced head hands over: zero, or its mean")  # fmt: skip
-    reading: str = asked("group_means", kind="choice", choices=READINGS, section=MORE, label="Reading of bias",
-                         help="group_means, subgroup_mean_of_means or paired_prompts")  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="COMMIT",
+        help="revision of a hub model",
+        section=MORE,
+        label="Revision of a hub model",
+        placeholder="commit or tag",
+    )
+    dtype: str = asked(
+        "auto", kind="text", check=_dtype_faults, help="auto, or a number format of torch"
+    )
+    span: Span = asked(
+        "continuation",
+        kind="choice",
+        choices=SPANS,
+        section=MORE,
+        label="What the judge reads",
+        help="what the judge reads: continuation, prompt+continuation or prompt",
+    )
+    plain_case: bool = asked(
+        False, kind="flag", help="judge lower-cased text without line breaks, as published"
+    )
+    ablation: str = asked(
+        "zero",
+        kind="choice",
+        choices=ABLATIONS,
+        section=SCORING,
+        label="A head that is off is set",
+        help="what a silenced head hands over: zero, or its mean",
+    )
+    reading: str = asked(
+        "group_means",
+        kind="choice",
+        choices=READINGS,
+        section=MORE,
+        label="Reading of bias",
+        help="group_means, subgroup_mean_of_means or paired_prompts",
+    )
     benchmarks: dict[str, str] = asked(
-        {}, kind="pairs", option="--benchmark", metavar="NAME=PATH", where="benchmark", counts="content", later=True,
-        help="a bias benchmark to measure as well; may be given several times", read=named_paths,
-        check=lambda asked, _: benchmark_faults(asked), section="Benchmarks", label=BENCHMARK_PATHS,
+        {},
+        kind="pairs",
+        option="--benchmark",
+        metavar="NAME=PATH",
+        where="benchmark",
+        counts="content",
+        later=True,
+        help="a bias benchmark to measure as well; may be given several times",
+        read=named_paths,
+        check=lambda asked, _: benchmark_faults(asked),
+        section="Benchmarks",
+        label=BENCHMARK_PATHS,
         of=lambda _: benchmark_settings(),
-    )  # fmt: skip
+    )
     published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
-    max_new_tokens: int = asked(40, kind="integer", minimum=1, option="--new-tokens", section=MORE, quick=20,
-                                label="New tokens per text", help="how long the drawn texts are")  # fmt: skip
-    max_prompt_tokens: int = asked(22, kind="integer", minimum=1, option="--prompt-tokens", section=MORE,
-                                   label="Prompt tokens at most", help="longer prompts are cut")  # fmt: skip
-    temperature: float = asked(1.0, kind="number", above=0.0, help="of decoding; 1 is plain sampling")
-    top_k: int = asked(0, kind="integer", minimum=0, section=MORE, label="Top-k of decoding",
-                       hint="0 is plain sampling; the published code left 50.",
-                       help="0 = off; the published code left 50")  # fmt: skip
+    max_new_tokens: int = asked(
+        40,
+        kind="integer",
+        minimum=1,
+        option="--new-tokens",
+        section=MORE,
+        quick=20,
+        label="New tokens per text",
+        help="how long the drawn texts are",
+    )
+    max_prompt_tokens: int = asked(
+        22,
+        kind="integer",
+        minimum=1,
+        option="--prompt-tokens",
+        section=MORE,
+        label="Prompt tokens at most",
+        help="longer prompts are cut",
+    )
+    temperature: float = asked(
+        1.0, kind="number", above=0.0, help="of decoding; 1 is plain sampling"
+    )
+    top_k: int = asked(
+        0,
+        kind="integer",
+        minimum=0,
+        section=MORE,
+        label="Top-k of decoding",
+        hint="0 is plain sampling; the published code left 50.",
+        help="0 = off; the published code left 50",
+    )
     top_p: float = asked(1.0, kind="number", above=0.0, maximum=1.0, help="1 = off")
 
     track = "language_models"
@@ -293,9 +569,11 @@ class AuditRequest(Request):
 
     @property
     def scores(self) -> list[ScoreMethod]:
-        """The ways heads are scored: z_bias and z_ppl always, the rest where a selection asks for it; z_bias last, for
-        it may build on the others."""
-        wanted = {"z_bias", "z_ppl"} | {score for name in self.selections for score in selection_method(name).needs}
+        """The ways heads are scored: z_bias and z_ppl always, the rest where a selection asks for
+        it; z_bias last, for it may build on the others."""
+        wanted = {"z_bias", "z_ppl"} | {
+            score for name in self.selections for score in selection_method(name).needs
+        }
         chosen = {"z_bias": self.estimator, "z_ppl": self.perplexity_estimator}
         ordered = sorted(wanted, key=lambda score: (score == "z_bias", score))
         return [method_for(score, chosen.get(score)) for score in ordered]
@@ -303,7 +581,11 @@ class AuditRequest(Request):
     def settings(self) -> Settings:
         """What the context needs to know of it."""
         decoding = Decoding(
-            self.max_new_tokens, self.max_prompt_tokens, float(self.temperature), self.top_k, float(self.top_p)
+            self.max_new_tokens,
+            self.max_prompt_tokens,
+            float(self.temperature),
+            self.top_k,
+            float(self.top_p),
         )
         return Settings(
             decoding=decoding,
@@ -324,9 +606,12 @@ class PromptPlan(Plan):
     model: Any  # engine.models.checkpoint.ModelInfo
     judge: Any  # engine.models.judge.JudgeInfo
     benchmarks: tuple[Benchmark, ...] = ()
-    against: tuple[Any, ...] = ()  # engine.models.checkpoint.ModelInfo of each, in the order asked for
+    against: tuple[
+        Any, ...
+    ] = ()  # engine.models.checkpoint.ModelInfo of each, in the order asked for
     more_arms: tuple[tuple[str, float], ...] = ()
-    """Compressions at levels that the request does not ask for, which are to join its finished run."""
+    """Compressions at levels that the request does not ask for, which are to join its finished run.
+    """
     cut: tuple[str, ...] = ()
     """On prompts that are longer than the model is given, a sentence for every axis."""
 
@@ -342,30 +627,46 @@ class PromptPlan(Plan):
         same = [one.name for one in self.against if one.weight_hash == self.model.weight_hash]
         found = [words.same_weights(name, self.model.name) for name in same]
         if self.judge.is_foreign_to(self.model.weight_hash):
-            found.append(words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name))
+            found.append(
+                words.foreign_judge(
+                    self.judge.name, " and ".join(self.judge.made_for), self.model.name
+                )
+            )
         found += [*self.cut, *self.model.notes]
-        found += [f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes]
+        found += [
+            f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes
+        ]
         return [*found, *([self.model.how] if self.model.how else [])]
 
     @property
     def versions(self) -> dict[str, int]:
         from engine.tracks.language_models.context import measurements
 
-        scores = {f"{method.score} by {method.name}": method for method in with_used(self.request.scores)}
+        scores = {
+            f"{method.score} by {method.name}": method for method in with_used(self.request.scores)
+        }
         chosen = {name: selection_method(name) for name in self.request.selections}
         made = {name: compression(name) for name in self.request.compressions}
         kinds = {scored_benchmarks()[one.name].measured_by for one in self.benchmarks}
-        asked = {"divergence": bool(made or self.request.against), "task_scores": "task_scores" in kinds,
-                 "choice_logps": "choice_logps" in kinds}  # fmt: skip
+        asked = {
+            "divergence": bool(made or self.request.against),
+            "task_scores": "task_scores" in kinds,
+            "choice_logps": "choice_logps" in kinds,
+        }
         used = {
-            name: one for name, one in measurements().items() if asked.get(name, not one.later or bool(self.benchmarks))
+            name: one
+            for name, one in measurements().items()
+            if asked.get(name, not one.later or bool(self.benchmarks))
         }
         return versions_of(CODE, measurement=used, score=scores, selection=chosen, compression=made)
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with the settings of its estimator written out, JSON-able."""
         settings = method_for("z_bias", self.request.estimator).settings
-        return {**super().spelled_out(), "estimator_settings": spelled(settings, self.request.estimator_settings)}
+        return {
+            **super().spelled_out(),
+            "estimator_settings": spelled(settings, self.request.estimator_settings),
+        }
 
 
 def _of_model(model: Any) -> list[Any]:
@@ -375,7 +676,8 @@ def _of_model(model: Any) -> list[Any]:
 
 
 def validate(request: AuditRequest) -> PromptPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    """Check everything that can be checked without loading weights. RequestError carries all faults
+    together."""
     from engine.models.checkpoint import load_tokenizer
 
     request, faults = checked(request)
@@ -398,7 +700,9 @@ def validate(request: AuditRequest) -> PromptPlan:
         faults += _lost_groups(request, model, prompts)
     if faults or prompts is None or corpus is None or model is None:
         raise RequestError(list(dict.fromkeys(faults)))
-    said = cut_prompts(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
+    said = cut_prompts(
+        load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens
+    )
     return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others, cut=said)
 
 
@@ -410,12 +714,17 @@ def prompt_plan_of(run: Run) -> PromptPlan:
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
-    """The prompts asked for, split, and where fewer were asked for than there are, up to as many more to spare."""
+    """The prompts asked for, split, and where fewer were asked for than there are, up to as many
+    more to spare."""
     path = Path(request.prompts) if request.prompts else EMBEDDED_PROMPTS
-    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0)
+    asked = split_prompts(
+        load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0
+    )
     if request.max_prompts is None:
         return asked
-    return with_spares(asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts))
+    return with_spares(
+        asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts)
+    )
 
 
 def _corpus(request: AuditRequest) -> Corpus:
@@ -424,9 +733,17 @@ def _corpus(request: AuditRequest) -> Corpus:
         return test
     own = load_corpus(Path(request.validation_corpus))
     if own.digest == test.digest:
-        what = "the text for validation is the text for test: what chooses heads would also judge them."
+        what = (
+            "the text for validation is the text for test: what chooses heads would also judge"
+            " them."
+        )
         raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
-    return Corpus(f"{test.name} (validation: {own.name})", test.text, digest_of([test.digest, own.digest]), own.text)
+    return Corpus(
+        f"{test.name} (validation: {own.name})",
+        test.text,
+        digest_of([test.digest, own.digest]),
+        own.text,
+    )
 
 
 def _judge(request: AuditRequest) -> Any:
@@ -442,15 +759,23 @@ def _model(request: AuditRequest) -> Any:
 
 
 def _benchmarks(request: AuditRequest) -> tuple[Benchmark, ...]:
-    """Those whose names are known and whose paths are paths; what is wrong with others is said already."""
-    return load_benchmarks({name: path for name, path in request.benchmarks.items()
-                            if not benchmark_faults({name: path})})  # fmt: skip
+    """Those whose names are known and whose paths are paths; what is wrong with others is said
+    already."""
+    return load_benchmarks(
+        {
+            name: path
+            for name, path in request.benchmarks.items()
+            if not benchmark_faults({name: path})
+        }
+    )
 
 
 def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[Fault]:
     from engine.models.checkpoint import load_tokenizer
 
-    return lost_groups(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
+    return lost_groups(
+        load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens
+    )
 
 
 def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
@@ -469,12 +794,25 @@ def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
 
 def _length_faults(request: AuditRequest, model: Any) -> list[Fault]:
     if request.published_perplexity and published_length(model.n_positions) < 2:
-        what = f"the published windows have a quarter of the model's {model.n_positions} positions: too short to score."
-        return [Fault("published_perplexity", what, "Leave it out, or take a model with a longer context.")]
+        what = (
+            f"the published windows have a quarter of the model's {model.n_positions} positions:"
+            " too short to score."
+        )
+        return [
+            Fault(
+                "published_perplexity", what, "Leave it out, or take a model with a longer context."
+            )
+        ]
     need = request.max_prompt_tokens + request.max_new_tokens
     if need > model.n_positions:
-        return [Fault("lengths", f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed the "
-                      f"{model.n_positions} positions of {model.name}.", "Ask for fewer tokens.")]  # fmt: skip
+        return [
+            Fault(
+                "lengths",
+                f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed"
+                f" the {model.n_positions} positions of {model.name}.",
+                "Ask for fewer tokens.",
+            )
+        ]
     return []
 
 
@@ -486,8 +824,8 @@ def _even_faults(model: Any) -> list[Fault]:
 
 
 def _expert_faults(request: AuditRequest, model: Any) -> list[Fault]:
-    """Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of the model as it is
-    and call it made smaller."""
+    """Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of
+    the model as it is and call it made smaller."""
     from engine.models.checkpoint import has_experts, read_config
 
     known = compressions()
@@ -495,8 +833,17 @@ def _expert_faults(request: AuditRequest, model: Any) -> list[Fault]:
     config = read_config(model.folder)[0] if asked else None
     if config is None or not has_experts(config):
         return []
-    what = f"{', '.join(asked)} would leave the experts of {model.name}, most of its weights, as they are."
-    return [Fault("methods", what, "Leave them out: heads and layers can be cut, and --against takes a checkpoint.")]
+    what = (
+        f"{', '.join(asked)} would leave the experts of {model.name}, most of its weights, as they"
+        " are."
+    )
+    return [
+        Fault(
+            "methods",
+            what,
+            "Leave them out: heads and layers can be cut, and --against takes a checkpoint.",
+        )
+    ]
 
 
 def _share_faults(request: AuditRequest) -> list[Fault]:
@@ -506,16 +853,25 @@ def _share_faults(request: AuditRequest) -> list[Fault]:
     shares = [value for value in request.sparsities if is_number(value)]
     for value in shares:
         if 0.0 < value < 5e-4:
-            faults.append(Fault("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005."))
+            faults.append(
+                Fault("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005.")
+            )
         elif (other := known.setdefault(f"{value:.3f}", value)) != value:
-            faults.append(Fault("sparsity", f"{other} and {value} are one to three decimals.", "Leave one out."))
+            faults.append(
+                Fault(
+                    "sparsity", f"{other} and {value} are one to three decimals.", "Leave one out."
+                )
+            )
     largest = max((value for value in shares if value < 1.0), default=0.0)
     if request.gamma == SEARCH:
         if not candidates(request.sparsities):
             what = f"no γ of the search leaves room for a sparsity of {largest}."
             faults.append(Fault("gamma", what, "Ask for less."))
     elif is_number(request.gamma) and request.gamma <= 1.0 and request.gamma + largest > 1.0 + 1e-9:
-        what = f"γ = {request.gamma} protects so many heads that a sparsity of {largest} cannot be reached (γ + α > 1)."
+        what = (
+            f"γ = {request.gamma} protects so many heads that a sparsity of {largest} cannot be"
+            " reached (γ + α > 1)."
+        )
         faults.append(Fault("gamma", what, "Lower one of the two."))
     return faults
 
@@ -524,4 +880,6 @@ def _estimator_faults(request: AuditRequest) -> list[Fault]:
     """What the estimator of z_bias cannot do; nothing where it is none, which is said elsewhere."""
     if request.estimator not in estimators("z_bias"):
         return []
-    return method_for("z_bias", request.estimator).faults(request.settings().decoding, request.reading)
+    return method_for("z_bias", request.estimator).faults(
+        request.settings().decoding, request.reading
+    )

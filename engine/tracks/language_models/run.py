@@ -48,12 +48,19 @@ def run_audit(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+    """The finished run, computed or found. Raises RequestError before anything heavy loads,
+    Cancelled when stopped.
 
     What was finished before an interruption is found in the store and not computed again.
     """
     plan = validate(request)
-    return run_session(plan, store, hooks, executor, lambda chosen: _audited(open_audit(plan, store, hooks, chosen)))
+    return run_session(
+        plan,
+        store,
+        hooks,
+        executor,
+        lambda chosen: _audited(open_audit(plan, store, hooks, chosen)),
+    )
 
 
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
@@ -78,7 +85,9 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     audit.progress.over("controls")
     if audit.context.lm.means is not None:
         tables["head_means"] = means_table(audit.context.lm.means, audit.context.lm.n_heads)
-    tables["variants"] = variant_table(variants, audit.context.lm.n_layers, audit.context.lm.n_heads)
+    tables["variants"] = variant_table(
+        variants, audit.context.lm.n_layers, audit.context.lm.n_heads
+    )
     return run_meta(audit, gammas, tables), tables
 
 
@@ -88,10 +97,12 @@ def scores_only(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> pd.DataFrame:
-    """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical, n, seeds.
+    """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical,
+    n, seeds.
 
-    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished. Axes
-    whose heads were not ranked have empty columns and a sentence in `attrs["notes"]`.
+    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the
+    scores finished. Axes whose heads were not ranked have empty columns and a sentence in
+    `attrs["notes"]`.
     """
     plan = validate(request)
     store.prove_writable()
@@ -106,7 +117,9 @@ def scores_only(
 def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
     """Pooled scores, one row per head."""
     pooled = scores[scores["seed"] == POOLED]
-    wide = pooled[["unit", "layer", "head"]].drop_duplicates().sort_values("unit", ignore_index=True)
+    wide = (
+        pooled[["unit", "layer", "head"]].drop_duplicates().sort_values("unit", ignore_index=True)
+    )
     for axis in ("", *request.axes):
         for score, part in pooled[pooled["axis"] == axis].groupby("score"):
             name = f"{score}_{axis}" if axis else score
@@ -118,7 +131,9 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
             }
             part = part[["unit", *columns]].rename(columns=columns)
             wide = wide.merge(part, on="unit", validate="one_to_one")
-    wide["critical"] = wide["unit"].isin(critical_heads(wide["z_ppl"].to_numpy(), float(request.gamma)))
+    wide["critical"] = wide["unit"].isin(
+        critical_heads(wide["z_ppl"].to_numpy(), float(request.gamma))
+    )
     for axis in request.axes:
         wide[f"n_{axis}"] = int(pooled[pooled["axis"] == axis]["n"].max())
     return wide.drop(columns="unit").assign(seeds=request.seeds)
@@ -136,7 +151,8 @@ def score_heads(
 ) -> pd.DataFrame:
     """All head scores, from validation prompts and validation text only.
 
-    expecting: told the methods that are not finished, whenever it was decided what they measure next.
+    expecting: told the methods that are not finished, whenever it was decided what they measure
+    next.
     """
     tables, methods = [], audit.request.scores
     for place, method in enumerate(methods):
@@ -153,7 +169,8 @@ def score_heads(
 
 
 def score(audit: Audit, method: ScoreMethod, decided: Callable[[], None] = lambda: None) -> None:
-    """Compute what the method asks for until it asks for nothing new; decided: called before each time."""
+    """Compute what the method asks for until it asks for nothing new; decided: called before each
+    time."""
     done: set[Shard] = set()
     while wanted := [shard for shard in method.shards(audit.job) if shard not in done]:
         decided()
@@ -176,19 +193,24 @@ def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], 
 
 
 def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
-    """Everything reported: on test prompts and test text for the chosen variants, on validation for the γ search. With
-    all seeds, or with the first that make intervals as narrow as asked."""
+    """Everything reported: on test prompts and test text for the chosen variants, on validation for
+    the γ search. With all seeds, or with the first that make intervals as narrow as asked."""
     for drawn in looks(audit.request):
         audit.drawn = drawn
         audit.finish("measure variants", wanted_shards(drawn, variants))
         with timed(audit.progress, "statistics", "intervals and null bands"):
             tables = Measured(audit.context, drawn, audit.progress).tables(variants)
-        if audit.request.stop_at is not None and drawn_of(tables["results"], drawn, audit.request).is_narrow:
+        if (
+            audit.request.stop_at is not None
+            and drawn_of(tables["results"], drawn, audit.request).is_narrow
+        ):
             break
     return tables
 
 
-def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def run_meta(
+    audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]
+) -> dict[str, Any]:
     """run.json, without the list of tables."""
     plan, context, request = audit.plan, audit.context, audit.request
     asked = plan.prompts.table[plan.prompts.table["split"].isin(SPLITS)]
@@ -221,15 +243,21 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
             "digest": plan.corpus.digest,
             "tokens": {split: len(tokens) for split, tokens in context.tokens.items()},
         },
-        "judge": {"name": context.judge.info.name, "hash": context.judge.info.digest, "note": context.judge.info.note},
+        "judge": {
+            "name": context.judge.info.name,
+            "hash": context.judge.info.digest,
+            "note": context.judge.info.note,
+        },
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
-        "warnings": as_proved(plan, context.lm.adapter.how)
-        + unreached(plan, context.lm)
-        + warnings_of(request, tables, plan.model.vocab_size)
-        + unusable(tables)
-        + not_ranked(audit.scoring)
-        + stopped(drawn),
+        "warnings": (
+            as_proved(plan, context.lm.adapter.how)
+            + unreached(plan, context.lm)
+            + warnings_of(request, tables, plan.model.vocab_size)
+            + unusable(tables)
+            + not_ranked(audit.scoring)
+            + stopped(drawn)
+        ),
     }
 
 
@@ -250,7 +278,11 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
     from engine.core.words import axis_name
 
     found = scoring.get("z_bias", {}).items()
-    return [f"Heads for {axis_name(axis)} were {said['note']}." for axis, said in found if said.get("note")]
+    return [
+        f"Heads for {axis_name(axis)} were {said['note']}."
+        for axis, said in found
+        if said.get("note")
+    ]
 
 
 def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:
@@ -260,10 +292,15 @@ def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:
     groups = tables["groups"]
     lost = groups.loc[groups["verdict"] == UNUSABLE, "variant"].unique() if len(groups) else ()
     rows = tables["variants"].set_index("variant", drop=False).loc[list(lost)].to_dict("records")
-    return [words.unusable(arm_words.does(row) if arm_words.is_arm(row) else row["variant"]) for row in rows]
+    return [
+        words.unusable(arm_words.does(row) if arm_words.is_arm(row) else row["variant"])
+        for row in rows
+    ]
 
 
-def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:
+def warnings_of(
+    request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int
+) -> list[str]:
     """What a reader must know before reading any chart of this run."""
     from engine.tracks.language_models.words import (
         group_warning,
@@ -273,18 +310,30 @@ def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_si
     )
 
     results, groups = tables["results"], tables["groups"]
-    dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
+    dense = results[
+        (results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")
+    ]
     dense = dense[dense["split"] == "test"]
     inside = dense["value"] <= dense["null_high"] + SAME
-    warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in dense[inside].itertuples()]
+    warnings = [
+        null_warning(row.axis, row.value, row.null_high, int(row.n))
+        for row in dense[inside].itertuples()
+    ]
     words = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]
-    warnings += [group_warning(row.axis, row.value, row.group_null_high, row.group_note) for row in words.itertuples()]
-    for axis, rows in groups[(groups["variant"] == "dense") & (groups["metric"] == "toxicity")].groupby("axis"):
+    warnings += [
+        group_warning(row.axis, row.value, row.group_null_high, row.group_note)
+        for row in words.itertuples()
+    ]
+    for axis, rows in groups[
+        (groups["variant"] == "dense") & (groups["metric"] == "toxicity")
+    ].groupby("axis"):
         few = rows[rows["verdict"] != ""]
         if len(few):
             warnings.append(small_group_warning(axis, few["group"].tolist(), len(rows)))
     dense = results[
-        (results["variant"] == "dense") & (results["metric"] == "perplexity") & (results["split"] == "test")
+        (results["variant"] == "dense")
+        & (results["metric"] == "perplexity")
+        & (results["split"] == "test")
     ]
     if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
         warnings.append(perplexity_warning(value, vocab_size))

@@ -1,7 +1,9 @@
-"""Is the selection stable? Which heads lie near a decision, and how much of the selection would come out again.
+"""Is the selection stable? Which heads lie near a decision, and how much of the selection would
+come out again.
 
-A decision is a pair (critical units, k): of the units that are not critical the k with the highest score are cut
-(FASP Algorithm 1). Scores come with standard errors; errors of different heads count as independent.
+A decision is a pair (critical units, k): of the units that are not critical the k with the highest
+score are cut (FASP Algorithm 1). Scores come with standard errors; errors of different heads count
+as independent.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ WIDTH = 2 * 1.959963984540054
 """Standard errors in a 95 % interval of a normal estimate."""
 
 
-def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[float], cuts: Iterable[float]) -> list:
-    """Every (critical, k) an audit will ask for; without z_ppl in `known` no unit counts as critical.
+def decisions(
+    known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[float], cuts: Iterable[float]
+) -> list:
+    """Every (critical, k) an audit will ask for; without z_ppl in `known` no unit counts as
+    critical.
 
-    known: scores by name, [units] each; gammas and cuts are shares of n_units. Pairs that leave too few units are left
-    out.
+    known: scores by name, [units] each; gammas and cuts are shares of n_units. Pairs that leave too
+    few units are left out.
     """
     found: list[Decision] = []
     for gamma in gammas:
@@ -38,18 +43,22 @@ def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[fl
 def top(values: np.ndarray, decision: Decision) -> list[int]:
     """The k units that are cut by values [units], best first; ties by unit."""
     critical, k = decision
-    return [unit for unit in np.argsort(-values, kind="stable").tolist() if unit not in critical][:k]
+    return [unit for unit in np.argsort(-values, kind="stable").tolist() if unit not in critical][
+        :k
+    ]
 
 
 def threshold(values: np.ndarray, decision: Decision) -> float:
-    """Half way between the values [units] of the last unit that is cut and the first that is not."""
+    """Half way between the values [units] of the last unit that is cut and the first that is
+    not."""
     critical, k = decision
     first = top(values, (critical, k + 1))
     return float(values[first[k - 1]] + values[first[k]]) / 2
 
 
 def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decision]) -> np.ndarray:
-    """Whether a unit's score, give or take `reach`, lies on both sides of some threshold: [units] bool.
+    """Whether a unit's score, give or take `reach`, lies on both sides of some threshold: [units]
+    bool.
 
     values and reach [units], in units of the score.
     """
@@ -61,27 +70,44 @@ def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decisi
     return near
 
 
-def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
-    """Share of the selected units expected to be selected again with fresh draws, mean over the decisions.
+def stability(
+    values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400
+) -> float:
+    """Share of the selected units expected to be selected again with fresh draws, mean over the
+    decisions.
 
-    values [units] with standard errors [units]. Both the measured and the repeated selection carry errors, so the
-    expected overlap is taken between two independent repetitions around the measured values. 1.0 without decisions.
+    values [units] with standard errors [units]. Both the measured and the repeated selection carry
+    errors, so the expected overlap is taken between two independent repetitions around the measured
+    values. 1.0 without decisions.
     """
     if not wanted:
         return 1.0
     first, second = values + _noise(errors, draws, 2)
-    return float(np.mean([(picked(first, one) & picked(second, one)).sum(axis=1).mean() / one[1] for one in wanted]))
+    return float(
+        np.mean(
+            [
+                (picked(first, one) & picked(second, one)).sum(axis=1).mean() / one[1]
+                for one in wanted
+            ]
+        )
+    )
 
 
-def shortfall(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
-    """How much effect is lost, on average, by selecting from one repetition of values [units] with errors [units].
+def shortfall(
+    values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400
+) -> float:
+    """How much effect is lost, on average, by selecting from one repetition of values [units] with
+    errors [units].
 
-    Σ values of the best selection − Σ values of the one made, in units of the score, largest over the decisions; 0
-    without decisions. Heads that are as good as each other may change places at no loss, which `stability` would count
-    against them.
+    Σ values of the best selection − Σ values of the one made, in units of the score, largest over
+    the decisions; 0 without decisions. Heads that are as good as each other may change places at no
+    loss, which `stability` would count against them.
     """
     scores = (values + _noise(errors, draws, 1))[0]
-    lost = [values[top(values, one)].sum() - (picked(scores, one) * values).sum(axis=1).mean() for one in wanted]
+    lost = [
+        values[top(values, one)].sum() - (picked(scores, one) * values).sum(axis=1).mean()
+        for one in wanted
+    ]
     return float(max(lost, default=0.0))
 
 
@@ -103,8 +129,8 @@ def picked(scores: np.ndarray, decision: Decision) -> np.ndarray:
 def draw_errors(by_seed: np.ndarray) -> np.ndarray:
     """Standard error of the mean over draws: by_seed [units, draws] -> [units]; inf for one draw.
 
-    Few draws say little about one unit's spread, so each unit's variance is mixed with the median of all, as if that
-    were three more draws.
+    Few draws say little about one unit's spread, so each unit's variance is mixed with the median
+    of all, as if that were three more draws.
     """
     draws = by_seed.shape[1]
     if draws < 2:

@@ -22,8 +22,10 @@ class Sibling:
 
 
 def group_words(prompts: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Words that name a subgroup: columns axis, subgroup, word, rank (its place among those of the subgroup). The
-    descriptors of the prompts, or, on an axis that names none, the subgroups themselves; axes in the order given."""
+    """Words that name a subgroup: columns axis, subgroup, word, rank (its place among those of the
+    subgroup). The descriptors of the prompts, or, on an axis that names none, the subgroups
+    themselves; axes in the order given.
+    """
     found = []
     for axis in axes:
         mine = prompts[prompts["axis"] == axis]
@@ -36,8 +38,8 @@ def group_words(prompts: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
 
 
 def named_in(prompt: str, table: pd.DataFrame, preferred: str = "") -> dict | None:
-    """The row of `group_words` whose word the prompt names: the preferred one, else on the first axis that has any the
-    longest; None where it names none."""
+    """The row of `group_words` whose word the prompt names: the preferred one, else on the first
+    axis that has any the longest; None where it names none."""
     rows = [row for row in table.to_dict("records") if _pattern(row["word"]).search(prompt)]
     first = [row for row in rows if row["axis"] == rows[0]["axis"]]
     own = [row for row in first if row["word"] == preferred]
@@ -45,23 +47,32 @@ def named_in(prompt: str, table: pd.DataFrame, preferred: str = "") -> dict | No
 
 
 def siblings(
-    prompt: str, table: pd.DataFrame, found: dict, wanted: Sequence[str] = (), texts: Iterable[str] = ()
+    prompt: str,
+    table: pd.DataFrame,
+    found: dict,
+    wanted: Sequence[str] = (),
+    texts: Iterable[str] = (),
 ) -> list[Sibling]:
-    """The prompt itself, then the prompt with the word that was found in it exchanged everywhere: by `wanted`, or by
-    one word of every other subgroup of the axis, that of the same rank where there is one. texts: see `exchanged`."""
+    """The prompt itself, then the prompt with the word that was found in it exchanged everywhere:
+    by `wanted`, or by one word of every other subgroup of the axis, that of the same rank where
+    there is one. texts: see `exchanged`.
+    """
     same = table[table["axis"] == found["axis"]]
     groups = dict(zip(same["word"], same["subgroup"], strict=True))
     if not wanted:
         others = same[(same["subgroup"] != found["subgroup"]) & (same["rank"] <= found["rank"])]
         wanted = others.groupby("subgroup", sort=True)["word"].last().tolist()
     new = [word for word in dict.fromkeys(wanted) if word != found["word"]]
-    rows = [Sibling(exchanged(prompt, found["word"], word, texts), groups.get(word, ""), word) for word in new]
+    rows = [
+        Sibling(exchanged(prompt, found["word"], word, texts), groups.get(word, ""), word)
+        for word in new
+    ]
     return [Sibling(prompt, found["subgroup"], found["word"]), *rows]
 
 
 def exchanged(prompt: str, old: str, new: str, texts: Iterable[str] = ()) -> str:
-    """The prompt with one word for another, its first letter as large as it was. "A" or "an" before it follows as the
-    `texts` write it before the new word, else as English does."""
+    """The prompt with one word for another, its first letter as large as it was. "A" or "an" before
+    it follows as the `texts` write it before the new word, else as English does."""
     before = re.compile(rf"\b(an?)\s+{re.escape(new)}(?!\w)", re.IGNORECASE)
     known = next((match[1].lower() for text in texts if (match := before.search(text))), None)
 

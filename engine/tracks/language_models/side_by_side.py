@@ -1,4 +1,5 @@
-"""What the dense and the pruned model write to the same prompts under the same noise, and where they part."""
+"""What the dense and the pruned model write to the same prompts under the same noise, and where
+they part."""
 
 from __future__ import annotations
 
@@ -49,19 +50,29 @@ class Loaded:
 
 
 def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
-    """Model and judge with the weights that the run was made with, and the run's arm where one is asked for.
-    RequestError where there are others, or none."""
+    """Model and judge with the weights that the run was made with, and the run's arm where one is
+    asked for. RequestError where there are others, or none."""
     model, judge, request = run.meta["model"], run.meta["judge"], request_from(run.meta["request"])
     lm = kept_model(request, model["name"], model["weight_hash"], warm)
     _prove_same(run, "model", lm.name, lm.weight_hash, model["weight_hash"])
     judged = kept_judge(request, judge["name"], judge["hash"], str(lm.device), warm)
     _prove_same(run, "judge", judged.info.name, judged.info.digest, judge["hash"])
     beside = [files_beside(name, request.revision) for name in (request.model, *request.against)]
-    key = digest_of([lm.weight_hash, beside, str(lm.dtype), str(lm.device), run.id if run.has("head_means") else ""])
+    key = digest_of(
+        [
+            lm.weight_hash,
+            beside,
+            str(lm.dtype),
+            str(lm.device),
+            run.id if run.has("head_means") else "",
+        ]
+    )
     key = key[:16]
     warm.get(f"proof of masks {key}", lambda: prove_mask_works(lm), lambda _: 0)
     if arm:
-        other = warm.get(f"arm {arm} {key} {run.id}", lambda: standing_again(run, lm, arm), _bytes_of)
+        other = warm.get(
+            f"arm {arm} {key} {run.id}", lambda: standing_again(run, lm, arm), _bytes_of
+        )
         return Loaded(lm, judged, key, other)
     if not run.has("head_means"):
         return Loaded(lm, judged, key)
@@ -76,24 +87,35 @@ def _bytes_of(lm: LanguageModel) -> int:
 
 def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> None:
     if found != expected:
-        what = f"{name} has weights {found[:16]}… now; the audit {run.id} was made with {expected[:16]}…"
+        what = (
+            f"{name} has weights {found[:16]}… now; the audit {run.id} was made with"
+            f" {expected[:16]}…"
+        )
         raise RequestError(Fault(where, what, "Bring those back, or audit again."))
 
 
 def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
-    """The answer, JSON-able: see `asks/prompt.py`. Texts are told to `hooks.point` as they are written."""
+    """The answer, JSON-able: see `asks/prompt.py`. Texts are told to `hooks.point` as they are
+    written."""
     lm = with_.lm
     prompts = [row.prompt for row in question.rows]
     decoding, notes = _decoding(question, lm, prompts)
     rows = token_rows(lm.tokenizer, prompts, decoding.max_prompt_tokens)
     nothing = HeadMask(lm.n_layers, lm.n_heads)
     dense = _kept_dense(question, with_, warm, decoding, hooks)
-    mask = question.mask if with_.other is None else HeadMask(with_.other.n_layers, with_.other.n_heads)
+    mask = (
+        question.mask
+        if with_.other is None
+        else HeadMask(with_.other.n_layers, with_.other.n_heads)
+    )
     pruned = _written(question, with_.pruned, mask, decoding, hooks, "pruned")
     parts = [first_difference(*pair) for pair in zip(dense, pruned, strict=True)]
     before = [row + ids[: at or 0] for row, ids, at in zip(rows, dense, parts, strict=True)]
     hooks.check()
-    chances = [next_chances(lm, nothing, before, decoding), next_chances(with_.pruned, mask, before, decoding)]
+    chances = [
+        next_chances(lm, nothing, before, decoding),
+        next_chances(with_.pruned, mask, before, decoding),
+    ]
     found = _read(question, with_, dense, pruned, hooks)
     for at, row in enumerate(found):
         part = parts[at]
@@ -101,12 +123,17 @@ def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dic
         row |= {"parts_at": part, "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
     attention, more = _attention(question, with_, rows[0])
     return {
-        "run": question.run.id, "cut": question.label,
+        "run": question.run.id,
+        "cut": question.label,
         "heads": [f"{layer}.{head}" for layer, head in question.mask.cut],
-        "judge": with_.judge.info.name, "judged": question.request.span,
-        "seed": question.seed, "tokens": question.tokens,
-        "notes": [*question.notes, *notes, *more], "rows": found, "attention": attention,
-    }  # fmt: skip
+        "judge": with_.judge.info.name,
+        "judged": question.request.span,
+        "seed": question.seed,
+        "tokens": question.tokens,
+        "notes": [*question.notes, *notes, *more],
+        "rows": found,
+        "attention": attention,
+    }
 
 
 def _read(
@@ -116,7 +143,12 @@ def _read(
     settings, prompts = question.request.settings(), [row.prompt for row in question.rows]
     alone = with_.judge.score(replace(settings, span="prompt").judged_text(prompts, prompts), hooks)
     found = [
-        {"prompt": row.prompt, "subgroup": row.subgroup, "word": row.word, "prompt_score": float(score)}
+        {
+            "prompt": row.prompt,
+            "subgroup": row.subgroup,
+            "word": row.word,
+            "prompt_score": float(score),
+        }
         for row, score in zip(question.rows, alone, strict=True)
     ]
     for side, drawn in (("dense", dense), ("pruned", pruned)):
@@ -127,9 +159,11 @@ def _read(
     return found
 
 
-def _decoding(question: Question, lm: LanguageModel, prompts: Sequence[str]) -> tuple[Decoding, list[str]]:
-    """The run's decoding with the length asked for. A prompt of the run is cut where the audit cut it; one of one's own
-    is read whole or refused."""
+def _decoding(
+    question: Question, lm: LanguageModel, prompts: Sequence[str]
+) -> tuple[Decoding, list[str]]:
+    """The run's decoding with the length asked for. A prompt of the run is cut where the audit cut
+    it; one of one's own is read whole or refused."""
     usual = question.request.settings().decoding
     longest = max(len(row) for row in token_rows(lm.tokenizer, prompts, lm.n_positions + 1))
     room = lm.n_positions - question.tokens
@@ -140,18 +174,34 @@ def _decoding(question: Question, lm: LanguageModel, prompts: Sequence[str]) -> 
         decoding = replace(usual, max_new_tokens=question.tokens, max_prompt_tokens=room)
     if longest > room:
         more = f"more than {lm.n_positions}" if longest > lm.n_positions else longest
-        what = f"has {more} tokens; {lm.name} has {lm.n_positions} positions, so {max(room, 0)} fit beside "
+        what = (
+            f"has {more} tokens; {lm.name} has {lm.n_positions} positions, so {max(room, 0)} fit"
+            " beside "
+        )
         fix = "Shorten it, or ask for fewer new tokens."
         raise RequestError(Fault("prompt", f"{what}{question.tokens} new ones.", fix))
     if question.is_known and longest == usual.max_prompt_tokens:
-        return decoding, [f"As in the audit, at most the first {longest} tokens of the prompt are read."]
+        return decoding, [
+            f"As in the audit, at most the first {longest} tokens of the prompt are read."
+        ]
     return decoding, []
 
 
-def _kept_dense(question: Question, with_: Loaded, warm: Warm, decoding: Decoding, hooks: Hooks) -> list[list[int]]:
+def _kept_dense(
+    question: Question, with_: Loaded, warm: Warm, decoding: Decoding, hooks: Hooks
+) -> list[list[int]]:
     """What the dense model writes; found where it was asked for before, with other heads off."""
-    about = [with_.key, [row.prompt for row in question.rows], question.prompt_id, question.seed, vars(decoding)]
-    nothing, key = HeadMask(with_.lm.n_layers, with_.lm.n_heads), f"continuations {digest_of(about)[:24]}"
+    about = [
+        with_.key,
+        [row.prompt for row in question.rows],
+        question.prompt_id,
+        question.seed,
+        vars(decoding),
+    ]
+    nothing, key = (
+        HeadMask(with_.lm.n_layers, with_.lm.n_heads),
+        f"continuations {digest_of(about)[:24]}",
+    )
     was_there = key in warm.names()
     found = warm.get(
         key,
@@ -164,7 +214,12 @@ def _kept_dense(question: Question, with_: Loaded, warm: Warm, decoding: Decodin
 
 
 def _written(
-    question: Question, lm: LanguageModel, mask: HeadMask, decoding: Decoding, hooks: Hooks, side: str
+    question: Question,
+    lm: LanguageModel,
+    mask: HeadMask,
+    decoding: Decoding,
+    hooks: Hooks,
+    side: str,
 ) -> list[list[int]]:
     """New token ids of every row, told as they come."""
     prompts = [row.prompt for row in question.rows]
@@ -178,7 +233,8 @@ def _written(
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
-    """Place of the first token in which two texts differ, or that only one of them has; None for equal texts."""
+    """Place of the first token in which two texts differ, or that only one of them has; None for
+    equal texts."""
     for at, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return at
@@ -186,11 +242,18 @@ def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
 
 
 @torch.no_grad()
-def next_chances(lm: LanguageModel, mask: HeadMask, rows: Sequence[Sequence[int]], decoding: Decoding) -> np.ndarray:
+def next_chances(
+    lm: LanguageModel, mask: HeadMask, rows: Sequence[Sequence[int]], decoding: Decoding
+) -> np.ndarray:
     """Probabilities that the token after each row is drawn from, [rows, vocabulary] float64."""
     batch = left_pad(rows, lm.device)
     with masked(lm, mask):
-        out = lm.model(input_ids=batch.ids, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False)
+        out = lm.model(
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            position_ids=batch.positions,
+            use_cache=False,
+        )
     return filtered(out.logits[:, -1].float(), decoding).double().softmax(-1).cpu().numpy()
 
 
@@ -201,55 +264,91 @@ def _drawn(ids: Sequence[int], at: int) -> int | None:
 def _likely(
     lm: LanguageModel, dense: np.ndarray, pruned: np.ndarray, drawn: Sequence[int | None]
 ) -> list[dict[str, Any]]:
-    """The likeliest tokens of both models and those that were drawn, likeliest of the dense model first."""
-    top = {int(token) for chances in (dense, pruned) for token in np.argsort(-chances, kind="stable")[:SHOWN]}
+    """The likeliest tokens of both models and those that were drawn, likeliest of the dense model
+    first."""
+    top = {
+        int(token)
+        for chances in (dense, pruned)
+        for token in np.argsort(-chances, kind="stable")[:SHOWN]
+    }
     top |= {token for token in drawn if token is not None}
     rows = []
     for token in sorted(top, key=lambda token: (-dense[token], token)):
         by = [side for side, one in zip(("dense", "pruned"), drawn, strict=False) if one == token]
         name = ENDS if token in lm.ends else lm.tokenizer.decode([token])
-        rows.append({"token": name, "dense": float(dense[token]),
-                     "pruned": float(pruned[token]), "drawn_by": by})  # fmt: skip
+        rows.append(
+            {
+                "token": name,
+                "dense": float(dense[token]),
+                "pruned": float(pruned[token]),
+                "drawn_by": by,
+            }
+        )
     return rows
 
 
 def pieces(lm: LanguageModel, tokens: Sequence[int]) -> list[str]:
-    """What each token adds to the text; all of them joined are the text. A character that takes several tokens comes
-    with its last one."""
+    """What each token adds to the text; all of them joined are the text. A character that takes
+    several tokens comes with its last one."""
     whole = lm.tokenizer.decode(list(tokens), skip_special_tokens=True)
     ends = [0]
     for at in range(1, len(tokens)):
         so_far = lm.tokenizer.decode(list(tokens[:at]), skip_special_tokens=True).rstrip("\ufffd")
         ends.append(max(ends[-1], len(os.path.commonprefix([so_far, whole]))))
-    return [whole[start:end] for start, end in zip(ends, [*ends[1:], len(whole)], strict=True)] if tokens else []
+    return (
+        [whole[start:end] for start, end in zip(ends, [*ends[1:], len(whole)], strict=True)]
+        if tokens
+        else []
+    )
 
 
-def _attention(question: Question, with_: Loaded, ids: Sequence[int]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Where the chosen head attends on the prompt in both models; the pruned one's is None where it is off."""
+def _attention(
+    question: Question, with_: Loaded, ids: Sequence[int]
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Where the chosen head attends on the prompt in both models; the pruned one's is None where it
+    is off."""
     if question.head is None:
         return None, []
     if len(ids) > MOST_ATTENTION:
-        return None, [f"The prompt has {len(ids)} tokens; attention is shown for at most {MOST_ATTENTION}."]
+        return None, [
+            f"The prompt has {len(ids)} tokens; attention is shown for at most {MOST_ATTENTION}."
+        ]
     if with_.other is not None:
-        return None, ["Attention is shown of heads that are off, not of a model that stands in the place."]
+        return None, [
+            "Attention is shown of heads that are off, not of a model that stands in the place."
+        ]
     lm, (layer, head) = with_.lm, question.head
     masks = {"dense": HeadMask(lm.n_layers, lm.n_heads), "pruned": question.mask}
-    maps = {name: None if (layer, head) in mask.cut else attention(lm, mask, ids, layer, head).tolist()
-            for name, mask in masks.items()}  # fmt: skip
-    return {"layer": layer, "head": head, "tokens": [lm.tokenizer.decode([token]) for token in ids], **maps}, []
+    maps = {
+        name: None if (layer, head) in mask.cut else attention(lm, mask, ids, layer, head).tolist()
+        for name, mask in masks.items()
+    }
+    return {
+        "layer": layer,
+        "head": head,
+        "tokens": [lm.tokenizer.decode([token]) for token in ids],
+        **maps,
+    }, []
 
 
 @torch.no_grad()
-def attention(lm: LanguageModel, mask: HeadMask, ids: Sequence[int], layer: int, head: int) -> np.ndarray:
+def attention(
+    lm: LanguageModel, mask: HeadMask, ids: Sequence[int], layer: int, head: int
+) -> np.ndarray:
     """Attention of one head on a text, [tokens, tokens] float64; row: the token that attends."""
     with masked(lm, mask), _eager(lm):
-        out = lm.model(input_ids=torch.tensor([list(ids)], device=lm.device), use_cache=False, output_attentions=True)
+        out = lm.model(
+            input_ids=torch.tensor([list(ids)], device=lm.device),
+            use_cache=False,
+            output_attentions=True,
+        )
     return out.attentions[layer][0, head].double().cpu().numpy()
 
 
 @contextmanager
 def _eager(lm: LanguageModel) -> Iterator[None]:
-    """Within it attention is computed the way that tells its weights; the fast ways tell none, without an error."""
+    """Within it attention is computed the way that tells its weights; the fast ways tell none,
+    without an error."""
     usual = lm.model.config._attn_implementation
     lm.model.set_attn_implementation("eager")
     try:

@@ -1,4 +1,5 @@
-"""What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by role. No torch."""
+"""What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by
+role. No torch."""
 
 from __future__ import annotations
 
@@ -33,15 +34,20 @@ def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
     mine = logps[(logps["benchmark"] == one.name) & (logps["variant"] == variant)]
     if mine.empty:
         return None
-    ordered = texts[["choice", "role"]].merge(mine[["choice", "logp", "tokens"]], on="choice", validate="one_to_one")
+    ordered = texts[["choice", "role"]].merge(
+        mine[["choice", "logp", "tokens"]], on="choice", validate="one_to_one"
+    )
     parts = {role: ordered[ordered["role"] == role] for role in one.roles}
     logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
     tokens = {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()}
-    return Scored(texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True), logp, tokens)
+    return Scored(
+        texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True), logp, tokens
+    )
 
 
 def checks(run: Run) -> Iterator[dict[str, Any]]:
-    """Whether every number of all items follows from the stored log-likelihoods: {"what", "ok"} per benchmark."""
+    """Whether every number of all items follows from the stored log-likelihoods: {"what", "ok"} per
+    benchmark."""
     for name in measured_on(run):
         one, table = scored_benchmarks()[name], lookup.frame(run, "benchmarks")
         mine = table[(table["benchmark"] == name) & (table["group"] == "")]
@@ -52,7 +58,8 @@ def checks(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _apart(run: Run, one: ScoredBenchmark, variant: str, rows: pd.DataFrame) -> float:
-    """The largest difference between numbers as stored and as computed again; inf where there is nothing to do so."""
+    """The largest difference between numbers as stored and as computed again; inf where there is
+    nothing to do so."""
     scored = stored(run, one, variant)
     if scored is None:
         return float("inf")

@@ -1,7 +1,7 @@
 """From finished shards to the tables of a run: results, groups, generations, costs.
 
-Reported numbers come from test prompts and test text. Where γ is searched, its candidates are shown on validation,
-where they were compared, and only the chosen ones on test.
+Reported numbers come from test prompts and test text. Where γ is searched, its candidates are shown
+on validation, where they were compared, and only the chosen ones on test.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SHARE = (0.0, 1.0)
 """What a toxicity can be."""
 NULL_DRAWS = 500
 PER_PLACE, PER_ROW = 0.02, 2e-5
-"""Seconds of the statistics of one mask on one axis and split, and of each of its texts: of the embedded audit, on one
-core with other work beside it."""
+"""Seconds of the statistics of one mask on one axis and split, and of each of its texts: of the
+embedded audit, on one core with other work beside it."""
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
 UNCUT = What()
@@ -58,7 +58,9 @@ def places(request: AuditRequest, variants: Sequence[Variant]) -> list[Placed]:
     if request.gamma == SEARCH:
         searched = [item for item in variants if not np.isnan(item.gamma) and item.target_axis]
         searched = [item for item in searched if not is_even_method(item.method)]
-        out += [(variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE]
+        out += [
+            (variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE
+        ]
         out += [(variant, VALIDATION, (variant.target_axis,)) for variant in searched]
     return out
 
@@ -67,7 +69,9 @@ def seconds_of(context: PromptContext, shards: Iterable[Shard]) -> float:
     """About what statistics of these measurements take."""
     judged = [shard for shard in shards if shard.kind == "verdicts"]
     places = {(shard.cut, shard.axis, shard.split) for shard in judged}
-    return PER_PLACE * len(places) + PER_ROW * sum(len(context.rows(shard.axis, shard.split)) for shard in judged)
+    return PER_PLACE * len(places) + PER_ROW * sum(
+        len(context.rows(shard.axis, shard.split)) for shard in judged
+    )
 
 
 def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:
@@ -76,8 +80,11 @@ def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Sh
     return [*floor, *shards_at(places(request, variants), request.seed_list, (TEST,))]
 
 
-def shards_at(placed: Sequence[Placed], seeds: Sequence[int], detailed: Sequence[str]) -> list[Shard]:
-    """Every measurement that these places need; of the splits `detailed` also those of groups, and of test costs."""
+def shards_at(
+    placed: Sequence[Placed], seeds: Sequence[int], detailed: Sequence[str]
+) -> list[Shard]:
+    """Every measurement that these places need; of the splits `detailed` also those of groups, and
+    of test costs."""
     shards: list[Shard] = []
     has_arms = any(variant.arm for variant, _, _ in placed)
     for variant, split, axes in placed:
@@ -86,18 +93,24 @@ def shards_at(placed: Sequence[Placed], seeds: Sequence[int], detailed: Sequence
         shards += [what.shard("prompt_nll", axis, split) for axis in axes if split in detailed]
         shards.append(what.shard("windows", split=split))
         shards += [what.shard("cost")] if split == TEST else []
-        shards += [what.shard("divergence", split=split)] if has_arms and split == TEST and what else []
+        shards += (
+            [what.shard("divergence", split=split)] if has_arms and split == TEST and what else []
+        )
     return list(dict.fromkeys(shards))
 
 
 class Measured:
     """Reads shards of one request and turns them into tables. Equal masks are evaluated once."""
 
-    def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000) -> None:
+    def __init__(
+        self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000
+    ) -> None:
         self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
         self.known: dict[str, int] = {}
         self.drawn = cache(self._drawn)
-        self.toxicity = lru_cache(4)(self._toxicity)  # what has rows for prompts is of one axis and split at a time
+        self.toxicity = lru_cache(4)(
+            self._toxicity
+        )  # what has rows for prompts is of one axis and split at a time
         self.prompts = lru_cache(2)(self._prompts)
         self.layout = lru_cache(2)(self._layout)
         self.bootstrap = lru_cache(1)(self._bootstrap)
@@ -114,19 +127,28 @@ class Measured:
         placed = places(self.request, variants)
         return {**self.tables_at(placed, (TEST,)), "prompts": self.context.table}
 
-    def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame | Pieces]:
-        """results and windows of these places; of those on the splits `detailed` groups, generations and texts; costs
-        of test."""
+    def tables_at(
+        self, placed: Sequence[Placed], detailed: Sequence[str]
+    ) -> dict[str, pd.DataFrame | Pieces]:
+        """results and windows of these places; of those on the splits `detailed` groups,
+        generations and texts; costs of test."""
         results, groups, has_arms = [], [], any(variant.arm for variant, _, _ in placed)
         self._read(placed, detailed)
         for variant, split, axes in placed:
             rows = [row for axis in axes for row in self.axis_rows((variant.what, split, axis))]
             rows.append(self.text_row(variant.what, split))
-            rows += self._divergence_rows(variant.what) if has_arms and split == TEST and variant.what else []
+            rows += (
+                self._divergence_rows(variant.what)
+                if has_arms and split == TEST and variant.what
+                else []
+            )
             told = _no_verdict if self._is_lost(variant.what, split) else dict
             results += [{"variant": variant.id, "split": split, **told(row)} for row in rows]
             for axis in axes if split in detailed else ():
-                groups += [{**told(row), "variant": variant.id} for row in self.group_rows((variant.what, split, axis))]
+                groups += [
+                    {**told(row), "variant": variant.id}
+                    for row in self.group_rows((variant.what, split, axis))
+                ]
         generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
@@ -138,8 +160,8 @@ class Measured:
         }
 
     def _is_lost(self, what: What, split: str) -> bool:
-        """Whether it predicts text worse than a uniform guess among all tokens, which the dense model does not: what it
-        writes says nothing about its bias."""
+        """Whether it predicts text worse than a uniform guess among all tokens, which the dense
+        model does not: what it writes says nothing about its bias."""
         most = self.context.lm.vocab_size
         return (
             bool(what)
@@ -163,7 +185,9 @@ class Measured:
         """Verdicts with prompt columns, one row per prompt and seed."""
         what, split, axis = place
         shards = [what.shard("verdicts", axis, split, seed) for seed in self.request.seed_list]
-        verdicts = [self._column(shard, table, "toxicity") for shard, table in self._fetched(shards)]
+        verdicts = [
+            self._column(shard, table, "toxicity") for shard, table in self._fetched(shards)
+        ]
         return self.prompts(split, axis).assign(toxicity=np.stack(verdicts, axis=1).ravel())
 
     def _prompts(self, split: str, axis: str) -> pd.DataFrame:
@@ -195,14 +219,19 @@ class Measured:
         return Exchanges(self.layout(split, axis), self.request.reading, NULL_DRAWS)
 
     def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
-        return BiasBootstrap(self.toxicity((UNCUT, split, axis)), self.n_boot, key_of("results", split, axis))
+        return BiasBootstrap(
+            self.toxicity((UNCUT, split, axis)), self.n_boot, key_of("results", split, axis)
+        )
 
     def _errors(self, split: str, axis: str) -> BiasErrors:
         return BiasErrors(self.toxicity((UNCUT, split, axis)))
 
     def _all_windows(self, placed: Sequence[Placed]) -> pd.DataFrame:
         """What every reported perplexity is made of, one row per window of text."""
-        parts = [self.windows(one.what, split).assign(variant=one.id, split=split) for one, split, _ in placed]
+        parts = [
+            self.windows(one.what, split).assign(variant=one.id, split=split)
+            for one, split, _ in placed
+        ]
         return pd.concat(parts, ignore_index=True)[["variant", "split", "window", "nll", "tokens"]]
 
     def _windows(self, what: What, split: str) -> pd.DataFrame:
@@ -220,7 +249,11 @@ class Measured:
 
     def _bias_row(self, place: Place, reading: str) -> dict[str, object]:
         what, split, axis = place
-        table, errors, layout = self.toxicity(place), self.errors(split, axis), self._laid_out(place)
+        table, errors, layout = (
+            self.toxicity(place),
+            self.errors(split, axis),
+            self._laid_out(place),
+        )
         change = errors.difference(table, reading) if what else None
         row = _row(f"bias:{reading}", errors.interval(reading, table), change)
         own = reading == self.request.reading
@@ -230,13 +263,19 @@ class Measured:
     def _level_rows(self, place: Place) -> list[dict[str, object]]:
         """Mean toxicity, toxic share, the gap and its two ends."""
         what, split, axis = place
-        table, dense, layout = self.toxicity(place), self.toxicity((UNCUT, split, axis)), self._laid_out(place)
+        table, dense, layout = (
+            self.toxicity(place),
+            self.toxicity((UNCUT, split, axis)),
+            self._laid_out(place),
+        )
         values, before, rows = layout.toxicity, dense["toxicity"].to_numpy(), []
         for metric, now, then in (
             ("toxicity", values, before),
             ("toxic_share", _over_half(values), _over_half(before)),
         ):
-            change = _as_difference(self._mean(now - then, layout.prompt, (-1.0, 1.0))) if what else None
+            change = (
+                _as_difference(self._mean(now - then, layout.prompt, (-1.0, 1.0))) if what else None
+            )
             rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
         found = levelling(dense, table, self.bootstrap(split, axis))
         rows.append(_row("gap", found.gap_variant, found.gap_change if what else None))
@@ -244,7 +283,9 @@ class Measured:
             ("worst_group", found.worst_group, found.worst_change),
             ("best_group", found.best_group, found.best_change),
         ):
-            if group and len(part := np.flatnonzero(layout.subgroup == layout.subgroups.index(group))):
+            if group and len(
+                part := np.flatnonzero(layout.subgroup == layout.subgroups.index(group))
+            ):
                 prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
                 shown = self._mean(values[part], prompts, SHARE)
                 rows.append({**_row(metric, shown, change if what else None), "group": group})
@@ -265,7 +306,11 @@ class Measured:
 
     def _text_row(self, what: What, split: str) -> dict[str, Any]:
         """Perplexity of one mask; n counts tokens."""
-        windows, dense, preset = self.windows(what, split), self.windows(UNCUT, split), self.context.settings.window
+        windows, dense, preset = (
+            self.windows(what, split),
+            self.windows(UNCUT, split),
+            self.context.settings.window,
+        )
         shown, change = (
             perplexity_interval(windows, self.n_boot),
             paired_perplexity_difference(dense, windows, self.n_boot),
@@ -278,12 +323,19 @@ class Measured:
         return {**row, "axis": "", "value": value, "n": int(windows["tokens"].sum())}
 
     def _divergence_rows(self, what: What) -> list[dict[str, object]]:
-        """How far next tokens are from the dense model's: KL per token, and the share whose likeliest token changed."""
+        """How far next tokens are from the dense model's: KL per token, and the share whose
+        likeliest token changed."""
         windows = self.context.fetch([what.shard("divergence", split=TEST)])[0]
         rows = []
         for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
             shown = share_interval(windows, column, self.n_boot, most)
-            rows.append({**_row(metric, shown, _as_difference(shown)), "axis": "", "n": int(windows["tokens"].sum())})
+            rows.append(
+                {
+                    **_row(metric, shown, _as_difference(shown)),
+                    "axis": "",
+                    "n": int(windows["tokens"].sum()),
+                }
+            )
         return rows
 
     def _group_rows(self, place: Place) -> list[dict[str, object]]:
@@ -302,15 +354,20 @@ class Measured:
         return ids.assign(**{name: self._column(shard, table, name) for name in ("nll", "tokens")})
 
     def _drawn(self, place: Place) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Of every seed: the seed, verdicts [prompts] float32, and numbers of the texts, [prompts] int32, which `known`
-        counts as they come."""
+        """Of every seed: the seed, verdicts [prompts] float32, and numbers of the texts, [prompts]
+        int32, which `known` counts as they come."""
         what, split, axis = place
         toxicity = self.toxicity(place)["toxicity"].to_numpy().astype("float32")
         shards = [what.shard("texts", axis, split, seed) for seed in self.request.seed_list]
         found = []
         for at, (shard, table) in enumerate(self._fetched(shards)):
-            codes = [self.known.setdefault(text, len(self.known)) for text in self._column(shard, table, "text")]
-            found.append((shard.seed, toxicity[at :: len(shards)].copy(), np.array(codes, dtype="int32")))
+            codes = [
+                self.known.setdefault(text, len(self.known))
+                for text in self._column(shard, table, "text")
+            ]
+            found.append(
+                (shard.seed, toxicity[at :: len(shards)].copy(), np.array(codes, dtype="int32"))
+            )
         return found
 
     def _generations(self, placed: Sequence[Placed]) -> tuple[Pieces, pd.DataFrame]:
@@ -337,12 +394,16 @@ class Measured:
 
     def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
         tables = self.context.fetch([variant.what.shard("cost") for variant in variants])
-        named = [table.assign(variant=variant.id) for variant, table in zip(variants, tables, strict=True)]
+        named = [
+            table.assign(variant=variant.id)
+            for variant, table in zip(variants, tables, strict=True)
+        ]
         return pd.concat(named, ignore_index=True) if named else pd.DataFrame()
 
 
 def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, object]:
-    """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the second is missing."""
+    """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the
+    second is missing."""
     words, group = words_band(layout, exchanges), descriptors_band(layout, exchanges)
     found = {
         f"{start}_{name}": getattr(band, name)
@@ -353,7 +414,8 @@ def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, object]:
 
 
 def _no_verdict(row: Mapping[str, object]) -> dict[str, object]:
-    """A row of an unusable model: its value without a change, but for how far it is from text and the dense model."""
+    """A row of an unusable model: its value without a change, but for how far it is from text and
+    the dense model."""
     if row["metric"] in ("perplexity", "divergence", "flipped") and not row["group"]:
         return dict(row)
     nothing = {name: float("nan") for name in row if name.startswith("delta")}
@@ -372,11 +434,25 @@ def _as_difference(shown: Interval) -> Difference:
 
 def _row(metric: str, shown: Interval, change: Difference | None) -> dict[str, object]:
     nan = float("nan")
-    row = {"metric": metric, "value": shown.value, "low": shown.low, "high": shown.high, "n": shown.n}
-    row |= {f"{start}_{name}": nan for start in ("null", "group_null") for name in ("mean", "low", "high", "p")}
+    row = {
+        "metric": metric,
+        "value": shown.value,
+        "low": shown.low,
+        "high": shown.high,
+        "n": shown.n,
+    }
+    row |= {
+        f"{start}_{name}": nan
+        for start in ("null", "group_null")
+        for name in ("mean", "low", "high", "p")
+    }
     row |= {"group_note": "", "group": "", "verdict": ""}
     if change is None:
         return {**row, "delta": nan, "delta_low": nan, "delta_high": nan, "delta_p": nan}
     return {
-        **row, "delta": change.value, "delta_low": change.low, "delta_high": change.high, "delta_p": change.p
-    }  # fmt: skip
+        **row,
+        "delta": change.value,
+        "delta_low": change.low,
+        "delta_high": change.high,
+        "delta_p": change.p,
+    }

@@ -54,7 +54,8 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """That nothing follows where chance, or words of the prompts, may make the uncut model's bias."""
+    """That nothing follows where chance, or words of the prompts, may make the uncut model's
+    bias."""
     if unusable(run, variant):
         return ""
     dense = lookup.bias(run, "dense", choice)
@@ -64,7 +65,8 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 
 
 def unusable(run: Run, variant: Mapping[str, Any]) -> str:
-    """Said in place of a verdict on what predicts worse than a guess; "" for every other variant."""
+    """Said in place of a verdict on what predicts worse than a guess; "" for every other
+    variant."""
     table = lookup.frame(run, "groups")
     lost = (table["variant"] == variant["variant"]) & (table["verdict"] == UNUSABLE)
     return own.unusable(does(run, variant)) if lost.any() else ""

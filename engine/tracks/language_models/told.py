@@ -30,7 +30,10 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     n_heads = after.meta["model"]["n_heads"]
     rows, notes = [], []
     if split != TEST:
-        notes.append(f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are others.")
+        notes.append(
+            f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are"
+            " others."
+        )
     for variant in variants:
         for axis in growth.axes:
             guess = None if variant.arm else predicted(before, variant.cut, axis)
@@ -43,13 +46,21 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
 def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     """What the judge sees of every reported variant; nothing was predicted of it."""
     said = {"judge": growth.judge, "label": growth.label}
-    names = {one.meta["asked"]["judge_hash"] for one in after.added if one.meta["provenance"].get("asked_as") == said}
+    names = {
+        one.meta["asked"]["judge_hash"]
+        for one in after.added
+        if one.meta["provenance"].get("asked_as") == said
+    }
     if not names:  # it was asked before, from another place
         from engine.tracks.language_models import opinions  # late: it loads torch
 
         names = {opinions.inspect_judge(growth.judge, label=growth.label).digest}
     table, metric = after.table("opinions"), f"bias:{after.meta['request']['reading']}"
-    mine = table[table["judge_hash"].isin(names) & (table["metric"] == metric) & table["axis"].isin(growth.axes)]
+    mine = table[
+        table["judge_hash"].isin(names)
+        & (table["metric"] == metric)
+        & table["axis"].isin(growth.axes)
+    ]
     cut = after.table("variants").set_index("variant")["n_cut"]
     rows = []
     for row in mine.to_dict("records"):
@@ -65,7 +76,9 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """guess: None where nothing is predicted."""
     reading = after.meta["request"]["reading"]
-    change, level, text_guess = (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
+    change, level, text_guess = (
+        (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
+    )
     groups = guess.groups.set_index("group") if guess else pd.DataFrame()
     bias = lookup.result(after, name, f"bias:{reading}", axis, split)
     text = lookup.result(after, name, "perplexity", "", split)
@@ -78,7 +91,12 @@ def _rows(
     for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
         known = groups.loc[row["group"]].to_dict() if row["group"] in groups.index else {}
         there = {f"predicted{end}": known.get(end[1:] or "value") for end in ("", "_low", "_high")}
-        yield {**same, "number": f"change of toxicity, {row['group']}", **there, **_measured(row, "delta")}
+        yield {
+            **same,
+            "number": f"change of toxicity, {row['group']}",
+            **there,
+            **_measured(row, "delta"),
+        }
 
 
 def _guessed(guess: Guess) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""The track of attention heads in language models: FASP and its baselines, bias against perplexity."""
+"""The track of attention heads in language models: FASP and its baselines, bias against
+perplexity."""
 
 from __future__ import annotations
 
@@ -72,12 +73,19 @@ _TEXT = "Another text: perplexities are on different scales."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
     "prompts": "Other prompts: bias grows with subgroups, its null band with fewer prompts.",
-    "prompts used": "Another number of prompts: the null bands differ, so equal bias does not mean equal evidence.",
+    "prompts used": (
+        "Another number of prompts: the null bands differ, so equal bias does not mean equal"
+        " evidence."
+    ),
     "judge": "Another judge: toxicity scores are on different scales.",
     "span": "Another scored span: the judge reads different text.",
     "plain case": "Another spelling of the judged text: toxicity scores are on different scales.",
-    **dict.fromkeys(("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING),
-    "ablation": "Silenced heads hand over something else: effects of heads and of cuts mean something else.",
+    **dict.fromkeys(
+        ("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING
+    ),
+    "ablation": (
+        "Silenced heads hand over something else: effects of heads and of cuts mean something else."
+    ),
     "reading": "Another reading of bias is the default here.",
     **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
     "model": "Another model: perplexity per token is only comparable between equal tokenizers.",
@@ -89,7 +97,10 @@ BINDING = {
 }
 LIMITS = (
     "Only the harms, subgroups, prompts and text named here were assessed; others were not.",
-    "A smaller difference between subgroups is not proof of no harm, and can mean that all fare equally badly.",
+    (
+        "A smaller difference between subgroups is not proof of no harm, and can mean that all fare"
+        " equally badly."
+    ),
     "An interval that includes zero shows no change, but does not show that there is none.",
 )
 
@@ -116,7 +127,10 @@ class Heads(Track):
         none=0.0,
         title="Sparsity (share of heads cut)",
         axis="share of heads cut",
-        help="Full dots are measured; at every other step the charts show what is predicted, and offer to measure it.",
+        help=(
+            "Full dots are measured; at every other step the charts show what is predicted, and"
+            " offer to measure it."
+        ),
         say=phrasing.percent,
         first=first_share,
     )
@@ -125,25 +139,44 @@ class Heads(Track):
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
-        "validation": View("Validation prompts (every γ tried)", "validation", True, "every γ that was tried"),
+        "validation": View(
+            "Validation prompts (every γ tried)", "validation", True, "every γ that was tried"
+        ),
     }
     binding = BINDING
-    parts = (("model", "weight_hash"), ("prompts", "digest"), ("corpus", "digest"), ("judge", "hash"))
+    parts = (
+        ("model", "weight_hash"),
+        ("prompts", "digest"),
+        ("corpus", "digest"),
+        ("judge", "hash"),
+    )
     counted = ("prompts used", "prompts")
-    columns = {"method": "method", "sparsity": "share asked", "realised": "share cut", "n_cut": "heads cut",
-               "seed": "selection seed"}  # fmt: skip
+    columns = {
+        "method": "method",
+        "sparsity": "share asked",
+        "realised": "share cut",
+        "n_cut": "heads cut",
+        "seed": "selection seed",
+    }
     marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
     null_label, group_null_label = own.NULL_LABEL, own.GROUP_NULL_LABEL
     null_means = own.NULL_MEANS
     not_built = "Not built for this axis, whose heads were not ranked"
-    too_few = {"too few prompts": "too few prompts for a verdict", UNUSABLE: "an unusable model, so no verdict"}
+    too_few = {
+        "too few prompts": "too few prompts for a verdict",
+        UNUSABLE: "an unusable model, so no verdict",
+    }
     handout = Handout(
         mask="Which heads to cut, of which model (by hash), chosen how. `apply` replays it.",
         apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint="The pruned model twice: cut for real, and as a dense checkpoint with zeros that `from_pretrained` "
-        "loads anywhere. Every use is checked against the masked model.",
-        standing="The changed model as a folder of plain weights that `from_pretrained` loads anywhere, checked "
-        "against the model in memory. A checkpoint that was brought is there already.",
+        checkpoint=(
+            "The pruned model twice: cut for real, and as a dense checkpoint with zeros that"
+            " `from_pretrained` loads anywhere. Every use is checked against the masked model."
+        ),
+        standing=(
+            "The changed model as a folder of plain weights that `from_pretrained` loads anywhere,"
+            " checked against the model in memory. A checkpoint that was brought is there already."
+        ),
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
     )
 
@@ -169,8 +202,8 @@ class Heads(Track):
         head_card.FIRST,
     )
     published = Published(
-        "Head scores as the FASP authors published them: CSV files with one row per head, axis and seed, or "
-        "head_contributions.json, which holds means over seeds.",
+        "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
+        " seed, or head_contributions.json, which holds means over seeds.",
         load_published,
         published_reliability.published,
         correlations.published,
@@ -178,7 +211,12 @@ class Heads(Track):
     telling = TELLING
     bench = bench.BENCH
     benchmarks = benchmarks.BENCHMARKS
-    repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+    repeats = (
+        reliability.run_repeats,
+        reliability.seed_scatter,
+        reliability.more_seeds,
+        additivity.additivity,
+    )
     judged = (judges.judges, judges.judged_names)
 
     def of_run(self, run: Run) -> Heads:
@@ -189,11 +227,17 @@ class Heads(Track):
         return Overview(
             (who_pays.who_pays, along_sparsity.bias_along_sparsity),
             along_sparsity.perplexity_along_sparsity,
-            (per_cent.changes_in_per_cent, who_pays.levelling_down, who_pays.perplexity_by_group, cost.cost),
+            (
+                per_cent.changes_in_per_cent,
+                who_pays.levelling_down,
+                who_pays.perplexity_by_group,
+                cost.cost,
+            ),
         )
 
     def offers(self, run: Run) -> tuple[str, ...]:
-        """The reading that was asked for, and each benchmark that the run was measured on in place of its bias."""
+        """The reading that was asked for, and each benchmark that the run was measured on in place
+        of its bias."""
         found = tuple(f"{PREFIX}{name}" for name in measured_on(run))
         return (run.meta["request"]["reading"], *found) if found else ()
 
@@ -213,7 +257,10 @@ class Heads(Track):
 
     def details(self, reading: str) -> tuple[Measure, ...]:
         one = self.reading(reading)
-        more = (Measure(metric) for metric in ("gap", "worst_group", "best_group", "toxicity", "toxic_share"))
+        more = (
+            Measure(metric)
+            for metric in ("gap", "worst_group", "best_group", "toxicity", "toxic_share")
+        )
         return one.harm, one.quality, *more
 
     def style(self, method: str, dark: bool = False) -> Style:
@@ -232,12 +279,19 @@ class Heads(Track):
         known = list(own.METHODS)
         plain = {name: name.removesuffix(own.EVEN) for name in methods}
         last = {name: (len(known) + own.is_against(name), name) for name in plain}
-        return sorted(plain, key=lambda name: (known.index(plain[name]), name) if plain[name] in known else last[name])
+        return sorted(
+            plain,
+            key=lambda name: (
+                (known.index(plain[name]), name) if plain[name] in known else last[name]
+            ),
+        )
 
     def data(self, run: Run) -> str:
         axes = run.meta["request"]["axes"]
         counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
-        source = run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
+        source = (
+            run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
+        )
         return f"{counted} of {source}"
 
     def total(self, run: Run) -> int:
@@ -246,7 +300,9 @@ class Heads(Track):
     def label(self, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
             return arm_words.label(variant)
-        return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
+        return (
+            f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
+        )
 
     def mark(self, variant: Mapping[str, Any]) -> str:
         return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
@@ -255,7 +311,9 @@ class Heads(Track):
         return f", draw {variant['seed']}" if variant["seed"] >= 0 else ""
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
-        return arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
+        return (
+            arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
+        )
 
     def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
         return arm_words.instead(variant) if arm_words.is_arm(variant) else ""
@@ -263,7 +321,13 @@ class Heads(Track):
     def made(self, variant: Mapping[str, Any]) -> str:
         return arm_words.made(variant) if arm_words.is_arm(variant) else super().made(variant)
 
-    def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    def saves(
+        self,
+        run: Run,
+        variant: Mapping[str, Any],
+        dense: Mapping[str, Any],
+        mine: Mapping[str, Any],
+    ) -> str:
         if arm_words.is_arm(variant):
             return arm_words.saves(variant, dense, mine)
         return super().saves(run, variant, dense, mine)
@@ -290,7 +354,11 @@ class Heads(Track):
 
     def weighed(self, run: Run) -> tuple[Make, ...]:
         found = even.PANELS if run.meta["request"].get("deployable") else ()
-        return (*found, *arms.PANELS) if lookup.stands_instead(lookup.frame(run, "variants")).any() else found
+        return (
+            (*found, *arms.PANELS)
+            if lookup.stands_instead(lookup.frame(run, "variants")).any()
+            else found
+        )
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
@@ -309,9 +377,19 @@ class Heads(Track):
         request = run.meta["request"]
         if _is_benchmark(row):
             one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
-            return f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by log-likelihood"
-        n = "" if row is None or pd.isna(row["n"]) else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
-        return f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge {run.meta['judge']['name']}"
+            return (
+                f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
+                " log-likelihood"
+            )
+        n = (
+            ""
+            if row is None or pd.isna(row["n"])
+            else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
+        )
+        return (
+            f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge"
+            f" {run.meta['judge']['name']}"
+        )
 
     @property
     def intervals(self) -> str:
@@ -324,8 +402,14 @@ class Heads(Track):
         axis = words.axis_name(choice.measured)
         if choice.reading.startswith(PREFIX):
             harm = self.reading(choice.reading).harm.name
-            return f"What does a smaller {harm} cost in perplexity, and which variants are best at both?"
-        return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+            return (
+                f"What does a smaller {harm} cost in perplexity, and which variants are best at"
+                " both?"
+            )
+        return (
+            f"What does less bias of {axis} cost in perplexity, and which variants are best at"
+            " both?"
+        )
 
     trains = False
 
@@ -371,9 +455,15 @@ class Heads(Track):
             yield benchmarks.benchmark_panel(run, choice, name)
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
-        note = "The first prompt of each subgroup by id, first seed; nothing was picked. One example proves nothing."
+        note = (
+            "The first prompt of each subgroup by id, first seed; nothing was picked. One example"
+            " proves nothing."
+        )
         if not show_offensive:
-            note += " Texts the model wrote are hidden: they can be offensive. Export with texts to see them."
+            note += (
+                " Texts the model wrote are hidden: they can be offensive. Export with texts to see"
+                " them."
+            )
         question = "What does the model write, before and after?"
         yield Extra(question, examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
 
@@ -394,12 +484,18 @@ class Heads(Track):
 
         meta, judge = run.meta, run.meta["judge"]
         return [
-            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/` is smaller and loads "
-            "with `engine.surgery.heads.replay.load_cut`; plain transformers cannot load uneven heads. `plain/`, where "
-            "it is there, is smaller and loads with `from_pretrained`.",
+            (
+                "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/`"
+                " is smaller and loads with `engine.surgery.heads.replay.load_cut`; plain"
+                " transformers cannot load uneven heads. `plain/`, where it is there, is smaller"
+                " and loads with `from_pretrained`."
+            ),
             "",
-            f"Base weights {meta['model']['weight_hash']}, revision {meta['model'].get('revision') or 'none'}; "
-            f"audit {run.id}, {meta['created']}, judge {plain(judge['name'])} {judge.get('hash') or ''}.",
+            (
+                f"Base weights {meta['model']['weight_hash']}, revision"
+                f" {meta['model'].get('revision') or 'none'}; audit {run.id}, {meta['created']},"
+                f" judge {plain(judge['name'])} {judge.get('hash') or ''}."
+            ),
         ]
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
@@ -408,12 +504,16 @@ class Heads(Track):
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_mask(path, mask_record(run, variant))
 
-    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+    def write_checkpoint(
+        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
         if arm_words.is_arm(variant):
             from engine.tracks.language_models.arm_checkpoint import write_arm
 
             return write_arm(run, variant, folder, base)
-        from engine.tracks.language_models.checkpoint import write_head_checkpoint  # late: it loads torch
+        from engine.tracks.language_models.checkpoint import (
+            write_head_checkpoint,
+        )  # late: it loads torch
 
         return write_head_checkpoint(run, variant, folder, base)
 
@@ -421,8 +521,8 @@ class Heads(Track):
         yield Shelf(
             "Language models",
             shelf_table(catalog.list_models()),
-            "Any other language model whose attention heads end in one output projection works: type its hub name or "
-            "folder under “New audit”.",
+            "Any other language model whose attention heads end in one output projection works:"
+            " type its hub name or folder under “New audit”.",
             models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
@@ -442,8 +542,12 @@ def _is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]
 
 
 def _benchmark_reading(name: str) -> Reading:
-    """A benchmark in place of the bias of the texts; it has no worst-off group, so its headline stands there, too."""
-    harm, title = benchmarks.measure_of(name.removeprefix(PREFIX)), scored_benchmarks()[name.removeprefix(PREFIX)].title
+    """A benchmark in place of the bias of the texts; it has no worst-off group, so its headline
+    stands there, too."""
+    harm, title = (
+        benchmarks.measure_of(name.removeprefix(PREFIX)),
+        scored_benchmarks()[name.removeprefix(PREFIX)].title,
+    )
     same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
     return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
 
@@ -452,7 +556,11 @@ def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:
     """Entries of the catalog for the library."""
     origin = {"embedded": "embedded", "recent": "used lately", "hub": "by name, from the hub"}
     rows = [
-        {"Name": entry.name, "From": origin[entry.kind], "Note": entry.note[:1].upper() + entry.note[1:]}
+        {
+            "Name": entry.name,
+            "From": origin[entry.kind],
+            "Note": entry.note[:1].upper() + entry.note[1:],
+        }
         for entry in entries
     ]
     return pd.DataFrame(rows, columns=["Name", "From", "Note"])

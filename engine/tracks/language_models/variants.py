@@ -1,4 +1,5 @@
-"""Which pruned variants an audit compares: every method at every sparsity, per target axis where it has one."""
+"""Which pruned variants an audit compares: every method at every sparsity, per target axis where it
+has one."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ DENSE = "dense"
 
 
 class What(NamedTuple):
-    """What is done to the dense model: heads cut (flat units), or an arm in its place. Neither: nothing."""
+    """What is done to the dense model: heads cut (flat units), or an arm in its place. Neither:
+    nothing."""
 
     cut: tuple[int, ...] = ()
     arm: str = ""
@@ -39,7 +41,8 @@ class What(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """A selection with a name. `seed` is the selection's own, -1 for methods without chance; gamma NaN without γ.
+    """A selection with a name. `seed` is the selection's own, -1 for methods without chance; gamma
+    NaN without γ.
 
     arm: the id of what stands in the dense model's place; such a variant cuts no head.
     """
@@ -69,13 +72,19 @@ def dense_variant() -> Variant:
 def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
     """Pooled scores for one target axis by name, [units] float64 each, in unit order."""
     pooled = scores[(scores["seed"] == POOLED) & scores["axis"].isin(["", axis])]
-    return {name: part.sort_values("unit")["value"].to_numpy() for name, part in pooled.groupby("score")}
+    return {
+        name: part.sort_values("unit")["value"].to_numpy() for name, part in pooled.groupby("score")
+    }
 
 
-def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int, shape: Shape | None = None) -> list[Variant]:
-    """The dense model and every variant, γ candidates included (not yet chosen where γ is searched).
+def all_variants(
+    request: AuditRequest, scores: pd.DataFrame, total: int, shape: Shape | None = None
+) -> list[Variant]:
+    """The dense model and every variant, γ candidates included (not yet chosen where γ is
+    searched).
 
-    shape: how the heads lie, for the cuts that any loader can read; without it there are none of these.
+    shape: how the heads lie, for the cuts that any loader can read; without it there are none of
+    these.
     """
     found = [dense_variant()]
     for name in request.selections:
@@ -95,7 +104,8 @@ def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int, shape:
 def _ballots(
     request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
 ) -> Iterator[Ballot]:
-    """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by name, [units] each."""
+    """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by
+    name, [units] each."""
     for gamma in request.gammas if method.uses_gamma else (0.0,):
         for sparsity in sorted({value for value in request.sparsities if value > 0}):
             for seed in request.seed_list if method.uses_seed else (POOLED,):
@@ -103,13 +113,20 @@ def _ballots(
 
 
 def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
-    parts = [method.name, axis, f"g{ballot.gamma:.2f}" if method.uses_gamma else "", f"s{ballot.sparsity:.3f}"]
+    parts = [
+        method.name,
+        axis,
+        f"g{ballot.gamma:.2f}" if method.uses_gamma else "",
+        f"s{ballot.sparsity:.3f}",
+    ]
     parts += [f"r{ballot.seed}"] if method.uses_seed else []
     gamma = ballot.gamma if method.uses_gamma else float("nan")
     cut = method.select(ballot)
     name = "-".join(part for part in parts if part)
     ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
-    return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties)
+    return Variant(
+        name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties
+    )
 
 
 def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
@@ -120,8 +137,8 @@ def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
-    """Mark the variants at γ* as chosen: at their own axis' γ*, axis-free ones at that of every axis (a control at
-    another γ would compare two things at once)."""
+    """Mark the variants at γ* as chosen: at their own axis' γ*, axis-free ones at that of every
+    axis (a control at another γ would compare two things at once)."""
 
     def chosen(variant: Variant) -> bool:
         wanted = {gammas[variant.target_axis]} if variant.target_axis else set(gammas.values())
@@ -137,8 +154,13 @@ def _realised(variant: Variant, mask: HeadMask) -> float:
 
 
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:
-    """The table `variants` of a run. The column `arm` is there where one of them is no cut of heads."""
-    arms = {"arm": [variant.arm for variant in variants]} if any(variant.arm for variant in variants) else {}
+    """The table `variants` of a run. The column `arm` is there where one of them is no cut of
+    heads."""
+    arms = (
+        {"arm": [variant.arm for variant in variants]}
+        if any(variant.arm for variant in variants)
+        else {}
+    )
     masks = [HeadMask.from_units(n_layers, n_heads, variant.cut) for variant in variants]
     return pd.DataFrame(
         {

@@ -15,39 +15,44 @@ INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
 
 MADE_ON = (
-    "Scores come from validation prompts and further prompts of the source, γ from validation prompts; what is "
-    "reported comes from test prompts only."
+    "Scores come from validation prompts and further prompts of the source, γ from validation"
+    " prompts; what is reported comes from test prompts only."
 )
 
-JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
+JUDGE = (
+    "Toxicity is the score of a classifier, not of people; it can dislike identity words"
+    " themselves."
+)
 
 PROMPTS_ALONE = "prompts alone"
 """In place of a variant: what a judge says before any model wrote a word."""
 ONE_JUDGE = (
-    "Only the audit's own judge has read these texts. Ask another (`measure RUN --judge FOLDER`): it reads the stored "
-    "texts, and no text is drawn again."
+    "Only the audit's own judge has read these texts. Ask another (`measure RUN --judge FOLDER`):"
+    " it reads the stored texts, and no text is drawn again."
 )
 JUDGES_SAID = (
-    "Every judge read the same texts. Judges are on scales of their own, so each change is a share of the bias that "
-    "this judge sees in the uncut model; compare directions rather than sizes. That judges agree does not make them "
-    "right: they may have learnt from the same data. 95 % intervals, clustered by descriptor and template."
+    "Every judge read the same texts. Judges are on scales of their own, so each change is a share"
+    " of the bias that this judge sees in the uncut model; compare directions rather than sizes."
+    " That judges agree does not make them right: they may have learnt from the same data. 95 %"
+    " intervals, clustered by descriptor and template."
 )
 NAMES_SAID = (
-    "Prompts of every group as they are, before a model wrote to them. A judge that rates the words for one group "
-    "higher finds bias where there is none, and no cut can change that. 95 % intervals, descriptors and templates "
-    "resampled."
+    "Prompts of every group as they are, before a model wrote to them. A judge that rates the words"
+    " for one group higher finds bias where there is none, and no cut can change that. 95 %"
+    " intervals, descriptors and templates resampled."
 )
 
 HEAD_CONTRIBUTIONS = (
-    "Bias per axis and perplexity with each head removed, in the lists that the published code of FASP reads. "
-    "They are dense values minus effects of heads; norms and gradients, whose scale it does not say, are left "
-    "out. The command import-scores reads the file."
+    "Bias per axis and perplexity with each head removed, in the lists that the published code of"
+    " FASP reads. They are dense values minus effects of heads; norms and gradients, whose scale it"
+    " does not say, are left out. The command import-scores reads the file."
 )
 
 PER_CENT = (
-    "Per cent of the full model's value, measured on the same prompts and texts; intervals are Fieller's 95 % for the "
-    "ratio, none where the full model's value is not told from zero. A bias is above zero by chance alone: per cent of "
-    "it are not comparable between axes or numbers of prompts."
+    "Per cent of the full model's value, measured on the same prompts and texts; intervals are"
+    " Fieller's 95 % for the ratio, none where the full model's value is not told from zero. A bias"
+    " is above zero by chance alone: per cent of it are not comparable between axes or numbers of"
+    " prompts."
 )
 
 EMBEDDED_DATA = "invented groups"
@@ -65,59 +70,91 @@ INVENTED = {
 def quick_words(prompts: int) -> str:
     """Said where a model alone is enough to ask for an audit."""
     return (
-        f"One axis, about {prompts} prompts about invented groups, one text for each, the embedded judge: a first look "
-        "in minutes. Its intervals are wide: it can show a large bias, not that there is none, and the judge knows few "
-        "of another model's words. For an answer, start a new audit with prompts and a judge of your own."
+        f"One axis, about {prompts} prompts about invented groups, one text for each, the embedded"
+        " judge: a first look in minutes. Its intervals are wide: it can show a large bias, not"
+        " that there is none, and the judge knows few of another model's words. For an answer,"
+        " start a new audit with prompts and a judge of your own."
     )
 
 
 NO_CONTROLS = "This run was made without random cuts to rank FASP among."
 
 METHODS: dict[str, Word] = {
-    "fasp": Word("FASP", "Protects the heads that matter most for perplexity, then cuts those that add most bias."),
+    "fasp": Word(
+        "FASP",
+        "Protects the heads that matter most for perplexity, then cuts those that add most bias.",
+    ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
-    "ppl_only": Word("perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."),
-    "magnitude": Word("magnitude", "Cuts the heads with the smallest weights (L2 norm); ignores data."),
-    "gradient": Word("gradient", "Cuts the heads to which the loss is least sensitive (Michel et al. 2019)."),
+    "ppl_only": Word(
+        "perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."
+    ),
+    "magnitude": Word(
+        "magnitude", "Cuts the heads with the smallest weights (L2 norm); ignores data."
+    ),
+    "gradient": Word(
+        "gradient", "Cuts the heads to which the loss is least sensitive (Michel et al. 2019)."
+    ),
     "random": Word("random", "Cuts heads drawn at random, with a stated seed."),
     "random_noncritical": Word(
         "random non-critical",
-        "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
+        "Control: draws at random among the heads FASP would allow. Shows whether the bias score"
+        " helps, or only γ.",
     ),
-    "wanda": Word("Wanda", "Zeroes, of every output, the weights with the lowest size times size of their input."),
-    "sparsegpt": Word("SparseGPT", "Zeroes weights column by column and has those that stay make up for it."),
-    "magnitude_weights": Word("smallest weights", "Zeroes the smallest weights of every layer; ignores data."),
-    "random_weights": Word("random weights", "Control: zeroes weights drawn at random, as many in every layer."),
-    "layer_drop": Word("layer drop", "Takes out whole layers, those whose output points most the way of their input."),
-    "int8": Word("int8", "Rounds weights to the nearest of 255 steps, one scale per row; weights only."),
-    "int4": Word("int4", "Rounds weights to the nearest of 15 steps, one scale per 32 neighbours; weights only."),
+    "wanda": Word(
+        "Wanda",
+        "Zeroes, of every output, the weights with the lowest size times size of their input.",
+    ),
+    "sparsegpt": Word(
+        "SparseGPT", "Zeroes weights column by column and has those that stay make up for it."
+    ),
+    "magnitude_weights": Word(
+        "smallest weights", "Zeroes the smallest weights of every layer; ignores data."
+    ),
+    "random_weights": Word(
+        "random weights", "Control: zeroes weights drawn at random, as many in every layer."
+    ),
+    "layer_drop": Word(
+        "layer drop",
+        "Takes out whole layers, those whose output points most the way of their input.",
+    ),
+    "int8": Word(
+        "int8", "Rounds weights to the nearest of 255 steps, one scale per row; weights only."
+    ),
+    "int4": Word(
+        "int4",
+        "Rounds weights to the nearest of 15 steps, one scale per 32 neighbours; weights only.",
+    ),
 }
 
 COMPRESSED = (
-    "Compressions change the weights of linear layers inside the blocks; embeddings, norms, biases and the output "
-    "layer stay. Those that look at text look at that for validation."
+    "Compressions change the weights of linear layers inside the blocks; embeddings, norms, biases"
+    " and the output layer stay. Those that look at text look at that for validation."
 )
 
 ZEROS = (
-    "Zeros alone make nothing smaller or faster: they are stored and multiplied like other numbers until a format and "
-    "a kernel leave them out."
+    "Zeros alone make nothing smaller or faster: they are stored and multiplied like other numbers"
+    " until a format and a kernel leave them out."
 )
 
 ROUNDED = (
-    "The model computes with what the bits stand for, in its own precision: the bytes are those of the bits with their "
-    "scales, the time is not what a kernel for them would take."
+    "The model computes with what the bits stand for, in its own precision: the bytes are those of"
+    " the bits with their scales, the time is not what a kernel for them would take."
 )
 
 AGAINST = (
-    "Other checkpoints, separated by commas: quantised, distilled, pruned or trained elsewhere. Each must cut text "
-    "into the same tokens as the model; it meets the same prompts under the same noise and is shown beside variants."
+    "Other checkpoints, separated by commas: quantised, distilled, pruned or trained elsewhere."
+    " Each must cut text into the same tokens as the model; it meets the same prompts under the"
+    " same noise and is shown beside variants."
 )
 
 AGAINST_PREFIX = "against-"
-"""How the method of another checkpoint begins; its name follows, for each is a method of its own."""
+"""How the method of another checkpoint begins; its name follows, for each is a method of its own.
+"""
 
 
-AGAINST_MEANS = "Another checkpoint with the same tokenizer, on the same prompts under the same noise."
+AGAINST_MEANS = (
+    "Another checkpoint with the same tokenizer, on the same prompts under the same noise."
+)
 
 
 def is_against(method: str) -> bool:
@@ -127,37 +164,60 @@ def is_against(method: str) -> bool:
 EVEN = "+even"
 """How the name of a method that is held to what any loader can read ends."""
 
-EVEN_MEANS = "Held to as many heads in every layer and whole key/value groups, so that any loader reads what is left."
+EVEN_MEANS = (
+    "Held to as many heads in every layer and whole key/value groups, so that any loader reads what"
+    " is left."
+)
 
 
 def arm_name(method: str) -> str:
-    """The name of another checkpoint, or of a method that is held to what any loader reads; "" for other methods."""
+    """The name of another checkpoint, or of a method that is held to what any loader reads; "" for
+    other methods."""
     if method.endswith(EVEN) and method.removesuffix(EVEN) in METHODS:
         return f"{METHODS[method.removesuffix(EVEN)].name}, even"
-    return f"checkpoint {visible(method.removeprefix(AGAINST_PREFIX))}" if is_against(method) else ""
+    return (
+        f"checkpoint {visible(method.removeprefix(AGAINST_PREFIX))}" if is_against(method) else ""
+    )
 
 
 def same_weights(name: str, model: str) -> str:
     """Said where a checkpoint is compared with itself."""
-    return f"{visible(name)} has the very weights of {visible(model)}: nothing but rounding can differ between them."
+    return (
+        f"{visible(name)} has the very weights of {visible(model)}: nothing but rounding can differ"
+        " between them."
+    )
 
 
-_BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
+_BIAS = (
+    "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no"
+    " difference."
+)
 
 _FLOOR = (
-    "Above zero even when groups do not differ, and grows with the number of subgroups: read it with its null band."
+    "Above zero even when groups do not differ, and grows with the number of subgroups: read it"
+    " with its null band."
 )
 
 READINGS: dict[str, Word] = {
-    "group_means": Word("group means", "Mean of all prompts of the axis against subgroup means (published scores)."),
-    "subgroup_mean_of_means": Word("mean of means", "Unweighted mean of subgroup means against each subgroup mean."),
-    "paired_prompts": Word("same template", "Differences within a prompt template first, then their mean (Eq. 1)."),
+    "group_means": Word(
+        "group means", "Mean of all prompts of the axis against subgroup means (published scores)."
+    ),
+    "subgroup_mean_of_means": Word(
+        "mean of means", "Unweighted mean of subgroup means against each subgroup mean."
+    ),
+    "paired_prompts": Word(
+        "same template", "Differences within a prompt template first, then their mean (Eq. 1)."
+    ),
 }
 
 SPANS: dict[str, Word] = {
     "continuation": Word("continuation", "Only what the model wrote is judged."),
-    "prompt+continuation": Word("prompt and continuation", "The judge also sees the prompt, as in the published code."),
-    "prompt": Word("prompt alone", "The floor: the judge on the prompt, before the model wrote anything."),
+    "prompt+continuation": Word(
+        "prompt and continuation", "The judge also sees the prompt, as in the published code."
+    ),
+    "prompt": Word(
+        "prompt alone", "The floor: the judge on the prompt, before the model wrote anything."
+    ),
 }
 
 ABLATIONS: dict[str, Word] = {
@@ -166,30 +226,45 @@ ABLATIONS: dict[str, Word] = {
 }
 
 SCORES: dict[str, Word] = {
-    "z_bias": Word("effect on bias", "Bias with the head on minus bias with it off; positive: cutting it lowers bias."),
-    "z_ppl": Word("effect on perplexity", "Perplexity with the head on minus off; very negative: a critical head."),
-    "magnitude": Word("size of weights", "L2 norm of the head's query, key, value and output weights."),
-    "gradient": Word("sensitivity", "Mean absolute gradient of the loss on the head's gate, normalised per layer."),
+    "z_bias": Word(
+        "effect on bias",
+        "Bias with the head on minus bias with it off; positive: cutting it lowers bias.",
+    ),
+    "z_ppl": Word(
+        "effect on perplexity",
+        "Perplexity with the head on minus off; very negative: a critical head.",
+    ),
+    "magnitude": Word(
+        "size of weights", "L2 norm of the head's query, key, value and output weights."
+    ),
+    "gradient": Word(
+        "sensitivity",
+        "Mean absolute gradient of the loss on the head's gate, normalised per layer.",
+    ),
     "random": Word("random number", "A seeded random number; no information."),
 }
 
 ESTIMATORS: dict[str, Word] = {
     "auto": Word(
         "automatic",
-        "Starts with the gradient for all heads, measures those that matter by the cheapest honest estimator, then "
-        "takes more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band. Of "
-        "effects on perplexity, it measures those that the protected share hangs on.",
+        "Starts with the gradient for all heads, measures those that matter by the cheapest honest"
+        " estimator, then takes more prompts and draws, within a budget. Ranks nothing where the"
+        " bias lies inside its null band. Of effects on perplexity, it measures those that the"
+        " protected share hangs on.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(
         "reweighting",
-        "Weights the model's own texts by how likely they are with the head off; draws again where that is too weak.",
+        "Weights the model's own texts by how likely they are with the head off; draws again where"
+        " that is too weak.",
     ),
     "generate": Word(
-        "regeneration", "Draws every text again with the head off and judges it again. The slow reference."
+        "regeneration",
+        "Draws every text again with the head off and judges it again. The slow reference.",
     ),
     "combined": Word(
-        "reweighting and regeneration", "Large effects with a heavy tail of weights: the mean of both ways."
+        "reweighting and regeneration",
+        "Large effects with a heavy tail of weights: the mean of both ways.",
     ),
     "exact": Word("exact", "Measures the perplexity with each head off."),
 }
@@ -210,18 +285,18 @@ JUDGED_HERE = "Texts are judged in this process: a cluster draws texts, and thes
 def foreign_judge(judge: str, made_for: str, model: str) -> str:
     """The judge was made for the texts of another model than the one that is audited."""
     return (
-        f"The judge {judge} was made for the texts of {made_for}: it knows few words and no context. What it says of "
-        f"texts of {model}, and every bias made of that, may mean nothing, also where it lies above its null band. "
-        "Choose a judge made for any text."
+        f"The judge {judge} was made for the texts of {made_for}: it knows few words and no"
+        f" context. What it says of texts of {model}, and every bias made of that, may mean"
+        " nothing, also where it lies above its null band. Choose a judge made for any text."
     )
 
 
 def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
     """Said above every heat map of this axis."""
     return (
-        f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its null band (up to "
-        f"{null_high:.3f} when labels are exchanged within templates). Head scores and selections for this axis rank "
-        "noise."
+        f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its"
+        f" null band (up to {null_high:.3f} when labels are exchanged within templates). Head"
+        " scores and selections for this axis rank noise."
     )
 
 
@@ -233,13 +308,20 @@ GROUP_NULL_LABEL = "null band, group: whole descriptors exchanged"
 
 
 def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
-    """Said where these very prompts differ, but not, or not known to, because of the groups that they name."""
-    start = f"{AXES.get(axis, axis)}: these prompts differ (bias {bias:.3f}, outside the words band)"
+    """Said where these very prompts differ, but not, or not known to, because of the groups that
+    they name."""
+    start = (
+        f"{AXES.get(axis, axis)}: these prompts differ (bias {bias:.3f}, outside the words band)"
+    )
     if math.isnan(group_high):
-        return f"{start}, but whether it is the groups or single words cannot be told: {note or NO_GROUP_BAND}."
+        return (
+            f"{start}, but whether it is the groups or single words cannot be told:"
+            f" {note or NO_GROUP_BAND}."
+        )
     return (
-        f"{start}, but no more than descriptors exchanged between subgroups do (group null band up to "
-        f"{group_high:.3f}): single words may make the difference. Nothing follows about a group."
+        f"{start}, but no more than descriptors exchanged between subgroups do (group null band up"
+        f" to {group_high:.3f}): single words may make the difference. Nothing follows about a"
+        " group."
     )
 
 
@@ -249,97 +331,157 @@ NO_GROUP_BAND = "this audit holds no group band (it was computed by an earlier v
 def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
     """Said where subgroups get no verdict."""
     named = ", ".join(groups[:5]) + (", …" if len(groups) > 5 else "")
-    return f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a verdict ({named})."
+    return (
+        f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a"
+        f" verdict ({named})."
+    )
 
 
 def perplexity_warning(value: float, vocab_size: int) -> str:
     """Said where the model predicts worse than a uniform guess."""
     return (
-        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this "
-        "the tokenizer it was trained with, and text in its language?"
+        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its"
+        f" {vocab_size:,} tokens: is this the tokenizer it was trained with, and text in its"
+        " language?"
     )
 
 
 def unusable(does: str) -> str:
-    """Said in place of a verdict on a model that predicts worse than a uniform guess; does: what was done to it."""
-    return f"{does} gives an unusable model: it predicts text worse than a uniform guess, so its bias says nothing."
+    """Said in place of a verdict on a model that predicts worse than a uniform guess; does: what
+    was done to it."""
+    return (
+        f"{does} gives an unusable model: it predicts text worse than a uniform guess, so its bias"
+        " says nothing."
+    )
 
 
 def power_words(found: Mapping[str, Any] | None) -> str:
-    """Said beside every "no head can be told from zero": what could have been found (`power_of`), if that is known."""
+    """Said beside every "no head can be told from zero": what could have been found (`power_of`),
+    if that is known."""
     if not found:
-        return "What effect it could have found is not part of this audit: it was computed by an earlier version."
+        return (
+            "What effect it could have found is not part of this audit: it was computed by an"
+            " earlier version."
+        )
     share = f"{found['of_heads']:.0%}".replace("%", " %")
     text = (
-        f"With {found['power'] * 100:.0f} % power it could have found an effect of {found['effect']:.2g} or more "
-        f"({share} of the heads; two-sided p up to {found['level']:.1g}, which the first of {found['heads']} heads "
-        f"needs; {found['prompts']:,} prompts). "
+        f"With {found['power'] * 100:.0f} % power it could have found an effect of"
+        f" {found['effect']:.2g} or more ({share} of the heads; two-sided p up to"
+        f" {found['level']:.1g}, which the first of {found['heads']} heads needs;"
+        f" {found['prompts']:,} prompts). "
     )
     if found["half_prompts"] is None:
         return text + "Half of that is out of reach of more prompts of this kind."
-    return text + (
-        f"Half of that would take about {found['half_prompts']:,} prompts, with as many more descriptors and templates."
+    return (
+        text + f"Half of that would take about {found['half_prompts']:,} prompts, with as many more"
+        " descriptors and templates."
     )
 
 
 def few_texts_words(axes: Sequence[str]) -> str:
     """Said where reweighting cannot serve, whatever is cut."""
     return (
-        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted: there, heads that need more than "
-        "first order are drawn again, which takes longer. More prompts help."
+        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted: there, heads that"
+        " need more than first order are drawn again, which takes longer. More prompts help."
     )
 
 
-def prediction_words(scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]) -> str:
-    """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside their null band."""
+def prediction_words(
+    scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]
+) -> str:
+    """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside
+    their null band."""
     least, most = (duration(seconds) for seconds in scoring)
     text = (
-        f"{PREDICTED} about {least}" if least == most else f"{PREDICTED} {least} to {most}, as the selection settles,"
+        f"{PREDICTED} about {least}"
+        if least == most
+        else f"{PREDICTED} {least} to {most}, as the selection settles,"
     )
     text += f" to score heads and about {duration(measuring)} to measure variants. "
-    text += "Too few prompts for intervals." if math.isnan(width) else f"A head's 95 % interval about {width:.2g} wide."
+    text += (
+        "Too few prompts for intervals."
+        if math.isnan(width)
+        else f"A head's 95 % interval about {width:.2g} wide."
+    )
     if silent:
-        text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
+        text += (
+            " Inside the null band so far, so perhaps nothing to rank heads by:"
+            f" {', '.join(silent)}."
+        )
     return text
 
 
 def extrapolated_words(tried: Mapping[str, Any], sure: float) -> str:
-    """On what a prediction rests that did not draw every axis. tried: axis, prompts, seconds; sure: slower draw of two
-    over the quicker."""
+    """On what a prediction rests that did not draw every axis. tried: axis, prompts, seconds; sure:
+    slower draw of two over the quicker."""
     few = f"{tried['prompts']} prompts of {axis_name(tried['axis'])}"
     return (
-        f"Extrapolated from {few}, tried for {duration(tried['seconds'])}: of two draws of them one took {sure:.1f} "
-        "times as long as the other, and these times may be off as much, or more where the machine's load changes. "
-        "Whether there is a bias to rank heads by is not known from so few."
+        f"Extrapolated from {few}, tried for {duration(tried['seconds'])}: of two draws of them one"
+        f" took {sure:.1f} times as long as the other, and these times may be off as much, or more"
+        " where the machine's load changes. Whether there is a bias to rank heads by is not known"
+        " from so few."
     )
 
 
 METRICS: dict[str, Word] = {
     "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
-    "bias:subgroup_mean_of_means": Word("bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR),
-    "bias:paired_prompts": Word("bias (same template)", _BIAS, "toxicity", "lower", _FLOOR),
-    "toxicity": Word("mean toxicity", "Mean judge score of the continuations, 0 to 1.", "toxicity", "lower", JUDGE),
-    "toxic_share": Word("toxic share", "Share of continuations the judge scores above 0.5.", "share", "lower", JUDGE),
-    "perplexity": Word("perplexity", "How surprised the model is by held-out text; 1 would be certainty.", "", "lower"),
-    "gap": Word("gap", "Toxicity of the worst-off subgroup minus that of the best-off.", "toxicity", "lower"),
-    "worst_group": Word(
-        "worst-off subgroup", "Toxicity of the dense model's most toxic subgroup.", "toxicity", "lower"
+    "bias:subgroup_mean_of_means": Word(
+        "bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR
     ),
-    "best_group": Word("best-off subgroup", "Toxicity of the dense model's least toxic subgroup.", "toxicity", "lower"),
+    "bias:paired_prompts": Word("bias (same template)", _BIAS, "toxicity", "lower", _FLOOR),
+    "toxicity": Word(
+        "mean toxicity",
+        "Mean judge score of the continuations, 0 to 1.",
+        "toxicity",
+        "lower",
+        JUDGE,
+    ),
+    "toxic_share": Word(
+        "toxic share", "Share of continuations the judge scores above 0.5.", "share", "lower", JUDGE
+    ),
+    "perplexity": Word(
+        "perplexity",
+        "How surprised the model is by held-out text; 1 would be certainty.",
+        "",
+        "lower",
+    ),
+    "gap": Word(
+        "gap", "Toxicity of the worst-off subgroup minus that of the best-off.", "toxicity", "lower"
+    ),
+    "worst_group": Word(
+        "worst-off subgroup",
+        "Toxicity of the dense model's most toxic subgroup.",
+        "toxicity",
+        "lower",
+    ),
+    "best_group": Word(
+        "best-off subgroup",
+        "Toxicity of the dense model's least toxic subgroup.",
+        "toxicity",
+        "lower",
+    ),
     "divergence": Word(
         "divergence per token",
-        "Kullback-Leibler divergence of the next token's probabilities from the dense model's, mean over the text.",
+        "Kullback-Leibler divergence of the next token's probabilities from the dense model's, mean"
+        " over the text.",
         "nats",
         "lower",
     ),
     "flipped": Word(
-        "flipped tokens", "Share of the text's tokens at which another token is the likeliest.", "share", "lower"
+        "flipped tokens",
+        "Share of the text's tokens at which another token is the likeliest.",
+        "share",
+        "lower",
     ),
     "bias_floor": Word(
-        "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
+        "judge's floor",
+        "Bias of the judge on the prompts alone, which no head can change.",
+        "toxicity",
     ),
     **{
-        f"{PREFIX}{name}": Word(f"{one.headline.title} ({one.title})", one.headline.about, "", "lower", one.limits)
+        f"{PREFIX}{name}": Word(
+            f"{one.headline.title} ({one.title})", one.headline.about, "", "lower", one.limits
+        )
         for name, one in scored_benchmarks().items()
     },
 }
@@ -350,15 +492,24 @@ TERMS: dict[str, str] = {
     "perplexity only": METHODS["ppl_only"].definition,
     "random non-critical": METHODS["random_noncritical"].definition,
     "γ": "The share of heads that FASP protects because the model needs them most to predict text.",
-    "critical": "Among the heads that matter most for perplexity, which FASP therefore leaves alone.",
+    "critical": (
+        "Among the heads that matter most for perplexity, which FASP therefore leaves alone."
+    ),
     "perplexity": METRICS["perplexity"].definition,
     "bias": _BIAS,
-    "ICC": "How alike the scores of a head are from one seed to the next: 1 is the same, 0 nothing in common.",
+    "ICC": (
+        "How alike the scores of a head are from one seed to the next: 1 is the same, 0 nothing in"
+        " common."
+    ),
     "reweighting": ESTIMATORS["reweight"].definition,
     "regeneration": ESTIMATORS["generate"].definition,
-    "ESS": "How many texts the weighted ones are worth; few, when some weigh much more than others.",
+    "ESS": (
+        "How many texts the weighted ones are worth; few, when some weigh much more than others."
+    ),
     "null band, words": "Where the bias would lie if labels were exchanged within a template.",
-    "null band, group": "Where the bias would lie if whole descriptors were exchanged between subgroups.",
+    "null band, group": (
+        "Where the bias would lie if whole descriptors were exchanged between subgroups."
+    ),
 }
 
 SMALLER = "If we make the model smaller, who pays, and how sure are we?"

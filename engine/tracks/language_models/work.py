@@ -1,4 +1,5 @@
-"""How much work measuring the variants will be, before there are scores: what a budget of scoring is a share of."""
+"""How much work measuring the variants will be, before there are scores: what a budget of scoring
+is a share of."""
 
 from __future__ import annotations
 
@@ -26,22 +27,30 @@ from engine.tracks.language_models.variants import Variant, all_variants, with_g
 
 
 def with_measuring(audit: Audit) -> ScoreJob:
-    """The audit's job, which knows how much work measuring will be. What is finished counts too: a resumed audit
-    decides as the interrupted one did. Of random cuts it counts two stages, as every finished audit did."""
+    """The audit's job, which knows how much work measuring will be. What is finished counts too: a
+    resumed audit decides as the interrupted one did. Of random cuts it counts two stages, as every
+    finished audit did.
+    """
     shards = dict.fromkeys(variant_shards(audit.request, audit.job.total, control_stages=2))
     alike: Counter[Shard] = Counter(replace(shard, cut=shard.cut[:1], seed=0) for shard in shards)
-    return replace(audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items()))
+    return replace(
+        audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items())
+    )
 
 
 def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ()) -> list[Shard]:
-    """All that measuring the variants will ask for, as far as can be known before there are scores: with those at a
-    searched γ, each axis at another one, which is most. What a budget is a share of (`with_measuring`) leaves these
-    out, and arms: heads are scored alike with and without them. silent: axes whose heads will not be ranked, so that
-    nothing is cut by them."""
+    """All that measuring the variants will ask for, as far as can be known before there are scores:
+    with those at a searched γ, each axis at another one, which is most. What a budget is a share of
+    (`with_measuring`) leaves these out, and arms: heads are scored alike with and without them.
+    silent: axes whose heads will not be ranked, so that nothing is cut by them."""
     request = plan.request
     gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
     middle = len(gammas) // 2
-    picked = {axis: gammas[(middle + place) % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
+    picked = (
+        {axis: gammas[(middle + place) % len(gammas)] for place, axis in enumerate(request.axes)}
+        if gammas
+        else {}
+    )
     shape = Shape(plan.model.n_layers, plan.model.n_heads) if request.deployable else None
 
     def scores(request: AuditRequest, total: int) -> pd.DataFrame:
@@ -52,7 +61,8 @@ def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ())
 
 
 def benchmark_work(audit: Audit) -> float:
-    """Effort of measuring the benchmarks that were asked for on about as many variants as there will be."""
+    """Effort of measuring the benchmarks that were asked for on about as many variants as there
+    will be."""
     asked, request = audit.context.benchmarks, audit.request
     if not asked:
         return 0.0
@@ -70,10 +80,12 @@ def variant_shards(
     made_up: Callable[[AuditRequest, int], pd.DataFrame] | None = None,
     control_stages: int | None = None,
 ) -> list[Shard]:
-    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will.
+    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as
+    real ones will.
 
-    gammas: what a search for γ may find per axis; without them variants at a searched γ are left out. shape: as in
-    `all_variants`. control_stages: how far random cuts beside them are taken; None: to the end.
+    gammas: what a search for γ may find per axis; without them variants at a searched γ are left
+    out. shape: as in `all_variants`. control_stages: how far random cuts beside them are taken;
+    None: to the end.
     """
     scores = (made_up or made_up_scores)(request, total)
     variants = all_variants(request, scores, total, shape)
@@ -86,22 +98,28 @@ def variant_shards(
 
 
 def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
-    """Scores of `total` heads that nobody measured, for what cuts cost: columns unit, score, axis, seed, value."""
+    """Scores of `total` heads that nobody measured, for what cuts cost: columns unit, score, axis,
+    seed, value."""
     wanted = {score for name in request.selections for score in selection_method(name).needs}
     rows = [
-        pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
+        pd.DataFrame(
+            {"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values}
+        )
         for score in sorted(wanted)
         for axis in (request.axes if score == "z_bias" else ("",))
         for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
     ]
     return (
-        pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+        pd.concat(rows, ignore_index=True)
+        if rows
+        else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
     )
 
 
 def unlike_scores(request: AuditRequest, total: int) -> pd.DataFrame:
-    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do: the heads with the
-    largest effect on bias are also those that perplexity needs, and no two axes have the same."""
+    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do:
+    the heads with the largest effect on bias are also those that perplexity needs, and no two axes
+    have the same."""
     scores = made_up_scores(request, total)
     needed = np.random.default_rng(total).normal(size=total)
     for seed, ((score, _), rows) in enumerate(scores.groupby(["score", "axis"]).groups.items()):
@@ -128,12 +146,17 @@ def other_scores(request: AuditRequest, job: ScoreJob) -> list[Shard]:
 
 
 def control_shards(
-    request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Variant], most: int | None = None
+    request: AuditRequest,
+    scores: pd.DataFrame,
+    variants: Sequence[Variant],
+    most: int | None = None,
 ) -> list[Shard]:
-    """Random cuts beside one variant of every axis and sparsity, as far as all prompts as often as variants are drawn,
-    where most go; most: that many stages of it."""
+    """Random cuts beside one variant of every axis and sparsity, as far as all prompts as often as
+    variants are drawn, where most go; most: that many stages of it."""
     by_place = {
-        (one.target_axis, one.sparsity): replace(one, chosen=True) for one in variants if one.method == CONTROLLED
+        (one.target_axis, one.sparsity): replace(one, chosen=True)
+        for one in variants
+        if one.method == CONTROLLED
     }
     total = scores["unit"].nunique()
     return [

@@ -1,4 +1,5 @@
-"""Heads of text classifiers, scored by attribution of attention, and winning tickets (thesis, chapter 6)."""
+"""Heads of text classifiers, scored by attribution of attention, and winning tickets (thesis,
+chapter 6)."""
 
 from engine.audit.tracks import TrackEntry
 

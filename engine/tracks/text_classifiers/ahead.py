@@ -18,11 +18,12 @@ from engine.surgery.heads.named import mask_of_units
 from engine.tracks.text_classifiers.predicted import GAP, TEST, Known, known
 
 NO_MASKS = (
-    "Nothing can be predicted here: that is learnt from random masks, of which this audit measured fewer than 39. "
-    "It can be measured."
+    "Nothing can be predicted here: that is learnt from random masks, of which this audit measured"
+    " fewer than 39. It can be measured."
 )
 ONLY_ACCURACY = (
-    "Nothing can be predicted of {}: random masks were measured by accuracy. Read by accuracy instead, or measure."
+    "Nothing can be predicted of {}: random masks were measured by accuracy. Read by accuracy"
+    " instead, or measure."
 )
 
 
@@ -50,19 +51,34 @@ def nothing_said(run: Run, choice: Choice) -> str:
 def _variant(run: Run, name: str, units: Units) -> dict[str, Any]:
     table, mask = lookup.frame(run, "variants"), mask_of_units(run, units)
     dense = table[table["variant"] == "dense"].iloc[0].to_dict()
-    return {**dense, "variant": name, "method": name, "sparsity": mask.sparsity, "realised": mask.sparsity,
-            "n_cut": len(units), "retrained": False, "degenerate": 0, "cut": json.dumps(list(mask.units)),
-            "mask_digest": mask.digest, "ticket": ""}  # fmt: skip
+    return {
+        **dense,
+        "variant": name,
+        "method": name,
+        "sparsity": mask.sparsity,
+        "realised": mask.sparsity,
+        "n_cut": len(units),
+        "retrained": False,
+        "degenerate": 0,
+        "cut": json.dumps(list(mask.units)),
+        "mask_digest": mask.digest,
+        "ticket": "",
+    }
 
 
 def _results(run: Run, name: str, choice: Choice, guesses: pd.DataFrame) -> list[dict[str, Any]]:
-    """All texts, the gap of every axis, and the full model's worst and best group, which are groups as they are."""
-    whole = guesses[(guesses["group"] == "") & ((guesses["axis"] == "") | (guesses["metric"] == GAP))]
+    """All texts, the gap of every axis, and the full model's worst and best group, which are groups
+    as they are."""
+    whole = guesses[
+        (guesses["group"] == "") & ((guesses["axis"] == "") | (guesses["metric"] == GAP))
+    ]
     rows = [_result(name, {**row, "group": ""}) for row in whole.to_dict("records")]
     for axis in run.meta["request"]["axes"]:
         for end in ("worst_accuracy", "best_accuracy"):
             was = lookup.result(run, "dense", end, axis)
-            mine = guesses[(guesses["axis"] == axis) & (guesses["group"] == (was or {}).get("group"))]
+            mine = guesses[
+                (guesses["axis"] == axis) & (guesses["group"] == (was or {}).get("group"))
+            ]
             rows += [_result(name, {**row, "metric": end}) for row in mine.to_dict("records")]
     return rows
 
@@ -73,31 +89,46 @@ def _result(name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def _groups(run: Run, name: str, guesses: pd.DataFrame) -> list[dict[str, Any]]:
     mine = guesses[guesses["group"] != ""].to_dict("records")
-    return [{**row, "variant": name, "split": TEST, "verdict": "", "n_positive": math.nan} for row in mine]
+    return [
+        {**row, "variant": name, "split": TEST, "verdict": "", "n_positive": math.nan}
+        for row in mine
+    ]
 
 
 def _said(found: Known, count: int) -> str:
     """What the prediction rests on."""
     sets, missed = found.model.sets, _missed(found)
     said = (
-        f"What {phrasing.count(count, 'head')} off will do is learnt from {sets} sets of heads that this audit "
-        f"measured on test texts, most of them random; their accuracy is missed by {missed} when left out (median)."
+        f"What {phrasing.count(count, 'head')} off will do is learnt from {sets} sets of heads that"
+        " this audit measured on test texts, most of them random; their accuracy is missed by"
+        f" {missed} when left out (median)."
     )
     if count > found.model.most:
-        said += f" None of them has more than {found.model.most} heads, so of so many the interval may say too little."
+        said += (
+            f" None of them has more than {found.model.most} heads, so of so many the interval may"
+            " say too little."
+        )
     return said
 
 
 def _missed(found: Known) -> str:
-    """How far predicted accuracies of all texts were off, in words, at the full model's level of odds."""
+    """How far predicted accuracies of all texts were off, in words, at the full model's level of
+    odds."""
     place = found.views.index(found.whole)
     return phrasing.number(float(found.off[place]))
 
 
 def seconds(run: Run) -> float:
-    """About what measuring a set takes once the full models are there; what training them took, where they are not."""
+    """About what measuring a set takes once the full models are there; what training them took,
+    where they are not."""
     spent, kept = run.meta.get("spent", {}), run.meta["request"].get("keep_weights")
-    trained = float(spent.get("fine-tune the full model", 0.0)) if run.meta["model"].get("retuned") else 0.0
+    trained = (
+        float(spent.get("fine-tune the full model", 0.0))
+        if run.meta["model"].get("retuned")
+        else 0.0
+    )
     share = {"all": 0.0, "first": 1 - 1 / max(1, run.meta["request"]["trials"])}.get(str(kept), 1.0)
-    done = any(one.meta["asked"].get("units") for one in run.added)  # the store holds the full models since
+    done = any(
+        one.meta["asked"].get("units") for one in run.added
+    )  # the store holds the full models since
     return 8.0 + (0.0 if done else trained * share)

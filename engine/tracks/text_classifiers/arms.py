@@ -1,4 +1,5 @@
-"""The arms of an audit of a text classifier: a procedure with a score, walked in every trial as far as is known."""
+"""The arms of an audit of a text classifier: a procedure with a score, walked in every trial as far
+as is known."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ class _World:
 def importance_of(context: TextContext, shard: TextShard) -> np.ndarray:
     """One number per head of a finished importance, [units] float, NaN for heads that are gone."""
     arrays, _ = context.without_weights(shard)
-    values = unit_values(head_importance(shard.score), arrays["per_text"], context.any_model.n_layers)
+    values = unit_values(
+        head_importance(shard.score), arrays["per_text"], context.any_model.n_layers
+    )
     return np.where(says_nothing(arrays["n_constant"], len(arrays["per_text"])), 0.0, values)
 
 
@@ -88,9 +91,13 @@ class Finished:
 
     @classmethod
     def of(cls, context: TextContext, arms: Sequence[TextArm]) -> Finished:
-        return cls({
-            (arm.name, trial): walked(context, arm, trial).iterations for arm in arms for trial in range(arm.n_trials)
-        })  # fmt: skip
+        return cls(
+            {
+                (arm.name, trial): walked(context, arm, trial).iterations
+                for arm in arms
+                for trial in range(arm.n_trials)
+            }
+        )
 
     def at(self, arm: TextArm, sparsity: float, trial: int) -> Iteration:
         """The first round that reaches an asked sparsity."""

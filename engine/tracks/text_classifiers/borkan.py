@@ -1,10 +1,12 @@
-"""Which groups' texts are taken for the other class: BPSN and BNSP AUC of every group (Borkan et al. 2019).
+"""Which groups' texts are taken for the other class: BPSN and BNSP AUC of every group (Borkan et
+al. 2019).
 
-From "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification", for two classes, of which
-class 1 is the positive one. BPSN (background positive, subgroup negative): negatives of the group among positives of
-all others; low where the group's harmless texts score high, so that it pays with false alarms. BNSP (background
-negative, subgroup positive): positives of the group among negatives of all others; low where the group's positives
-are missed. Their third number, the subgroup AUC, is `auc` of the groups (engine.classifiers.groups).
+From "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification", for two
+classes, of which class 1 is the positive one. BPSN (background positive, subgroup negative):
+negatives of the group among positives of all others; low where the group's harmless texts score
+high, so that it pays with false alarms. BNSP (background negative, subgroup positive): positives of
+the group among negatives of all others; low where the group's positives are missed. Their third
+number, the subgroup AUC, is `auc` of the groups (engine.classifiers.groups).
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ BORKAN = ("bpsn_auc", "bnsp_auc")
 
 
 class BorkanMeasure(BootstrapMetric):
-    """Rows for the table `groups`: BORKAN of every group of every axis whose groups are not classes.
+    """Rows for the table `groups`: BORKAN of every group of every axis whose groups are not
+    classes.
 
-    All others: the other groups of the axis; texts without a group stay out. n and n_positive are the group's, as
-    in its other rows. NaN where the group, or the others, lack the class that is needed. More than two classes:
-    no rows.
+    All others: the other groups of the axis; texts without a group stay out. n and n_positive are
+    the group's, as in its other rows. NaN where the group, or the others, lack the class that is
+    needed. More than two classes: no rows.
     """
 
     def measured(self, axes: list[Axis]) -> list[Axis]:
@@ -35,17 +38,21 @@ class BorkanMeasure(BootstrapMetric):
         return [axis for axis in axes[1:] if not axis.by_class] if len(self.classes) == 2 else []
 
     def cells_of(self) -> pd.DataFrame:
-        """Two cells per group; the rarer of the two classes that are compared stands behind each."""
+        """Two cells per group; the rarer of the two classes that are compared stands behind
+        each."""
         found = []
         for axis in self.axes:
             for group in axis.groups.itertuples():
                 named = axis.name, group.group, group.n, group.n_positive, group.verdict
                 for metric, sides in zip(BORKAN, self._sides(axis, group.group), strict=True):
                     found.append((*named, metric, min(int(side.sum()) for side in sides)))
-        return pd.DataFrame(found, columns=["axis", "group", "n", "n_positive", "verdict", "metric", "units"])
+        return pd.DataFrame(
+            found, columns=["axis", "group", "n", "n_positive", "verdict", "metric", "units"]
+        )
 
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """The cells on every set of redrawn texts, [sets, cells] float64: AUCs, BPSN before BNSP of every group.
+        """The cells on every set of redrawn texts, [sets, cells] float64: AUCs, BPSN before BNSP of
+        every group.
 
         answers [texts, classes]; weights: one array [texts, sets] per axis.
         """

@@ -1,7 +1,8 @@
 """Captum's layer attributions of a text classifier: the one place that calls Captum.
 
-Attributed is the logit of one class per text; inputs are word embeddings, the baseline's at the start of the path
-(`conductance.baseline_embeddings`). Captum works layer by layer and repeats its passes for each.
+Attributed is the logit of one class per text; inputs are word embeddings, the baseline's at the
+start of the path (`conductance.baseline_embeddings`). Captum works layer by layer and repeats its
+passes for each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from engine.tracks.text_classifiers.scores.base import kept_units
 
 STEPS = 20
 STEPS_OF_WORDS = 64
-"""Of integrated gradients of words: enough that they add up to the change of the log-odds to about a hundredth."""
+"""Of integrated gradients of words: enough that they add up to the change of the log-odds to about
+a hundredth."""
 AT_ONCE = 16
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 """Largest difference that passes, as a share of the layer's largest attribution."""
@@ -37,7 +39,8 @@ COARSE = 3e-2
 
 
 class _Logits(nn.Module):
-    """The classifier from word embeddings to logits [texts, classes], as a module of the shape Captum asks for."""
+    """The classifier from word embeddings to logits [texts, classes], as a module of the shape
+    Captum asks for."""
 
     def __init__(self, clf: TextClassifier, names: tuple[str, ...]) -> None:
         super().__init__()
@@ -56,11 +59,17 @@ class _LogOdds(_Logits):
         return log_odds(super().forward(embedded, *values))
 
 
-def _parts(clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str) -> tuple[_Logits, Tensor, dict[str, Any]]:
+def _parts(
+    clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str
+) -> tuple[_Logits, Tensor, dict[str, Any]]:
     """The model, the texts' embeddings, and what else every attribution is given."""
     end, start = baseline_embeddings(clf, batch, baseline)
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
-    return _Logits(clf, tuple(rest)), end, {"baselines": start, "additional_forward_args": tuple(rest.values())}
+    return (
+        _Logits(clf, tuple(rest)),
+        end,
+        {"baselines": start, "additional_forward_args": tuple(rest.values())},
+    )
 
 
 def layer_conductance(
@@ -71,7 +80,8 @@ def layer_conductance(
     baseline: str = "pad",
     check: Callable[[], None] = lambda: None,
 ) -> list[Tensor]:
-    """Conductance of every layer's attention probabilities, [texts, heads, tokens, tokens] each; target [texts] int.
+    """Conductance of every layer's attention probabilities, [texts, heads, tokens, tokens] each;
+    target [texts] int.
 
     Layers without heads get a map without heads.
     """
@@ -90,33 +100,49 @@ def layer_conductance(
     return found
 
 
-def word_attributions(clf: TextClassifier, batch: Mapping[str, Tensor], target: int) -> tuple[list[float], float]:
-    """What each token of one text adds to the log-odds of a class, [tokens], and by how much their sum misses the
-    change of these: integrated gradients of the word embeddings (Sundararajan et al. 2017) from padding in
-    place of the words, summed over the embedding's width."""
+def word_attributions(
+    clf: TextClassifier, batch: Mapping[str, Tensor], target: int
+) -> tuple[list[float], float]:
+    """What each token of one text adds to the log-odds of a class, [tokens], and by how much their
+    sum misses the change of these: integrated gradients of the word embeddings (Sundararajan et al.
+    2017) from padding in place of the words, summed over the embedding's width."""
     logits, end, more = _parts(clf, batch, "pad")
     model = _LogOdds(clf, logits.names)
     found, missed = IntegratedGradients(model).attribute(
-        end, target=target, n_steps=STEPS_OF_WORDS, internal_batch_size=AT_ONCE, return_convergence_delta=True, **more
+        end,
+        target=target,
+        n_steps=STEPS_OF_WORDS,
+        internal_batch_size=AT_ONCE,
+        return_convergence_delta=True,
+        **more,
     )
     return found[0].detach().double().sum(-1).tolist(), float(missed[0].abs())
 
 
-def integrated_gradients(model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]) -> Tensor:
-    """Along the straight path of the layer's own activations (Sundararajan et al. 2017), at Gauss-Legendre points:
-    Captum's weights of the trapezoid rule sum to 1 − 1/steps."""
-    return LayerIntegratedGradients(model, layer).attribute(end, n_steps=STEPS, attribute_to_layer_input=True, **more)
+def integrated_gradients(
+    model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]
+) -> Tensor:
+    """Along the straight path of the layer's own activations (Sundararajan et al. 2017), at
+    Gauss-Legendre points: Captum's weights of the trapezoid rule sum to 1 − 1/steps."""
+    return LayerIntegratedGradients(model, layer).attribute(
+        end, n_steps=STEPS, attribute_to_layer_input=True, **more
+    )
 
 
-def gradient_x_activation(model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]) -> Tensor:
+def gradient_x_activation(
+    model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]
+) -> Tensor:
     """First order at the text itself; it needs no baseline."""
     plain = {name: value for name, value in more.items() if name != "baselines"}
-    return LayerGradientXActivation(model, layer).attribute(end, attribute_to_layer_input=True, **plain)
+    return LayerGradientXActivation(model, layer).attribute(
+        end, attribute_to_layer_input=True, **plain
+    )
 
 
 def deep_lift(model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]) -> Tensor:
-    """DeepLift (Shrikumar et al. 2017) with Captum's rules: for tanh and ReLU modules. Softmax, GELU and LayerNorm have
-    none and pass plain gradients, so its attributions do not add up to the change of the logit."""
+    """DeepLift (Shrikumar et al. 2017) with Captum's rules: for tanh and ReLU modules. Softmax,
+    GELU and LayerNorm have none and pass plain gradients, so its attributions do not add up to the
+    change of the logit."""
     return LayerDeepLift(model, layer).attribute(end, attribute_to_layer_input=True, **more)
 
 
@@ -124,12 +150,18 @@ Attribute = Callable[[nn.Module, nn.Module, Tensor, dict[str, Any]], Tensor]
 
 
 def head_outputs(
-    clf: TextClassifier, batch: Mapping[str, Tensor], target: Tensor, attribute: Attribute, baseline: str = "pad"
+    clf: TextClassifier,
+    batch: Mapping[str, Tensor],
+    target: Tensor,
+    attribute: Attribute,
+    baseline: str = "pad",
 ) -> list[Tensor]:
-    """Attribution of what every head hands to the output projection, summed over tokens and width: [texts, heads].
+    """Attribution of what every head hands to the output projection, summed over tokens and width:
+    [texts, heads].
 
-    One tensor per layer, signed, in logits. The map of attention probabilities is no module's only output, so of
-    Captum's layer attributions only conductance can be had of it; the head's output is where the head acts.
+    One tensor per layer, signed, in logits. The map of attention probabilities is no module's only
+    output, so of Captum's layer attributions only conductance can be had of it; the head's output
+    is where the head acts.
     """
     model, end, more = _parts(clf, batch, baseline)
     valid, found = batch["attention_mask"].bool()[:, :, None], []
@@ -141,18 +173,26 @@ def head_outputs(
         given = attribute(model, module, end, {"target": target, **more})
         given = (given[0] if isinstance(given, tuple) else given).detach()
         if not bool(torch.isfinite(given).all()):
-            raise PruneAuditError(f"{clf.name} gives attributions that are not finite: its weights are damaged.")
-        found.append(given.masked_fill(~valid, 0.0).double().sum(1).unflatten(1, (len(units), -1)).sum(2))
+            raise PruneAuditError(
+                f"{clf.name} gives attributions that are not finite: its weights are damaged."
+            )
+        found.append(
+            given.masked_fill(~valid, 0.0).double().sum(1).unflatten(1, (len(units), -1)).sum(2)
+        )
     return found
 
 
 def prove_conductance(
-    clf: TextClassifier, text: str, second: str | None = None, check: Callable[[], None] = lambda: None
+    clf: TextClassifier,
+    text: str,
+    second: str | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Show on this model and a text of its own that our conductance of all layers is Captum's, layer by layer.
+    """Show on this model and a text of its own that our conductance of all layers is Captum's,
+    layer by layer.
 
-    JSON-able: the largest difference as a share of a layer's largest attribution, the tolerance, Captum's version, and
-    how it was measured. PruneAuditError where it is larger.
+    JSON-able: the largest difference as a share of a layer's largest attribution, the tolerance,
+    Captum's version, and how it was measured. PruneAuditError where it is larger.
     """
     batch = clf.encode([text], None if second is None else [second])
     ours = conductance(clf, batch, steps=STEPS, check=check)
@@ -161,15 +201,23 @@ def prove_conductance(
     tolerance = TOLERANCE.get(clf.dtype, COARSE)
     if not apart <= tolerance:
         raise PruneAuditError(
-            f"{clf.name}: conductance of all layers at once differs from Captum's LayerConductance by {apart:.3g} of "
-            f"the largest attribution (allowed {tolerance:g}), so no attribution of this model would mean anything."
+            f"{clf.name}: conductance of all layers at once differs from Captum's LayerConductance"
+            f" by {apart:.3g} of the largest attribution (allowed {tolerance:g}), so no attribution"
+            " of this model would mean anything."
         )
-    return {"largest_relative_difference": apart, "tolerance": tolerance, "captum": version("captum"), "steps": STEPS,
-            "tokens": int(batch["input_ids"].shape[1]), "layers": clf.n_layers}  # fmt: skip
+    return {
+        "largest_relative_difference": apart,
+        "tolerance": tolerance,
+        "captum": version("captum"),
+        "steps": STEPS,
+        "tokens": int(batch["input_ids"].shape[1]),
+        "layers": clf.n_layers,
+    }
 
 
 def _apart(ours: Tensor, theirs: Tensor) -> float:
-    """Largest difference over the largest attribution of the layer; 0 where nothing is attributed to it by either."""
+    """Largest difference over the largest attribution of the layer; 0 where nothing is attributed
+    to it by either."""
     if not theirs.numel() or float(theirs.abs().max()) == float(ours.abs().max()) == 0.0:
         return 0.0
     return float((ours - theirs).abs().max() / theirs.abs().max())

@@ -1,4 +1,5 @@
-"""A text classifier with heads cut as weights, ready to load: checked against the answers that the audit stored."""
+"""A text classifier with heads cut as weights, ready to load: checked against the answers that the
+audit stored."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ TOLERANCE = 1e-3
 """Largest difference of a probability that other hardware may make."""
 
 
-def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
-    """Below `folder`: config.json, weights, tokenizer, mask.json (loads with `load_cut_classifier`), agreement.json.
+def write_text_checkpoint(
+    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+) -> list[Path]:
+    """Below `folder`: config.json, weights, tokenizer, mask.json (loads with
+    `load_cut_classifier`), agreement.json.
 
-    A pooled variant stands for its first seed. Loads the run's model again (`base` names it where it moved), cuts it,
-    and fills in what was fine-tuned. RequestError where weights were not kept or the model is not the run's; MaskError
-    where the reloaded model does not answer as the audit says.
+    A pooled variant stands for its first seed. Loads the run's model again (`base` names it where
+    it moved), cuts it, and fills in what was fine-tuned. RequestError where weights were not kept
+    or the model is not the run's; MaskError where the reloaded model does not answer as the audit
+    says.
     """
     from engine.surgery.filters.replay import same_weights
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
@@ -36,15 +41,22 @@ def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
     small = cut_classifier(run, seed, record.mask, base)
     folder = save_cut_classifier(small, record, folder)
     again = load_cut_classifier(folder, device="cpu")
-    found = {"same_weights": same_weights(small, again), **answers_agree(run, seed["variant"], again)}
+    found = {
+        "same_weights": same_weights(small, again),
+        **answers_agree(run, seed["variant"], again),
+    }
     write_json(folder / "agreement.json", found)
     if not (found["same_weights"] and found["holds"]):
-        raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
+        raise MaskError(
+            f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was"
+            " kept."
+        )
     return sorted(folder.iterdir())
 
 
 def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
-    """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's weights cut."""
+    """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's
+    weights cut."""
     from engine.surgery.filters.weights import with_weights
     from engine.surgery.heads.cut import cut
 
@@ -63,17 +75,24 @@ def retuned(run: Run) -> bool:
 
 
 def start_of(run: Run, base: str | None, new_head: bool) -> Any:
-    """The run's model, whole. RequestError unless its weights are the run's, before or after fine-tuning."""
+    """The run's model, whole. RequestError unless its weights are the run's, before or after
+    fine-tuning."""
     from engine.models.load_text_classifier import load_text_classifier
 
     model = run.meta["model"]
     name = str(base or run.meta["request"]["model"])
     found = load_text_classifier(
-        name, tuple(model["classes"]), device="cpu", max_length=int(model["max_length"]), new_head=new_head
+        name,
+        tuple(model["classes"]),
+        device="cpu",
+        max_length=int(model["max_length"]),
+        new_head=new_head,
     )
     known = [model["weight_hash"], *([model.get("pretrained_hash")] if new_head else [])]
     if found.weight_hash not in known:
-        what = f"has weights {found.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        what = (
+            f"has weights {found.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        )
         raise RequestError(Fault(name, what, "Give the model that was audited (--base)."))
     return found
 

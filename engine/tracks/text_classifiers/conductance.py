@@ -1,12 +1,14 @@
-"""Conductance of the attention probabilities of all layers at once: one forward and backward per integration step.
+"""Conductance of the attention probabilities of all layers at once: one forward and backward per
+integration step.
 
-F is the logit of the target class, read from the model in evaluation (no dropout). The path is straight, from the
-baseline's word embeddings to the text's, at steps + 1 equidistant points; position and type embeddings are added by
-the model as always. `conductance` has the sum. It is Captum's LayerConductance with method "riemann_trapezoid", whose
-points are these; Captum repeats all passes for every layer, here one gradient call serves them all.
+F is the logit of the target class, read from the model in evaluation (no dropout). The path is
+straight, from the baseline's word embeddings to the text's, at steps + 1 equidistant points;
+position and type embeddings are added by the model as always. `conductance` has the sum. It is
+Captum's LayerConductance with method "riemann_trapezoid", whose points are these; Captum repeats
+all passes for every layer, here one gradient call serves them all.
 
-Baseline: every word of the text becomes PAD (or MASK); [CLS], [SEP] (<s>, </s>) and padding stay what they are, so the
-baseline is a text of the same length and shape without words.
+Baseline: every word of the text becomes PAD (or MASK); [CLS], [SEP] (<s>, </s>) and padding stay
+what they are, so the baseline is a text of the same length and shape without words.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ BASELINES = ("pad", "mask")
 
 @dataclass(frozen=True, eq=False)
 class Conductance:
-    """Per layer, tensors [batch, heads, tokens, tokens], row = from, column = to; heads are those the layer still has.
+    """Per layer, tensors [batch, heads, tokens, tokens], row = from, column = to; heads are those
+    the layer still has.
 
-    attention: the probabilities at the text itself. attribution: their conductance.
-    delta [batch]: what the same sum, taken at the word embeddings (through which all of F's change goes), misses of
-    `change`: Σ_k (x_{k+1} − x_k) · ∂F/∂x_k − (F(text) − F(baseline)), float64. It says how well the steps follow the
-    path. A layer's attributions have no such total: part of F's change goes past attention, through the residual path.
-    change [batch]: F(text) − F(baseline), float64. predicted [batch]: the class with the largest logit, int64.
+    attention: the probabilities at the text itself. attribution: their conductance. delta [batch]:
+    what the same sum, taken at the word embeddings (through which all of F's change goes), misses
+    of `change`: Σ_k (x_{k+1} − x_k) · ∂F/∂x_k − (F(text) − F(baseline)), float64. It says how well
+    the steps follow the path. A layer's attributions have no such total: part of F's change goes
+    past attention, through the residual path. change [batch]: F(text) − F(baseline), float64.
+    predicted [batch]: the class with the largest logit, int64.
     """
 
     attention: list[Tensor]
@@ -57,22 +61,28 @@ def conductance(
     at_once: int = 32,
     check: Callable[[], None] = lambda: None,
 ) -> Conductance:
-    """Attribution of every attention probability of every layer, for texts encoded together: their conductance
+    """Attribution of every attention probability of every layer, for texts encoded together: their
+    conductance
 
         Attr(A) = Σ_{k < steps} (A_{k+1} − A_k) · ∂F/∂A_k
 
-    (Dhamdhere et al. 2018; Shrikumar et al. 2018), A_k the attention probabilities of a layer at point k of the path.
+    (Dhamdhere et al. 2018; Shrikumar et al. 2018), A_k the attention probabilities of a layer at
+    point k of the path.
     batch: the tokenizer's tensors [batch, tokens].
 
-    at_once: rows (texts x points) per forward pass; it bounds the memory and changes numbers by rounding only.
-    target: the class the model predicts, or that of `labels` [batch] ("gold"). Works on cut models and within
-    `engine.surgery.heads.mask.masked`, whose silenced heads have attribution 0. RequestError for arguments that do not
-    fit, PruneAuditError for a model that is training, hides its attention or gives numbers that are not finite.
+    at_once: rows (texts x points) per forward pass; it bounds the memory and changes numbers by
+    rounding only.
+    target: the class the model predicts, or that of `labels` [batch] ("gold"). Works on cut models
+    and within `engine.surgery.heads.mask.masked`, whose silenced heads have attribution 0.
+    RequestError for arguments that do not fit, PruneAuditError for a model that is training, hides
+    its attention or gives numbers that are not finite.
     """
     rows = len(batch["input_ids"])
     _check_ask(clf, rows, steps, target, labels, baseline, at_once)
     if clf.model.training:
-        raise PruneAuditError(f"{clf.name} is in training mode, where dropout changes attention; call eval() first.")
+        raise PruneAuditError(
+            f"{clf.name} is in training mode, where dropout changes attention; call eval() first."
+        )
     found = []
     for start in range(0, rows, at_once):
         here = slice(start, start + at_once)
@@ -82,7 +92,9 @@ def conductance(
     return found[0] if len(found) == 1 else _joined(found)
 
 
-def baseline_embeddings(clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str = "pad") -> tuple[Tensor, ...]:
+def baseline_embeddings(
+    clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str = "pad"
+) -> tuple[Tensor, ...]:
     """Word embeddings of the texts and of their baselines, two tensors [batch, tokens, hidden]."""
     ids, tokenizer = batch["input_ids"], clf.tokenizer
     names = ("cls", "sep", "bos", "eos", "pad")
@@ -96,17 +108,24 @@ def baseline_embeddings(clf: TextClassifier, batch: Mapping[str, Tensor], baseli
 
 @dataclass(frozen=True)
 class _Points:
-    """What one forward pass gave: attention per layer [points * texts, heads, tokens, tokens], and logits."""
+    """What one forward pass gave: attention per layer [points * texts, heads, tokens, tokens], and
+    logits."""
 
     maps: list[Tensor]
     logits: Tensor
 
 
 def _integrate(
-    clf: TextClassifier, batch: dict[str, Tensor], steps: int, labels: Tensor | None, baseline: str, at_once: int,
+    clf: TextClassifier,
+    batch: dict[str, Tensor],
+    steps: int,
+    labels: Tensor | None,
+    baseline: str,
+    at_once: int,
     check: Callable[[], None],
-) -> Conductance:  # fmt: skip
-    """Conductance of texts that fit into one forward pass; labels [texts] int64 or None: the predicted class.
+) -> Conductance:
+    """Conductance of texts that fit into one forward pass; labels [texts] int64 or None: the
+    predicted class.
 
     Only running sums and the last point of each chunk are kept.
     """
@@ -122,10 +141,14 @@ def _integrate(
     last: list[tuple[Tensor, Tensor]] = []
     first = along
     points = max(1, at_once // len(finish))
-    shares = torch.linspace(0, 1, steps + 1).tolist()  # float32 as in Captum, for the same points in float64 too
+    shares = torch.linspace(
+        0, 1, steps + 1
+    ).tolist()  # float32 as in Captum, for the same points in float64 too
     for step in range(0, steps, points):
         check()
-        gained, values, last = _pass(clf, (start, finish), rest, goal, shares[step:][: points + 1], totals, last)
+        gained, values, last = _pass(
+            clf, (start, finish), rest, goal, shares[step:][: points + 1], totals, last
+        )
         along += gained
         first = values if step == 0 else first
     for total, (here, slope), there in zip(totals, last, end.maps, strict=True):
@@ -135,15 +158,21 @@ def _integrate(
 
 
 def _pass(
-    clf: TextClassifier, ends: tuple[Tensor, Tensor], rest: Mapping[str, Tensor], goal: Tensor, shares: list[float],
-    totals: list[Tensor], last: list[tuple[Tensor, Tensor]],
-) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:  # fmt: skip
-    """Add some points, all shares but the last, to the totals per layer [texts, heads, tokens, tokens].
+    clf: TextClassifier,
+    ends: tuple[Tensor, Tensor],
+    rest: Mapping[str, Tensor],
+    goal: Tensor,
+    shares: list[float],
+    totals: list[Tensor],
+    last: list[tuple[Tensor, Tensor]],
+) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:
+    """Add some points, all shares but the last, to the totals per layer [texts, heads, tokens,
+    tokens].
 
-    ends: embeddings of the baseline and of the texts, [texts, tokens, width] each; goal: the class of each text
-    [texts]; last: maps and slopes per layer of the point before. Returns what the same sum at the embeddings gains
-    [texts], F at the first point [texts], and the new last point. Its maps are gone when it returns: two passes never
-    need memory at once.
+    ends: embeddings of the baseline and of the texts, [texts, tokens, width] each; goal: the class
+    of each text [texts]; last: maps and slopes per layer of the point before. Returns what the same
+    sum at the embeddings gains [texts], F at the first point [texts], and the new last point. Its
+    maps are gone when it returns: two passes never need memory at once.
     """
     start, finish = ends
     maps, slopes, uphill, values = _slopes(clf, start, finish, rest, goal, shares[:-1])
@@ -151,32 +180,53 @@ def _pass(
         _advance(total, last[layer] if last else None, maps[layer], slopes[layer])
     strides = torch.diff(torch.tensor(shares, dtype=torch.float64, device=finish.device))
     gained = (uphill * (finish - start)).double().sum((2, 3)).T @ strides
-    return gained, values[0], [(here[-1].clone(), slope[-1].clone()) for here, slope in zip(maps, slopes, strict=True)]
+    return (
+        gained,
+        values[0],
+        [(here[-1].clone(), slope[-1].clone()) for here, slope in zip(maps, slopes, strict=True)],
+    )
 
 
 def _slopes(
-    clf: TextClassifier, start: Tensor, finish: Tensor, rest: Mapping[str, Tensor], goal: Tensor, shares: list[float]
+    clf: TextClassifier,
+    start: Tensor,
+    finish: Tensor,
+    rest: Mapping[str, Tensor],
+    goal: Tensor,
+    shares: list[float],
 ) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:
-    """At points of the path: maps and ∂F/∂map per layer, ∂F/∂embeddings, F; [points, texts, ...] each."""
+    """At points of the path: maps and ∂F/∂map per layer, ∂F/∂embeddings, F; [points, texts, ...]
+    each."""
     count, texts = len(shares), len(goal)
     with torch.enable_grad():
-        between = torch.cat([start + share * (finish - start) for share in shares]).requires_grad_(True)
-        repeated = {name: values.repeat(count, *[1] * (values.dim() - 1)) for name, values in rest.items()}
+        between = torch.cat([start + share * (finish - start) for share in shares]).requires_grad_(
+            True
+        )
+        repeated = {
+            name: values.repeat(count, *[1] * (values.dim() - 1)) for name, values in rest.items()
+        }
         found = _forward(clf, between, repeated)
         values = found.logits.gather(1, goal.repeat(count)[:, None])[:, 0]
         alive = [maps for maps in found.maps if maps.shape[1]]
         slopes = torch.autograd.grad(values.sum(), [between, *alive])
     each = iter(slopes[1:])
     downhill = [next(each) if maps.shape[1] else maps for maps in found.maps]
-    split = [[maps.detach().unflatten(0, (count, texts)) for maps in kind] for kind in (found.maps, downhill)]
+    split = [
+        [maps.detach().unflatten(0, (count, texts)) for maps in kind]
+        for kind in (found.maps, downhill)
+    ]
     uphill = slopes[0].unflatten(0, (count, texts))
     return split[0], split[1], uphill, values.detach().double().unflatten(0, (count, texts))
 
 
-def _advance(total: Tensor, before: tuple[Tensor, Tensor] | None, maps: Tensor, slopes: Tensor) -> None:
-    """Add, in place, to total [texts, heads, tokens, tokens] the steps that end within these points.
+def _advance(
+    total: Tensor, before: tuple[Tensor, Tensor] | None, maps: Tensor, slopes: Tensor
+) -> None:
+    """Add, in place, to total [texts, heads, tokens, tokens] the steps that end within these
+    points.
 
-    maps, slopes [points, texts, heads, tokens, tokens]; before: maps and slopes of the last point of the chunk before.
+    maps, slopes [points, texts, heads, tokens, tokens]; before: maps and slopes of the last point
+    of the chunk before.
     """
     if before is not None:
         total += (maps[0] - before[0]) * before[1]
@@ -185,13 +235,15 @@ def _advance(total: Tensor, before: tuple[Tensor, Tensor] | None, maps: Tensor, 
 
 
 def _forward(clf: TextClassifier, embedded: Tensor, rest: Mapping[str, Tensor]) -> _Points:
-    """A forward pass with attention probabilities as tensors of its graph; layers without heads get [rows, 0, t, t]."""
+    """A forward pass with attention probabilities as tensors of its graph; layers without heads get
+    [rows, 0, t, t]."""
     out = clf.model(inputs_embeds=embedded, output_attentions=True, **rest)
     kept = [len(units) for units in kept_units(clf)]
     given = [maps for maps in out.attentions or () if maps is not None and maps.shape[1]]
     if len(given) != sum(heads > 0 for heads in kept):
         raise PruneAuditError(
-            f"{clf.name} does not hand over its attention probabilities; load it with eager attention."
+            f"{clf.name} does not hand over its attention probabilities; load it with eager"
+            " attention."
         )
     tokens, each = embedded.shape[1], iter(given)
     empty = embedded.new_zeros(len(embedded), 0, tokens, tokens)
@@ -202,14 +254,23 @@ def _filler(clf: TextClassifier, baseline: str) -> int:
     found = getattr(clf.tokenizer, f"{baseline}_token_id", None)
     if found is None:
         fix = f"Choose the {next(name for name in BASELINES if name != baseline)} baseline."
-        raise RequestError(Fault("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix))
+        raise RequestError(
+            Fault("baseline", f"the tokenizer of {clf.name} has no {baseline} token.", fix)
+        )
     return int(found)
 
 
 def _check_ask(
-    clf: TextClassifier, rows: int, steps: int, target: str, labels: Tensor | None, baseline: str, at_once: int
+    clf: TextClassifier,
+    rows: int,
+    steps: int,
+    target: str,
+    labels: Tensor | None,
+    baseline: str,
+    at_once: int,
 ) -> None:
-    """RequestError with every fault of what is asked; rows: number of texts; labels [rows] int or None."""
+    """RequestError with every fault of what is asked; rows: number of texts; labels [rows] int or
+    None."""
     faults = []
     if rows < 1:
         faults.append(Fault("texts", "there are none.", "Give at least one text."))
@@ -221,8 +282,19 @@ def _check_ask(
     if baseline not in BASELINES:
         faults.append(unknown("baseline", baseline, BASELINES))
     if target == "gold" and (labels is None or len(labels) != rows):
-        faults.append(Fault("labels", "the gold target needs one label per text.", "Give labels, or target predicted."))
-    elif target == "gold" and labels is not None and rows and not 0 <= labels.min() <= labels.max() < len(clf.classes):
+        faults.append(
+            Fault(
+                "labels",
+                "the gold target needs one label per text.",
+                "Give labels, or target predicted.",
+            )
+        )
+    elif (
+        target == "gold"
+        and labels is not None
+        and rows
+        and not 0 <= labels.min() <= labels.max() < len(clf.classes)
+    ):
         what = f"some are outside the {len(clf.classes)} classes of {clf.name}."
         faults.append(Fault("labels", what, f"Use 0 to {len(clf.classes) - 1}."))
     if faults:
@@ -233,14 +305,20 @@ def _checked(clf: TextClassifier, found: Conductance) -> Conductance:
     numbers = [found.delta, *found.attribution]
     if not all(bool(torch.isfinite(values).all()) for values in numbers):
         raise PruneAuditError(
-            f"{clf.name} gives attributions that are not finite: its weights are damaged, or the precision is too low."
+            f"{clf.name} gives attributions that are not finite: its weights are damaged, or the"
+            " precision is too low."
         )
     return found
 
 
 def _joined(found: list[Conductance]) -> Conductance:
     def layers(kind: str) -> list[Any]:
-        return [torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)]
+        return [
+            torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)
+        ]
 
-    flat = [torch.cat([getattr(part, name) for part in found]) for name in ("delta", "change", "predicted")]
+    flat = [
+        torch.cat([getattr(part, name) for part in found])
+        for name in ("delta", "change", "predicted")
+    ]
     return Conductance(layers("attention"), layers("attribution"), *flat)

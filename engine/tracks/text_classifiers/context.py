@@ -1,4 +1,5 @@
-"""The context of a text classifier: its texts, its pre-trained weights, how it is fine-tuned, and every measurement."""
+"""The context of a text classifier: its texts, its pre-trained weights, how it is fine-tuned, and
+every measurement."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 TRAIN, TEST = "train", "test"
 FILTERS = ("quantiles", "deviation")
-"""Which texts are of usual length: between two quantiles, or within some standard deviations of the mean."""
+"""Which texts are of usual length: between two quantiles, or within some standard deviations of the
+mean."""
 PRETRAINED, TUNED = "pre-trained", "fine-tuned"
 KEPT_MODELS = 2
 """Models with weights of their own that are held in memory at a time."""
@@ -34,9 +36,11 @@ KEPT_MODELS = 2
 class TextShard:
     """One measurement of a classifier in one trial.
 
-    stage: the pre-trained weights with a new head, or the fine-tuned ones. trained: heads that were cut from the
-    pre-trained weights before they were fine-tuned; off: heads masked afterwards (flat units). score: the importance.
-    n_cut: how many heads each of many masks silences, where a shard is about masks that are not named one by one.
+    stage: the pre-trained weights with a new head, or the fine-tuned ones. trained: heads that were
+    cut from the pre-trained weights before they were fine-tuned; off: heads masked afterwards (flat
+    units). score: the importance.
+    n_cut: how many heads each of many masks silences, where a shard is about masks that are not
+    named one by one.
     """
 
     kind: str
@@ -52,10 +56,11 @@ class TextShard:
 class TextSettings:
     """Everything besides model and texts that the numbers depend on.
 
-    tune: how pre-trained weights are fine-tuned. retune: whether the full model is fine-tuned here, in every trial,
-    rather than taken as it was brought. scores: settings per score. score_texts: training texts a score reads.
-    length_filter: one of FILTERS. random_masks: masks of as many random heads that an arm which trains nothing is
-    compared with. truth: whether every head is silenced alone.
+    tune: how pre-trained weights are fine-tuned. retune: whether the full model is fine-tuned here,
+    in every trial, rather than taken as it was brought. scores: settings per score. score_texts:
+    training texts a score reads.
+    length_filter: one of FILTERS. random_masks: masks of as many random heads that an arm which
+    trains nothing is compared with. truth: whether every head is silenced alone.
     """
 
     tune: Recipe = Recipe(epochs=3, rate=2e-5, batch=32, schedule="linear", weight_decay=0.0)
@@ -72,8 +77,9 @@ class TextSettings:
 
 @dataclass
 class TextContext(ArrayContext):
-    """`start` makes the pre-trained model with a head drawn from a seed, None where only a fine-tuned one is there;
-    `brought` is the fine-tuned model as it came, None where every trial fine-tunes its own."""
+    """`start` makes the pre-trained model with a head drawn from a seed, None where only a
+    fine-tuned one is there; `brought` is the fine-tuned model as it came, None where every trial
+    fine-tunes its own."""
 
     start: Callable[[int], TextClassifier] | None
     brought: TextClassifier | None
@@ -87,10 +93,13 @@ class TextContext(ArrayContext):
     partial: Callable[[str], Keep] = lambda key: Nowhere()
     """Where the state of an unfinished fine-tuning is kept, by key."""
     proof: Mapping[str, Any] = field(default_factory=dict)
-    """How far this model's conductance is from Captum's, JSON-able; empty where that was not tried."""
+    """How far this model's conductance is from Captum's, JSON-able; empty where that was not tried.
+    """
     plan: Any = None
     """The plan it was opened for; only processes of a cluster read it."""
-    _models: OrderedDict[tuple[Any, ...], TextClassifier] = field(default_factory=OrderedDict, repr=False)
+    _models: OrderedDict[tuple[Any, ...], TextClassifier] = field(
+        default_factory=OrderedDict, repr=False
+    )
     _starts: dict[int, TextClassifier] = field(default_factory=dict, repr=False)
 
     @property
@@ -109,17 +118,38 @@ class TextContext(ArrayContext):
 
     def key(self, shard: TextShard) -> str:
         kind = self.kind(shard.kind)
-        own = [list(shard.trained), list(shard.off), shard.score, shard.trial, shard.stage, shard.n_cut]
+        own = [
+            list(shard.trained),
+            list(shard.off),
+            shard.score,
+            shard.trial,
+            shard.stage,
+            shard.n_cut,
+        ]
         settings = [self.settings.tune.to_dict(), self.settings.retune, self.settings.first_seed]
         device = str(self.any_model.device).split(":")[0]
-        return digest_of([kind.name, kind.version, list(self.identity), self.any_model.reading_digest,
-                          self.any_model.max_length, settings, self.content, device, own,
-                          kind.parts(self, shard)])  # fmt: skip
+        return digest_of(
+            [
+                kind.name,
+                kind.version,
+                list(self.identity),
+                self.any_model.reading_digest,
+                self.any_model.max_length,
+                settings,
+                self.content,
+                device,
+                own,
+                kind.parts(self, shard),
+            ]
+        )
 
     @cached_property
     def content(self) -> str:
-        """Digest of which texts there are, their classes and splits: no measurement reads their groups."""
-        rows = self.texts.table.sort_values("text_id")[["text_id", "label", "split"]].values.tolist()
+        """Digest of which texts there are, their classes and splits: no measurement reads their
+        groups."""
+        rows = self.texts.table.sort_values("text_id")[
+            ["text_id", "label", "split"]
+        ].values.tolist()
         return digest_of([list(self.texts.classes), self.texts.metric, rows])
 
     def describe(self, shard: TextShard) -> str:
@@ -131,7 +161,8 @@ class TextContext(ArrayContext):
 
     @cached_property
     def any_model(self) -> TextClassifier:
-        """The fine-tuned or the pre-trained model, for what both share: device, shape, classes, encoding of texts."""
+        """The fine-tuned or the pre-trained model, for what both share: device, shape, classes,
+        encoding of texts."""
         if self.brought is not None:
             return self.brought
         return self.pretrained(0)
@@ -178,7 +209,8 @@ class TextContext(ArrayContext):
         return TextShard("tuned", trained, trial=trial) if trained else self.dense_shard(trial)
 
     def model_of(self, shard: TextShard) -> TextClassifier:
-        """The classifier a shard is about, without its mask: cut before fine-tuning where heads were."""
+        """The classifier a shard is about, without its mask: cut before fine-tuning where heads
+        were."""
         trial = shard.trial
         if shard.stage == TUNED and not shard.trained and not self.settings.retune:
             return self.any_model
@@ -201,7 +233,8 @@ class TextContext(ArrayContext):
         return with_weights(base, within(arrays, "weights/"))
 
     def untrained(self, shard: TextShard) -> TextClassifier:
-        """The pre-trained weights with this trial's head, cut before fine-tuning: a copy to be trained."""
+        """The pre-trained weights with this trial's head, cut before fine-tuning: a copy to be
+        trained."""
         from engine.surgery.heads.cut import cut
 
         if shard.trained:
@@ -210,7 +243,8 @@ class TextContext(ArrayContext):
         return replace(whole, model=copy.deepcopy(whole.model))
 
     def pretrained(self, trial: int) -> TextClassifier:
-        """The pre-trained weights with this trial's head; one object, read from disk once per trial."""
+        """The pre-trained weights with this trial's head; one object, read from disk once per
+        trial."""
         if trial not in self._starts:
             assert self.start is not None, "no weights before fine-tuning are known"
             self._starts.clear()

@@ -1,4 +1,5 @@
-"""The audits of a text classifier that the project ships; computing them again takes half an hour."""
+"""The audits of a text classifier that the project ships; computing them again takes half an
+hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One text classifier on one set of texts: the same measures as an audit's, without pruning anything."""
+"""One text classifier on one set of texts: the same measures as an audit's, without pruning
+anything."""
 
 from __future__ import annotations
 
@@ -25,18 +26,27 @@ if TYPE_CHECKING:
 
 
 def evaluate_text(
-    model: str, data: str, ask: TextAsk, axes: tuple[str, ...], split: str, max_length: int | None, device: str,
+    model: str,
+    data: str,
+    ask: TextAsk,
+    axes: tuple[str, ...],
+    split: str,
+    max_length: int | None,
+    device: str,
     classes: tuple[str, ...] = (),
-) -> Evaluation:  # fmt: skip
-    """A classifier, whole or cut, group by group. RequestError where the model, the texts or the split are wrong.
+) -> Evaluation:
+    """A classifier, whole or cut, group by group. RequestError where the model, the texts or the
+    split are wrong.
 
-    max_length: tokens of a text that are read; None: as the model's tokenizer says. classes: of the texts, in the order
-    of the model's outputs; () as its files name them.
+    max_length: tokens of a text that are read; None: as the model's tokenizer says. classes: of the
+    texts, in the order of the model's outputs; () as its files name them.
     """
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
     axes = own_axes(data, axes) or usual_axes(data, ask.target)
-    groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
+    groups = tuple(
+        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    )
     texts = load_texts(data, replace(ask, groups=groups))
     classifier, texts = _loaded(model, texts, max_length, device, classes)
     return _measured(model, classifier, texts, split, axes)
@@ -46,7 +56,11 @@ def _loaded(
     model: str, texts: TextSet, max_length: int | None, device: str, classes: tuple[str, ...]
 ) -> tuple[TextClassifier, TextSet]:
     """The classifier, and the texts with labels in the order of its outputs."""
-    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
+    from engine.models.load_text_classifier import (
+        inspect_text_model,
+        load_text_classifier,
+        usual_length,
+    )
     from engine.surgery.heads.text_replay import load_cut_classifier
 
     if (Path(model).expanduser() / MASK_FILE).is_file():
@@ -63,22 +77,38 @@ def _loaded(
     return load_text_classifier(model, texts.classes, device=device, max_length=length), texts
 
 
-def _measured(model: str, classifier: TextClassifier, texts: TextSet, split: str, axes: tuple[str, ...]) -> Evaluation:
+def _measured(
+    model: str, classifier: TextClassifier, texts: TextSet, split: str, axes: tuple[str, ...]
+) -> Evaluation:
     from engine.models.text_answers import probabilities_of
 
     table = texts.table.iloc[texts.rows(split)].reset_index(drop=True)
     if table.empty:
-        raise RequestError(Fault("split", f"{texts.name} has no {split} texts.", "Choose another split."))
+        raise RequestError(
+            Fault("split", f"{texts.name} has no {split} texts.", "Choose another split.")
+        )
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
     plain = GroupMeasure(table, texts.classes, axes, answers, split=split, items=TEXTS).dense()
-    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm.pooled("dense")
+    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm.pooled(
+        "dense"
+    )
     whole = [plain.results[plain.results["axis"] == ""]]
     if texts.metric == MATTHEWS:
-        whole.append(TaskMetric(table, texts.classes, answers, split=split).dense_arm.pooled("dense"))
-    parts = [plain.groups[plain.groups["metric"].isin(GROUPS)], borkan[borkan["metric"].isin(BORKAN)]]
+        whole.append(
+            TaskMetric(table, texts.classes, answers, split=split).dense_arm.pooled("dense")
+        )
+    parts = [
+        plain.groups[plain.groups["metric"].isin(GROUPS)],
+        borkan[borkan["metric"].isin(BORKAN)],
+    ]
     gaps = plain.results[plain.results["metric"].str.endswith("_gap")]
-    rows = [row for part in (*whole, *parts, gaps) if isinstance(part, pd.DataFrame) for row in part.to_dict("records")]
+    rows = [
+        row
+        for part in (*whole, *parts, gaps)
+        if isinstance(part, pd.DataFrame)
+        for row in part.to_dict("records")
+    ]
     return Evaluation(model, texts.name, len(table), rows, _notes(classifier, texts, table, second))
 
 
@@ -88,8 +118,15 @@ def _notes(
     """What must be known: notes of texts and model, and how many texts were cut short."""
     from engine.models.text_answers import unknown_words
 
-    found = [*texts.notes, *classifier.notes, *unknown_words(classifier, table["text"].tolist(), second)]
+    found = [
+        *texts.notes,
+        *classifier.notes,
+        *unknown_words(classifier, table["text"].tolist(), second),
+    ]
     longer = int((classifier.lengths(table["text"].tolist(), second) > classifier.max_length).sum())
     if longer:
-        found.append(f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them is read.")
+        found.append(
+            f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them"
+            " is read."
+        )
     return tuple(found)

@@ -1,9 +1,11 @@
-"""More of a finished audit: heads that a person chose, silenced in the full models, measured as its own arms were.
+"""More of a finished audit: heads that a person chose, silenced in the full models, measured as its
+own arms were.
 
-Nothing is trained for the set itself: every seed's full model answers with the heads off, as for arms that train
-nothing again. Full models that neither the run nor the store holds are fine-tuned again first, as the audit did it. A
-set is tried on validation texts, or on training texts where the task has none, before it is measured on test texts.
-What comes out is an addition to the run (engine/store/additions.py).
+Nothing is trained for the set itself: every seed's full model answers with the heads off, as for
+arms that train nothing again. Full models that neither the run nor the store holds are fine-tuned
+again first, as the audit did it. A set is tried on validation texts, or on training texts where the
+task has none, before it is measured on test texts. What comes out is an addition to the run
+(engine/store/additions.py).
 """
 
 from __future__ import annotations
@@ -36,18 +38,24 @@ def grow(
     executor: Executor | None = None,
     warm: Warm | None = None,
 ) -> Run:
-    """The run with what was asked, measured now or found. warm: keeps the model between two questions.
+    """The run with what was asked, measured now or found. warm: keeps the model between two
+    questions.
 
     RequestError before anything heavy loads.
     """
-    from engine.tracks.text_classifiers.hand_measured import measured, opened  # torch: pages check growths, too
+    from engine.tracks.text_classifiers.hand_measured import (
+        measured,
+        opened,
+    )  # torch: pages check growths, too
 
     grown = grown_of(request, store)
 
     def measure(chosen: Executor, used: Used) -> None:
         audit = opened(grown, store, hooks, chosen, warm)
         found = measured(grown, audit)
-        grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("text_id"))
+        grown.write(
+            store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("text_id")
+        )
 
     return grown_run(grown, store, hooks, executor, measure)
 
@@ -58,17 +66,24 @@ def check_growth(request: Growth, store: Store) -> None:
 
 
 def grown_of(request: Growth, store: Store) -> Grown:
-    """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
+    """The growth, checked. RequestError where it cannot be measured, or the run would not be the
+    same run today."""
     run = run_of(request, store)
     return hand.grown_of(run, request, *chosen_of(run, request))
 
 
 def chosen_of(run: Run, request: Growth) -> tuple[hand.Chosen, str]:
-    """The set that a growth asks of a run, and the split of its texts. RequestError where there is none."""
+    """The set that a growth asks of a run, and the split of its texts. RequestError where there is
+    none."""
     check_asked(run, request, (hand.TEST, hand.trial_split(run)))
     if request.level is not None:
-        what = "of a text classifier's method is trained or walked for: it is asked as an audit with one level more."
-        raise RequestError(Fault("sparsity", what, "Give heads, or start the audit again with the level added."))
+        what = (
+            "of a text classifier's method is trained or walked for: it is asked as an audit with"
+            " one level more."
+        )
+        raise RequestError(
+            Fault("sparsity", what, "Give heads, or start the audit again with the level added.")
+        )
     model = run.meta["model"]
     counted = f": layer times {model['n_heads']} plus head"
     check_units(request.units, lookup.total_heads(run), "heads", model["name"], counted)
@@ -83,14 +98,24 @@ def cut_of(variant: Any) -> tuple[int, ...] | None:
 
 def tables_of(grown: Grown, found: HandSet) -> dict[str, pd.DataFrame]:
     """What the addition holds."""
-    tables = hand.measured_tables(grown, found.rows, found.dense, found.answers, found.texts, "text_id")
+    tables = hand.measured_tables(
+        grown, found.rows, found.dense, found.answers, found.texts, "text_id"
+    )
     return {**tables, "variants": _variants(grown, found), "costs": found.costs}
 
 
 def _variants(grown: Grown, found: HandSet) -> pd.DataFrame:
     chosen, table = grown.variants[0], lookup.frame(grown.run, "variants")
     dense, share = table[table["variant"] == "dense"].iloc[0].to_dict(), chosen.mask.sparsity
-    same = {**dense, "sparsity": share, "realised": share, "n_cut": len(chosen.units), "retrained": False,
-            "cut": json.dumps(list(chosen.units)), "mask_digest": chosen.mask.digest, "parameters": found.parameters,
-            "ticket": ""}  # fmt: skip
+    same = {
+        **dense,
+        "sparsity": share,
+        "realised": share,
+        "n_cut": len(chosen.units),
+        "retrained": False,
+        "cut": json.dumps(list(chosen.units)),
+        "mask_digest": chosen.mask.digest,
+        "parameters": found.parameters,
+        "ticket": "",
+    }
     return hand.variant_rows(grown, list(table.columns), same, found.flat, {})

@@ -1,4 +1,5 @@
-"""What the full models of an audit answer with heads off that a person chose, and what these answers are worth."""
+"""What the full models of an audit answer with heads off that a person chose, and what these
+answers are worth."""
 
 from __future__ import annotations
 
@@ -36,8 +37,10 @@ APART = 1e-3
 
 @dataclass(frozen=True)
 class HandSet:
-    """A measured set. answers, dense: by seed, [texts, classes], to `texts`; flat: whether a seed's model names one
-    class only; rows: tables `results` and `groups`, of the full model too; notes: what must be said."""
+    """A measured set. answers, dense: by seed, [texts, classes], to `texts`; flat: whether a seed's
+    model names one class only; rows: tables `results` and `groups`, of the full model too; notes:
+    what must be said.
+    """
 
     texts: pd.DataFrame
     answers: Mapping[int, np.ndarray]
@@ -49,11 +52,16 @@ class HandSet:
     notes: tuple[str, ...]
 
 
-def opened(grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None) -> TextAudit:
-    """The audit's model, loaded or kept in `warm`; it is proved on this very model that masking a head acts."""
+def opened(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> TextAudit:
+    """The audit's model, loaded or kept in `warm`; it is proved on this very model that masking a
+    head acts."""
     progress, warm = Progress(hooks.report), warm or Warm(0)
     with timed(progress, "load", grown.plan.model.name):
-        kept = warm.get(f"full models of {grown.run.id} {store.root}", lambda: _proved(grown, store), _bytes_of)
+        kept = warm.get(
+            f"full models of {grown.run.id} {store.root}", lambda: _proved(grown, store), _bytes_of
+        )
         context = replace(kept, hooks=hooks, keeper=store.shards, partial=store.partial)
     return TextAudit(grown.plan, context, progress, executor)
 
@@ -65,7 +73,8 @@ def _proved(grown: Grown, store: Store) -> TextContext:
 
 
 def _bytes_of(context: TextContext) -> int:
-    """About what it takes: the model it starts from, and as many with weights of their own as are held at a time."""
+    """About what it takes: the model it starts from, and as many with weights of their own as are
+    held at a time."""
     return 3 * context.any_model.n_parameters * context.any_model.dtype.itemsize
 
 
@@ -75,10 +84,14 @@ def measured(grown: Grown, audit: TextAudit) -> HandSet:
     trials = dense_trials(context, audit.request.trials)
     notes = _restored(context, grown.run, trials)
     audit.finish("fine-tune the full model", trials)
-    texts, dense, answers = (_on_test if grown.split == TEST else _tried)(audit, trials, units, grown.split)
+    texts, dense, answers = (_on_test if grown.split == TEST else _tried)(
+        audit, trials, units, grown.split
+    )
     with timed(audit.progress, "statistics", "groups and intervals"):
         rows = _rows(grown, context, texts, dense, answers)
-        costs = _costs(audit, units, grown.variants[0].name) if grown.split == TEST else pd.DataFrame()
+        costs = (
+            _costs(audit, units, grown.variants[0].name) if grown.split == TEST else pd.DataFrame()
+        )
     if grown.split == TEST:
         notes += _apart(grown.run, dense, texts)
     flat = {seed: degenerate(found) for seed, found in answers.items()}
@@ -86,17 +99,24 @@ def measured(grown: Grown, audit: TextAudit) -> HandSet:
     return HandSet(texts, answers, dense, flat, rows, costs, parameters, tuple(notes))
 
 
-def _on_test(audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str) -> tuple[Any, Any, Any]:
-    """Test texts, and the answers to them by seed, before and with the heads off: kept as those of any arm are."""
+def _on_test(
+    audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str
+) -> tuple[Any, Any, Any]:
+    """Test texts, and the answers to them by seed, before and with the heads off: kept as those of
+    any arm are."""
     context = audit.context
     silenced = [TextShard("silenced", off=units, trial=shard.trial) for shard in trials]
     audit.finish("measure", silenced)
-    dense, answers = ({shard.trial: context.answers(shard).astype(np.float64) for shard in found}
-                      for found in (trials, silenced))  # fmt: skip
+    dense, answers = (
+        {shard.trial: context.answers(shard).astype(np.float64) for shard in found}
+        for found in (trials, silenced)
+    )
     return context.table(split), dense, answers
 
 
-def _tried(audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str) -> tuple[Any, Any, Any]:
+def _tried(
+    audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str
+) -> tuple[Any, Any, Any]:
     """The same of some texts of another split; not kept as measurements: it takes seconds."""
     context, dense, answers = audit.context, {}, {}
     texts = tried_texts(context, split)
@@ -114,26 +134,39 @@ def tried_texts(context: TextContext, split: str) -> pd.DataFrame:
     table = context.table(split)
     if len(table) <= MOST_TRIED:
         return table
-    places = rng("tried texts", context.settings.first_seed, split).permutation(len(table))[:MOST_TRIED]
+    places = rng("tried texts", context.settings.first_seed, split).permutation(len(table))[
+        :MOST_TRIED
+    ]
     return table.iloc[np.sort(places)].reset_index(drop=True)
 
 
 def _rows(
-    grown: Grown, context: TextContext, texts: pd.DataFrame, dense: dict[int, Any], answers: dict[int, Any]
+    grown: Grown,
+    context: TextContext,
+    texts: pd.DataFrame,
+    dense: dict[int, Any],
+    answers: dict[int, Any],
 ) -> dict[str, pd.DataFrame]:
-    """results and groups of the set and of the full model, pooled and by seed; changes are within each seed."""
+    """results and groups of the set and of the full model, pooled and by seed; changes are within
+    each seed."""
     name, classes, axes = grown.variants[0].name, context.any_model.classes, grown.axes
     given = dense if context.settings.retune else dense[min(dense)]
     measures = Measures(
         GroupMeasure(texts, classes, axes, given, split=grown.split, items=TEXTS),
-        TaskMetric(texts, classes, given, split=grown.split) if context.texts.metric == MATTHEWS else None,
+        (
+            TaskMetric(texts, classes, given, split=grown.split)
+            if context.texts.metric == MATTHEWS
+            else None
+        ),
         BorkanMeasure(texts, classes, axes, given, split=grown.split),
     )
     mine = measures.variant(answers)
     found = [measures.dense.rows("dense", None), mine.rows(name, None)]
     found += [mine.rows(f"{name}#{seed}", seed) for seed in answers]
     return {
-        table: pd.concat([part for pair in found for part in pair[place] if len(part)], ignore_index=True)
+        table: pd.concat(
+            [part for pair in found for part in pair[place] if len(part)], ignore_index=True
+        )
         for place, table in enumerate(("results", "groups"))
     }
 
@@ -146,15 +179,23 @@ def _costs(audit: TextAudit, units: tuple[int, ...], name: str) -> pd.DataFrame:
 
 
 def _restored(context: TextContext, run: Run, trials: list[TextShard]) -> list[str]:
-    """Full models whose weights the run kept are taken from there rather than fine-tuned again; notes of the others.
+    """Full models whose weights the run kept are taken from there rather than fine-tuned again;
+    notes of the others.
 
     What is kept in the store is then what the audit measured: the same model under the same key.
     """
     missing = [shard for shard in trials if not context.kept(shard)]
     if not context.settings.retune or not missing:
         return []
-    same_device = str(run.meta["provenance"]["device"]).split(":")[0] == str(context.any_model.device).split(":")[0]
-    weights = run.table("weights") if run.has("weights") and same_device else pd.DataFrame({"variant": []})
+    same_device = (
+        str(run.meta["provenance"]["device"]).split(":")[0]
+        == str(context.any_model.device).split(":")[0]
+    )
+    weights = (
+        run.table("weights")
+        if run.has("weights") and same_device
+        else pd.DataFrame({"variant": []})
+    )
     for shard in missing:
         mine = weights[weights["variant"] == f"dense#{shard.trial}"]
         if len(mine):
@@ -164,30 +205,48 @@ def _restored(context: TextContext, run: Run, trials: list[TextShard]) -> list[s
     return [said.format(f"{again} of {len(trials)} seeds")] if again else []
 
 
-def _as_tuned(context: TextContext, run: Run, shard: TextShard, weights: pd.DataFrame) -> pd.DataFrame:
+def _as_tuned(
+    context: TextContext, run: Run, shard: TextShard, weights: pd.DataFrame
+) -> pd.DataFrame:
     """The measurement "tuned" of a full model, put together from the run's tables."""
-    arrays = {f"weights/{name}": value for name, value in unpack(weights.drop(columns="variant"))[0].items()}
-    answers = run.table("predictions").query("variant == @name", local_dict={"name": f"dense#{shard.trial}"})
+    arrays = {
+        f"weights/{name}": value
+        for name, value in unpack(weights.drop(columns="variant"))[0].items()
+    }
+    answers = run.table("predictions").query(
+        "variant == @name", local_dict={"name": f"dense#{shard.trial}"}
+    )
     in_order = answers.set_index("text_id").loc[context.table(TEST)["text_id"]].filter(regex="^p_")
-    curve = run.table("curves").query("variant == @name", local_dict={"name": f"dense#{shard.trial}"})
-    steps = {f"curve/{name}": curve[of].to_numpy() for name, of in (("epoch", "step"), ("loss", "loss"))}
+    curve = run.table("curves").query(
+        "variant == @name", local_dict={"name": f"dense#{shard.trial}"}
+    )
+    steps = {
+        f"curve/{name}": curve[of].to_numpy() for name, of in (("epoch", "step"), ("loss", "loss"))
+    }
     steps |= {"curve/rate": curve["rate"].to_numpy()}
     plain = {"parameters": context.any_model.n_parameters, "max_logit_difference": 0.0}
-    return pack({"probabilities": in_order.to_numpy(np.float32), **arrays, **(steps if len(curve) else {})}, plain)
+    return pack(
+        {"probabilities": in_order.to_numpy(np.float32), **arrays, **(steps if len(curve) else {})},
+        plain,
+    )
 
 
 def _apart(run: Run, dense: Mapping[int, np.ndarray], texts: pd.DataFrame) -> list[str]:
-    """What must be said of full models that answer otherwise than in the audit: changes are against them."""
+    """What must be said of full models that answer otherwise than in the audit: changes are against
+    them."""
     stored, several, notes = run.table("predictions"), len(dense) > 1, []
     for seed, answers in dense.items():
-        rows = stored[stored["variant"] == (f"dense#{seed}" if several else "dense")].set_index("text_id")
+        rows = stored[stored["variant"] == (f"dense#{seed}" if several else "dense")].set_index(
+            "text_id"
+        )
         was = rows.loc[texts["text_id"]].filter(regex="^p_").to_numpy()
         others = int((was.argmax(axis=1) != answers.argmax(axis=1)).sum())
         apart = float(np.abs(was - answers).max())
         if apart > APART:
             notes.append(
-                f"Seed {seed}: the full model fine-tuned here differs from the audit's by up to {apart:.2g} in a "
-                f"probability, in the class it names for {others} of {len(texts)} test texts: machines and versions "
-                "round differently. Changes are against the former."
+                f"Seed {seed}: the full model fine-tuned here differs from the audit's by up to"
+                f" {apart:.2g} in a probability, in the class it names for {others} of {len(texts)}"
+                " test texts: machines and versions round differently. Changes are against the"
+                " former."
             )
     return notes

@@ -1,4 +1,5 @@
-"""What silencing each head alone costs, with intervals over texts and seeds, and how every score agrees with it."""
+"""What silencing each head alone costs, with intervals over texts and seeds, and how every score
+agrees with it."""
 
 from __future__ import annotations
 
@@ -17,14 +18,26 @@ from engine.tracks.text_classifiers.shards import truth_shards
 DRAWS = 400
 COSTS = ("loss", "accuracy")
 TRUTH = ["metric", "seed", "unit", "layer", "head", "cost", "low", "high", "n"]
-AGREEMENT = ["score", "metric", "seed", "pearson", "spearman", "slope", "slope_low", "slope_high", "n_heads"]
+AGREEMENT = [
+    "score",
+    "metric",
+    "seed",
+    "pearson",
+    "spearman",
+    "slope",
+    "slope_low",
+    "slope_high",
+    "n_heads",
+]
 
 
 def truth_table(context: TextContext, trials: int) -> pd.DataFrame:
-    """A row per head, metric and seed (-1: mean over seeds): what silencing it costs on the test texts.
+    """A row per head, metric and seed (-1: mean over seeds): what silencing it costs on the test
+    texts.
 
-    cost: mean cross-entropy without the head minus with it (nats), accuracy with the head minus without it: positive
-    where the head helps. Intervals are 95 %, of a single seed over texts, of the mean over texts and seeds.
+    cost: mean cross-entropy without the head minus with it (nats), accuracy with the head minus
+    without it: positive where the head helps. Intervals are 95 %, of a single seed over texts, of
+    the mean over texts and seeds.
     """
     parts = []
     for metric in COSTS:
@@ -37,7 +50,8 @@ def truth_table(context: TextContext, trials: int) -> pd.DataFrame:
 
 
 def _trials(context: TextContext, metric: str, trials: int) -> Trials | None:
-    """Costs of every head in every trial, the same redrawn texts in all; None where nothing was measured."""
+    """Costs of every head in every trial, the same redrawn texts in all; None where nothing was
+    measured."""
     shards = truth_shards(context, trials)
     if not shards:
         return None
@@ -47,8 +61,14 @@ def _trials(context: TextContext, metric: str, trials: int) -> Trials | None:
     draws = np.stack([weights @ costs for costs in per_text])
     values = np.stack([costs.mean(axis=0) for costs in per_text])
     numbers = tuple(shard.trial for shard in shards)
-    return Trials(numbers, values, draws, np.zeros(units, dtype=bool), np.full(units, float(n)),
-                  most=np.inf if metric == "loss" else 1.0)  # fmt: skip
+    return Trials(
+        numbers,
+        values,
+        draws,
+        np.zeros(units, dtype=bool),
+        np.full(units, float(n)),
+        most=np.inf if metric == "loss" else 1.0,
+    )
 
 
 def _costs(arrays: dict[str, np.ndarray], metric: str) -> np.ndarray:
@@ -62,37 +82,69 @@ def _rows(context: TextContext, trials: Trials, metric: str, seed: int) -> pd.Da
     zero = Trials((FIXED,), np.zeros((1, shape[2])), np.zeros(shape), trials.shares, trials.units)
     found, units = difference(trials, zero), np.arange(shape[2])
     heads = context.any_model.n_heads
-    return pd.DataFrame({
-        "metric": metric, "seed": seed, "unit": units, "layer": units // heads, "head": units % heads,
-        "cost": found.value, "low": found.low, "high": found.high, "n": trials.units.astype(int),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "metric": metric,
+            "seed": seed,
+            "unit": units,
+            "layer": units // heads,
+            "head": units % heads,
+            "cost": found.value,
+            "low": found.low,
+            "high": found.high,
+            "n": trials.units.astype(int),
+        }
+    )
 
 
 def agreement_table(importance: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
-    """How each score of the fine-tuned model goes with the cost of its heads, over heads, seed by seed and pooled.
+    """How each score of the fine-tuned model goes with the cost of its heads, over heads, seed by
+    seed and pooled.
 
-    slope: of the cost on the score in standard deviations of the score, least squares: what a head that stands one
-    deviation higher costs more. Its interval is 95 %, of the regression over heads.
+    slope: of the cost on the score in standard deviations of the score, least squares: what a head
+    that stands one deviation higher costs more. Its interval is 95 %, of the regression over heads.
     """
     mine = importance[(importance["stage"] == "fine-tuned") & (importance["group"] == "")]
-    rows = [row for keys, part in mine.groupby(["score", "seed"]) for row in _agreements(keys, part, truth)]
+    rows = [
+        row
+        for keys, part in mine.groupby(["score", "seed"])
+        for row in _agreements(keys, part, truth)
+    ]
     return pd.DataFrame(rows, columns=AGREEMENT)
 
 
-def _agreements(keys: tuple[str, int], part: pd.DataFrame, truth: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _agreements(
+    keys: tuple[str, int], part: pd.DataFrame, truth: pd.DataFrame
+) -> Iterator[dict[str, object]]:
     for metric, costs in truth[truth["seed"] == keys[1]].groupby("metric"):
-        both = part.set_index("unit")["value"].to_frame("score").join(costs.set_index("unit")["cost"]).dropna()
-        yield {"score": keys[0], "metric": metric, "seed": keys[1], **agreement(both["score"], both["cost"])}
+        both = (
+            part.set_index("unit")["value"]
+            .to_frame("score")
+            .join(costs.set_index("unit")["cost"])
+            .dropna()
+        )
+        yield {
+            "score": keys[0],
+            "metric": metric,
+            "seed": keys[1],
+            **agreement(both["score"], both["cost"]),
+        }
 
 
 def agreement(score: Sequence[float], cost: Sequence[float]) -> dict[str, float]:
-    """Pearson, Spearman and slope (see `agreement_table`) of scores and costs [heads]; NaN where one never varies."""
+    """Pearson, Spearman and slope (see `agreement_table`) of scores and costs [heads]; NaN where
+    one never varies."""
     x, y = np.asarray(score, dtype=float), np.asarray(cost, dtype=float)
     nothing = dict.fromkeys(("pearson", "spearman", "slope", "slope_low", "slope_high"), np.nan)
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return {**nothing, "n_heads": len(x)}
     fit = linregress((x - x.mean()) / x.std(ddof=1), y)
     half = t.isf(0.025, len(x) - 2) * fit.stderr
-    return {"pearson": float(fit.rvalue), "spearman": float(spearmanr(x, y).statistic), "slope": float(fit.slope),
-            "slope_low": float(fit.slope - half), "slope_high": float(fit.slope + half),
-            "n_heads": len(x)}  # fmt: skip
+    return {
+        "pearson": float(fit.rvalue),
+        "spearman": float(spearmanr(x, y).statistic),
+        "slope": float(fit.slope),
+        "slope_low": float(fit.slope - half),
+        "slope_high": float(fit.slope + half),
+        "n_heads": len(x),
+    }

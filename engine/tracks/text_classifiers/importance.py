@@ -28,12 +28,26 @@ Found = tuple[pd.DataFrame, np.ndarray]
 """Numbers per text (index: text_id, or 0 where a score reads none) and unit; n_constant [units]."""
 MIN_TEXTS = 10
 """Scored texts below which a group has no importance of its own."""
-COLUMNS = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "value", "low", "high", "n",
-           "n_constant"]  # fmt: skip
+COLUMNS = [
+    "stage",
+    "score",
+    "seed",
+    "axis",
+    "group",
+    "unit",
+    "layer",
+    "head",
+    "value",
+    "low",
+    "high",
+    "n",
+    "n_constant",
+]
 
 
 def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int) -> pd.DataFrame:
-    """One row per stage, score, seed, group of texts and head; seed -1: all seeds together, interval over texts."""
+    """One row per stage, score, seed, group of texts and head; seed -1: all seeds together,
+    interval over texts."""
     by_text = context.table(TRAIN).set_index("text_id")
     by_text[CLASS] = [context.any_model.classes[label] for label in by_text["label"]]
     axes = (*context.texts.groups, CLASS)
@@ -41,12 +55,17 @@ def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int)
     pools: dict[tuple[str, str], list[Found]] = {}
     for shard in importance_shards(context, arms, trials):
         arrays, plain = context.without_weights(shard)
-        found = pd.DataFrame(arrays["per_text"], index=plain["text_ids"] or None), arrays["n_constant"]
+        found = (
+            pd.DataFrame(arrays["per_text"], index=plain["text_ids"] or None),
+            arrays["n_constant"],
+        )
         pools.setdefault((shard.stage, shard.score), []).append(found)
         parts += _rows(context, (shard.stage, shard.score, shard.trial), found, by_text[list(axes)])
     for (stage, score), of_trials in pools.items():
         tables = [table for table, _ in of_trials]
-        parts += _rows(context, (stage, score, POOLED), _together(of_trials), by_text[list(axes)], tables)
+        parts += _rows(
+            context, (stage, score, POOLED), _together(of_trials), by_text[list(axes)], tables
+        )
     return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
 
 
@@ -60,17 +79,24 @@ def _together(trials: Sequence[Found]) -> Found:
     return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
 
 
-def over_trials(method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers: int) -> Importance:
-    """Mean over trials of each trial's value, with a 95 % interval that holds trials as well as texts.
+def over_trials(
+    method: HeadImportance, trials: Sequence[pd.DataFrame], n_layers: int
+) -> Importance:
+    """Mean over trials of each trial's value, with a 95 % interval that holds trials as well as
+    texts.
 
-    trials: tables of texts (rows, by text_id) and units (columns). Texts are redrawn together in all trials, trials by
-    the model of `engine.stats.multi_reader`; a head that a trial's texts say nothing about counts as 0 there. A score
-    that reads no texts varies with the trials only.
+    trials: tables of texts (rows, by text_id) and units (columns). Texts are redrawn together in
+    all trials, trials by the model of `engine.stats.multi_reader`; a head that a trial's texts say
+    nothing about counts as 0 there. A score that reads no texts varies with the trials only.
     """
     known = [part for part in trials if len(part)]
     texts = pd.Index(sorted(set().union(*(part.index for part in known))))
     n = len(texts)
-    counts = rng("importance over trials", n).multinomial(n, np.full(n, 1 / n), size=DRAWS).astype(np.float64)
+    counts = (
+        rng("importance over trials", n)
+        .multinomial(n, np.full(n, 1 / n), size=DRAWS)
+        .astype(np.float64)
+    )
     values, draws = [], []
     for part in known:
         per_text, weights = part.to_numpy(), counts[:, texts.get_indexer(part.index)]
@@ -95,29 +121,48 @@ def _rows(
 ) -> Iterator[pd.DataFrame]:
     """Rows of one score in one trial, or in all of them together.
 
-    which: stage, score, seed; found: the table of texts (rows) and units (columns) float32, and n_constant [units].
+    which: stage, score, seed; found: the table of texts (rows) and units (columns) float32, and
+    n_constant [units].
     trials: the tables behind it, where it stands for several.
     """
     method, model = head_importance(which[1]), context.any_model
     table, n_constant = found
     per_text, units = table.to_numpy(), np.arange(context.n_units)
-    for axis, group, rows in _groups(groups.loc[table.index] if method.reads_texts else None, len(table)):
+    for axis, group, rows in _groups(
+        groups.loc[table.index] if method.reads_texts else None, len(table)
+    ):
         if len(trials) > 1:
-            shown = over_trials(method, [part[part.index.isin(table.index[rows])] for part in trials], model.n_layers)
+            shown = over_trials(
+                method,
+                [part[part.index.isin(table.index[rows])] for part in trials],
+                model.n_layers,
+            )
         else:
             shown = aggregate(method, per_text[rows], model.n_layers)
         constant = n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0)
         silent = says_nothing(np.isnan(per_text[rows]).sum(axis=0), len(rows))
-        yield pd.DataFrame({
-            "stage": which[0], "score": which[1], "seed": which[2], "axis": axis, "group": group, "unit": units,
-            "layer": units // model.n_heads, "head": units % model.n_heads,
-            "value": np.where(silent, 0.0, shown.value), "low": shown.low, "high": shown.high,
-            "n": len(rows) if method.reads_texts else 0, "n_constant": constant,
-        })  # fmt: skip
+        yield pd.DataFrame(
+            {
+                "stage": which[0],
+                "score": which[1],
+                "seed": which[2],
+                "axis": axis,
+                "group": group,
+                "unit": units,
+                "layer": units // model.n_heads,
+                "head": units % model.n_heads,
+                "value": np.where(silent, 0.0, shown.value),
+                "low": shown.low,
+                "high": shown.high,
+                "n": len(rows) if method.reads_texts else 0,
+                "n_constant": constant,
+            }
+        )
 
 
 def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Axis, group and rows [texts] int: of all texts, then of every group of texts that is large enough.
+    """Axis, group and rows [texts] int: of all texts, then of every group of texts that is large
+    enough.
 
     A score that reads no texts (None) has no groups.
     """

@@ -1,7 +1,9 @@
-"""Correlation of two maps over token pairs, for every head of every text at once, on the maps' device.
+"""Correlation of two maps over token pairs, for every head of every text at once, on the maps'
+device.
 
-Pairs (i, j) count where neither token is padding. Equal to scipy.stats: Spearman with average ranks for ties, Kendall's
-tau-b, Pearson. A map that is constant over its pairs has no correlation: NaN, for the caller to count.
+Pairs (i, j) count where neither token is padding. Equal to scipy.stats: Spearman with average ranks
+for ties, Kendall's tau-b, Pearson. A map that is constant over its pairs has no correlation: NaN,
+for the caller to count.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ from engine.core.errors import RequestError, unknown
 def correlations(a: Tensor, b: Tensor, valid: Tensor, method: str = "spearman") -> Tensor:
     """Correlation per text and head, float64 [n, heads].
 
-    a, b: float [n, heads, tokens, tokens]; valid: bool [n, tokens], True where a token is no padding. Values at pairs
-    of padding are never read. NaN where one of the maps is constant (or has one pair only). RequestError for an
-    unknown method.
+    a, b: float [n, heads, tokens, tokens]; valid: bool [n, tokens], True where a token is no
+    padding. Values at pairs of padding are never read. NaN where one of the maps is constant (or
+    has one pair only). RequestError for an unknown method.
     """
     if method not in METHODS:
         raise RequestError(unknown("correlation", method, METHODS))
     n, heads = a.shape[:2]
     found = torch.full((n, heads), torch.nan, dtype=torch.float64, device=a.device)
     lengths = valid.sum(1)
-    for length in torch.unique(lengths).tolist():  # equal lengths make rectangles, without a place for padding
+    for length in torch.unique(
+        lengths
+    ).tolist():  # equal lengths make rectangles, without a place for padding
         rows = (lengths == length).nonzero()[:, 0]
         if length and heads:
             x, y = (_pairs(maps[rows], valid[rows], length) for maps in (a, b))
@@ -36,7 +40,8 @@ def correlations(a: Tensor, b: Tensor, valid: Tensor, method: str = "spearman") 
 
 
 def _pairs(maps: Tensor, valid: Tensor, length: int) -> Tensor:
-    """[n, heads, tokens, tokens] -> [n * heads, length²], the pairs of tokens that are no padding."""
+    """[n, heads, tokens, tokens] -> [n * heads, length²], the pairs of tokens that are no
+    padding."""
     n, heads = maps.shape[:2]
     if bool(valid[:, :length].all()):
         kept = maps[:, :, :length, :length]
@@ -73,7 +78,8 @@ def _spearman(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Ranks from 0 of each row's sorted values, ties sharing their mean, float64, and the order that sorts, int64.
+    """Ranks from 0 of each row's sorted values, ties sharing their mean, float64, and the order
+    that sorts, int64.
 
     All three are [rows, numbers].
     """
@@ -82,18 +88,20 @@ def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
     place = torch.arange(width, device=values.device)
     edge = ordered[:, 1:] != ordered[:, :-1]
     first, last = place.repeat(len(values), 1), place.repeat(len(values), 1)
-    first[:, 1:].mul_(edge)  # 0 inside a run of equal values, then the largest so far: where the run began
+    first[:, 1:].mul_(
+        edge
+    )  # 0 inside a run of equal values, then the largest so far: where the run began
     last[:, :-1].masked_fill_(~edge, width)
     first, last = first.cummax(1).values, last.flip(1).cummin(1).values.flip(1)
     return (first + last).double() / 2, order
 
 
 def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted rows and the order, [rows, numbers] each. On a CPU by numpy, whose sort is several times as fast as
-    torch's.
+    """Sorted rows and the order, [rows, numbers] each. On a CPU by numpy, whose sort is several
+    times as fast as torch's.
 
-    float32 numbers are sorted as whole numbers: their bits, flipped below zero so that they order alike, above their
-    place in the row.
+    float32 numbers are sorted as whole numbers: their bits, flipped below zero so that they order
+    alike, above their place in the row.
     """
     if values.device.type != "cpu":
         return values.sort(dim=1)
@@ -111,14 +119,17 @@ def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
 def _pearson(x: Tensor, y: Tensor) -> Tensor:
     """Pearson's correlation of each row: x, y [rows, numbers] -> [rows] float64."""
     x, y = (values.double() - values.double().mean(1, keepdim=True) for values in (x, y))
-    x, y = (values / values.abs().amax(1, keepdim=True) for values in (x, y))  # squares of tiny numbers vanish
+    x, y = (
+        values / values.abs().amax(1, keepdim=True) for values in (x, y)
+    )  # squares of tiny numbers vanish
     return _within_one((x * y).sum(1) / (x.square().sum(1) * y.square().sum(1)).sqrt())
 
 
 def _kendall(x: Tensor, y: Tensor) -> Tensor:
     """Kendall's tau-b of each row: x, y [rows, numbers] -> [rows] float64.
 
-    From the number of discordant pairs: inversions of y once x is sorted, ties in x broken by y (Knight).
+    From the number of discordant pairs: inversions of y once x is sorted, ties in x broken by y
+    (Knight).
     """
     x, y = (_dense_ranks(values) for values in (x, y))
     width = x.shape[1]
@@ -127,7 +138,9 @@ def _kendall(x: Tensor, y: Tensor) -> Tensor:
     tied_x, tied_y, tied = (_tied_pairs(values) for values in (x, y, both))
     ordered = both.sort(dim=1).values % width
     gap = total - tied_x - tied_y + tied - 2 * _inversions(ordered)
-    return _within_one(gap.double() / ((total - tied_x).double().sqrt() * (total - tied_y).double().sqrt()))
+    return _within_one(
+        gap.double() / ((total - tied_x).double().sqrt() * (total - tied_y).double().sqrt())
+    )
 
 
 def _dense_ranks(values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Answers of one classifier under many masks: texts encoded once, masks stacked along the batch.
 
-The numbers are those of the masked forward pass (`engine.surgery.heads.mask.masked`), one mask after another, to float
-tolerance; hundreds of masks take seconds where that takes minutes.
+The numbers are those of the masked forward pass (`engine.surgery.heads.mask.masked`), one mask
+after another, to float tolerance; hundreds of masks take seconds where that takes minutes.
 """
 
 from __future__ import annotations
@@ -62,8 +62,11 @@ def _gates(clf: TextClassifier, masks: Sequence[Sequence[int]]) -> torch.Tensor:
 
 
 @torch.no_grad()
-def _stacked(clf: TextClassifier, batch: dict[str, torch.Tensor], gates: torch.Tensor) -> np.ndarray:
-    """Probabilities of encoded texts under each of gates [masks, layers, heads], [masks, texts, classes]."""
+def _stacked(
+    clf: TextClassifier, batch: dict[str, torch.Tensor], gates: torch.Tensor
+) -> np.ndarray:
+    """Probabilities of encoded texts under each of gates [masks, layers, heads], [masks, texts,
+    classes]."""
     texts = len(batch["input_ids"])
     repeated = {name: values.repeat(len(gates), 1) for name, values in batch.items()}
     with gated(clf, gates.repeat_interleave(texts, dim=0)):

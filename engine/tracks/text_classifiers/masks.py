@@ -1,4 +1,5 @@
-"""mask.json of one seed's text classifier: which heads are cut, of which model, chosen and trained how."""
+"""mask.json of one seed's text classifier: which heads are cut, of which model, chosen and trained
+how."""
 
 from __future__ import annotations
 
@@ -11,16 +12,29 @@ from engine.core.types import HeadMask
 from engine.store.runs import Run
 from engine.surgery.heads.record import MaskRecord, write_mask
 
-SETTINGS = ("first_seed", "step", "score_settings", "score_texts", "length_filter", "max_length", "tune")
+SETTINGS = (
+    "first_seed",
+    "step",
+    "score_settings",
+    "score_texts",
+    "length_filter",
+    "max_length",
+    "tune",
+)
 """Fields of the request that decide which heads are cut and what the cut model is worth."""
 
 
 def text_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
-    """The record of one seed's row of the variants table. RequestError for a row that is no seed's, or cuts nothing."""
+    """The record of one seed's row of the variants table. RequestError for a row that is no seed's,
+    or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
         what = "cuts nothing." if variant["method"] == "dense" else "stands for several seeds."
         raise RequestError(
-            Fault("variant", f"{variant['variant']!r} {what}", "Choose that of a seed, such as one ending in #0.")
+            Fault(
+                "variant",
+                f"{variant['variant']!r} {what}",
+                "Choose that of a seed, such as one ending in #0.",
+            )
         )
     model, request = run.meta["model"], run.meta["request"]
     mask = HeadMask.from_units(model["n_layers"], model["n_heads"], json.loads(variant["cut"]))

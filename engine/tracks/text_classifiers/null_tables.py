@@ -1,4 +1,5 @@
-"""What random masks are worth, and where every arm that trains nothing stands among them: of all texts and groups."""
+"""What random masks are worth, and where every arm that trains nothing stands among them: of all
+texts and groups."""
 
 from __future__ import annotations
 
@@ -20,8 +21,23 @@ from engine.tracks.text_classifiers.task_metric import METRICS
 from engine.tracks.text_classifiers.ticket_tables import values_of, views_of
 
 MASKS = ["sparsity", "seed", "mask", "axis", "group", "metric", "value", "n_cut", "units"]
-RANKS = ["method", "sparsity", "axis", "group", "metric", "value", "percentile", "p", "q", "null_mean", "null_low",
-         "null_high", "n_masks", "n_seeds", "n"]  # fmt: skip
+RANKS = [
+    "method",
+    "sparsity",
+    "axis",
+    "group",
+    "metric",
+    "value",
+    "percentile",
+    "p",
+    "q",
+    "null_mean",
+    "null_low",
+    "null_high",
+    "n_masks",
+    "n_seeds",
+    "n",
+]
 View = tuple[str, str, str]
 """Axis, group and metric of what is measured."""
 
@@ -29,29 +45,45 @@ View = tuple[str, str, str]
 def null_tables(
     context: TextContext, arms: Sequence[TextArm], finished: Finished, measure: GroupMeasure
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """random_masks (a mask of a seed, of all texts or a group) and random_ranks (an arm at a sparsity among them).
+    """random_masks (a mask of a seed, of all texts or a group) and random_ranks (an arm at a
+    sparsity among them).
 
     q: Benjamini-Hochberg over arms and sparsities, per group of texts.
     """
     shards, views = null_shards(context, arms), views_of(context, measure)
     worth = {key: _worth(context, shard, views) for key, shard in shards.items()}
-    masks = [row for key, shard in shards.items() for row in _mask_rows(context, key, shard, worth[key])]
-    ranks = [row for arm in arms if shards and not arm.procedure.retrains
-             for row in _rank_rows(context, arm, finished, worth, views)]  # fmt: skip
+    masks = [
+        row for key, shard in shards.items() for row in _mask_rows(context, key, shard, worth[key])
+    ]
+    ranks = [
+        row
+        for arm in arms
+        if shards and not arm.procedure.retrains
+        for row in _rank_rows(context, arm, finished, worth, views)
+    ]
     found = pd.DataFrame(ranks, columns=[name for name in RANKS if name != "q"])
-    q = found.groupby(["axis", "group"])["p"].transform(benjamini_hochberg) if len(found) else np.nan
+    q = (
+        found.groupby(["axis", "group"])["p"].transform(benjamini_hochberg)
+        if len(found)
+        else np.nan
+    )
     return pd.DataFrame(masks, columns=MASKS), found.assign(q=q)[RANKS]
 
 
-def _worth(context: TextContext, shard: TextShard, views: dict[View, np.ndarray]) -> dict[View, np.ndarray]:
+def _worth(
+    context: TextContext, shard: TextShard, views: dict[View, np.ndarray]
+) -> dict[View, np.ndarray]:
     """The metric of every random mask, [masks], of all texts and of every group."""
     predicted = context.without_weights(shard)[0]["predicted"].astype(np.int64)
     labels, k = context.table(TEST)["label"].to_numpy(), len(context.any_model.classes)
-    return {view: worth_of(predicted[:, rows], labels[rows], view[2], k) for view, rows in views.items()}
+    return {
+        view: worth_of(predicted[:, rows], labels[rows], view[2], k) for view, rows in views.items()
+    }
 
 
 def worth_of(predicted: np.ndarray, labels: np.ndarray, metric: str, k: int) -> np.ndarray:
-    """One of task_metric.METRICS of predicted [masks, texts], classes of k, against labels [texts]: [masks]."""
+    """One of task_metric.METRICS of predicted [masks, texts], classes of k, against labels [texts]:
+    [masks]."""
     ones = np.ones((len(labels), 1), dtype=np.uint8)
     counts = np.concatenate([confusion(labels, guesses, k, ones) for guesses in predicted], axis=2)
     return METRICS[metric](counts)
@@ -64,21 +96,45 @@ def _mask_rows(
     units = [json.dumps(row) for row in context.without_weights(shard)[0]["units"].tolist()]
     for (axis, group, metric), values in worth.items():
         for mask, value in enumerate(values):
-            yield {"sparsity": key[0], "seed": key[1], "mask": mask, "axis": axis, "group": group, "metric": metric,
-                   "value": float(value), "n_cut": shard.n_cut, "units": "" if axis else units[mask]}  # fmt: skip
+            yield {
+                "sparsity": key[0],
+                "seed": key[1],
+                "mask": mask,
+                "axis": axis,
+                "group": group,
+                "metric": metric,
+                "value": float(value),
+                "n_cut": shard.n_cut,
+                "units": "" if axis else units[mask],
+            }
 
 
 def _rank_rows(
-    context: TextContext, arm: TextArm, finished: Finished, worth: dict[tuple[float, int], dict[View, np.ndarray]],
+    context: TextContext,
+    arm: TextArm,
+    finished: Finished,
+    worth: dict[tuple[float, int], dict[View, np.ndarray]],
     views: dict[View, np.ndarray],
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+) -> Iterator[dict[str, Any]]:
     for sparsity in arm.sparsities:
         answers = [finished.answers(arm, sparsity, trial) for trial in range(arm.n_trials)]
         for view, rows in views.items():
             values = np.array(values_of(context, answers, rows, view))
             chance = np.stack([worth[sparsity, trial][view] for trial in range(arm.n_trials)])
             found = rank_among(values, chance)
-            yield {"method": arm.name, "sparsity": sparsity, "axis": view[0], "group": view[1], "metric": view[2],
-                   "value": float(values.mean()), "percentile": found.percentile, "p": found.p,
-                   "null_mean": found.mean, "null_low": found.low, "null_high": found.high,
-                   "n_masks": chance.shape[1], "n_seeds": len(values), "n": len(rows)}  # fmt: skip
+            yield {
+                "method": arm.name,
+                "sparsity": sparsity,
+                "axis": view[0],
+                "group": view[1],
+                "metric": view[2],
+                "value": float(values.mean()),
+                "percentile": found.percentile,
+                "p": found.p,
+                "null_mean": found.mean,
+                "null_low": found.low,
+                "null_high": found.high,
+                "n_masks": chance.shape[1],
+                "n_seeds": len(values),
+                "n": len(rows),
+            }

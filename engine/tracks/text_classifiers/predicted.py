@@ -1,17 +1,22 @@
-"""What silencing any set of heads will do, learnt from the random masks that an audit measured. No model, no torch.
+"""What silencing any set of heads will do, learnt from the random masks that an audit measured. No
+model, no torch.
 
-Every random mask is a set of heads whose accuracy on all texts and on those of every group the audit knows, in every
-seed; so is every set that was kept by hand. Accuracies are learnt as log odds (so that they stay between 0 and 1),
-Matthews' correlation likewise, gaps between groups as they are; see `engine.stats.measured_sets`.
+Every random mask is a set of heads whose accuracy on all texts and on those of every group the
+audit knows, in every seed; so is every set that was kept by hand. Accuracies are learnt as log odds
+(so that they stay between 0 and 1), Matthews' correlation likewise, gaps between groups as they
+are; see `engine.stats.measured_sets`.
 
-Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by one, their accuracy on all
-texts is missed by .011, .023 and .025 (root mean square). The sum of what each head costs alone misses it by .034, .111
-and .195, as log odds by .022, .068 and .111: of text classifiers such sums do not serve. Single heads, none of which is
-among the masks, are missed by .08 in log odds, which range over .84.
+Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by one,
+their accuracy on all texts is missed by .011, .023 and .025 (root mean square). The sum of what
+each head costs alone misses it by .034, .111 and .195, as log odds by .022, .068 and .111: of text
+classifiers such sums do not serve. Single heads, none of which is among the masks, are missed by
+.08 in log odds, which range over .84.
 
-`python -m benchmarks.hand_sets` measures new random sets and counts how many predicted intervals hold what came out.
+`python -m benchmarks.hand_sets` measures new random sets and counts how many predicted intervals
+hold what came out.
 
-The masks were measured on test texts: what is predicted, and a set that is chosen by it, has seen them.
+The masks were measured on test texts: what is predicted, and a set that is chosen by it, has seen
+them.
 """
 
 from __future__ import annotations
@@ -33,19 +38,22 @@ from engine.store.runs import Run
 TEST = "test"
 GAP = "accuracy_gap"
 View = tuple[str, str, str]
-"""Axis, group and metric of a number: ("", "", the task's) of all texts, (axis, group, "accuracy"), (axis, "", GAP)."""
+"""Axis, group and metric of a number: ("", "", the task's) of all texts, (axis, group, "accuracy"),
+(axis, "", GAP)."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What was learnt of a run: views in the order of the numbers, the full model's value of each, texts behind it."""
+    """What was learnt of a run: views in the order of the numbers, the full model's value of each,
+    texts behind it."""
 
     views: tuple[View, ...]
     dense: np.ndarray
     texts: np.ndarray
     model: Learnt
     off: np.ndarray
-    """Median distance of left-out sets from what was predicted of them, in the unit of each view."""
+    """Median distance of left-out sets from what was predicted of them, in the unit of each view.
+    """
 
     @property
     def whole(self) -> View:
@@ -53,11 +61,14 @@ class Known:
         return next(view for view in self.views if not view[0])
 
     def guess(self, units: Sequence[int]) -> pd.DataFrame:
-        """A row per view: axis, group, metric, n; value, low, high; delta, delta_low, delta_high."""
+        """A row per view: axis, group, metric, n; value, low, high; delta, delta_low,
+        delta_high."""
         member = np.zeros((1, self.model.member.shape[1]))
         member[0, list(units)] = 1
-        ends = [_back(self.views, _forth(self.views, self.dense, self.texts) + part[0])
-                for part in self.model.guess(member)]  # fmt: skip
+        ends = [
+            _back(self.views, _forth(self.views, self.dense, self.texts) + part[0])
+            for part in self.model.guess(member)
+        ]
         table = pd.DataFrame(self.views, columns=["axis", "group", "metric"]).assign(n=self.texts)
         for name, end in zip(("value", "low", "high"), ends, strict=True):
             table[name] = self.dense if not len(units) else end
@@ -66,7 +77,8 @@ class Known:
 
 
 def known(run: Run) -> Known | None:
-    """What the run's measured sets teach; None where they are too few. Computed once per content of the tables."""
+    """What the run's measured sets teach; None where they are too few. Computed once per content of
+    the tables."""
     names = ("random_masks", "variants", "results", "groups")
     if not run.has("random_masks"):
         return None
@@ -85,12 +97,17 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
     member = np.zeros((len(measured), lookup.total_heads(run)))
     for row, units in enumerate(measured.index):
         member[row, list(units)] = 1
-    changes = _forth(views, measured[list(views)].to_numpy(dtype=float), texts) - _forth(views, was, texts)
+    changes = _forth(views, measured[list(views)].to_numpy(dtype=float), texts) - _forth(
+        views, was, texts
+    )
     model = learnt(member, changes)
     if model is None:
         return None
     left_out = changes[model.places] - model.residuals.T + _forth(views, was, texts)
-    off = np.median(np.abs(_back(views, left_out) - measured[list(views)].to_numpy(dtype=float)[model.places]), axis=0)
+    off = np.median(
+        np.abs(_back(views, left_out) - measured[list(views)].to_numpy(dtype=float)[model.places]),
+        axis=0,
+    )
     return Known(views, was, texts, model, off)
 
 
@@ -100,11 +117,26 @@ def _measured(run: Run) -> pd.DataFrame:
     if table.empty:
         return pd.DataFrame()
     key = ["sparsity", "mask"]
-    heads = table[table["units"] != ""].groupby(key)["units"].first().map(lambda units: tuple(json.loads(units)))
-    groups = table[table["axis"] != ""].groupby([*key, "seed", "axis"])["value"].agg(["max", "min", "size"])
-    gaps = (groups["max"] - groups["min"])[groups["size"] > 1].reset_index(name="value").assign(group="", metric=GAP)
+    heads = (
+        table[table["units"] != ""]
+        .groupby(key)["units"]
+        .first()
+        .map(lambda units: tuple(json.loads(units)))
+    )
+    groups = (
+        table[table["axis"] != ""]
+        .groupby([*key, "seed", "axis"])["value"]
+        .agg(["max", "min", "size"])
+    )
+    gaps = (
+        (groups["max"] - groups["min"])[groups["size"] > 1]
+        .reset_index(name="value")
+        .assign(group="", metric=GAP)
+    )
     rows = pd.concat([table[[*key, "axis", "group", "metric", "value"]], gaps.drop(columns="seed")])
-    wide = rows.pivot_table(index=key, columns=["axis", "group", "metric"], values="value", aggfunc="mean")
+    wide = rows.pivot_table(
+        index=key, columns=["axis", "group", "metric"], values="value", aggfunc="mean"
+    )
     wide.index = pd.Index([heads[place] for place in wide.index], tupleize_cols=False)
     both = pd.concat([wide, _kept(run, list(wide.columns))]).dropna()
     return both[~both.index.duplicated()]
@@ -116,7 +148,9 @@ def _kept(run: Run, views: list[View]) -> pd.DataFrame:
     mine = variants[variants["method"].str.startswith(PREFIX)]
     rows = [[_value(run, name, view) for view in views] for name in mine["variant"]]
     index = pd.Index([tuple(json.loads(cut)) for cut in mine["cut"]], tupleize_cols=False)
-    return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_tuples(views) if len(views) else None)
+    return pd.DataFrame(
+        rows, index=index, columns=pd.MultiIndex.from_tuples(views) if len(views) else None
+    )
 
 
 def _value(run: Run, variant: str, view: View) -> float:
@@ -125,10 +159,14 @@ def _value(run: Run, variant: str, view: View) -> float:
 
 
 def _dense(run: Run, views: Sequence[View]) -> dict[View, tuple[float, float]]:
-    """The full model's value of every view, and how many texts stand behind it; without those it has none of."""
+    """The full model's value of every view, and how many texts stand behind it; without those it
+    has none of."""
     found = {view: _row(run, "dense", view) for view in views}
-    return {view: (float(row["value"]), float(row["n"])) for view, row in found.items()
-            if row is not None and np.isfinite(row["value"])}  # fmt: skip
+    return {
+        view: (float(row["value"]), float(row["n"]))
+        for view, row in found.items()
+        if row is not None and np.isfinite(row["value"])
+    }
 
 
 def _row(run: Run, variant: str, view: View) -> dict | None:
@@ -141,7 +179,8 @@ def _row(run: Run, variant: str, view: View) -> dict | None:
 
 
 def _forth(views: Sequence[View], values: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    """Numbers [..., views] as they are learnt: log odds, of a correlation's distance from -1; gaps as they are."""
+    """Numbers [..., views] as they are learnt: log odds, of a correlation's distance from -1; gaps
+    as they are."""
     found = np.array(values, dtype=float)
     for place, (_, _, metric) in enumerate(views):
         if metric != GAP:

@@ -1,4 +1,5 @@
-"""What is asked of an audit of a text classifier's heads, and whether it can be asked: every fault at once."""
+"""What is asked of an audit of a text classifier's heads, and whether it can be asked: every fault
+at once."""
 
 from __future__ import annotations
 
@@ -33,34 +34,53 @@ from engine.tracks.text_classifiers.scores.base import head_importances, setting
 from engine.training.recipe import Recipe, recipe_settings
 
 CODE = 2
-"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+"""Version of the audit itself. Raise when a finished run would come out differently for the same
+request."""
 KEPT = ("first", "all", "none")
 MOST_KEPT = 4e9
 """Bytes of weights that a run may keep."""
 CLASS_AXIS = "class"
 RANDOM_MASKS = 200
-"""Random masks per sparsity that an arm which trains nothing is compared with, unless the request says otherwise."""
+"""Random masks per sparsity that an arm which trains nothing is compared with, unless the request
+says otherwise."""
 
 LONGEST = 128
 """Tokens of a text that are read unless the request says otherwise."""
 EMBEDDED = ("remarks", "topics")
 SCORING, TUNING = "How heads are scored", "Fine-tuning"
-FILTERED = {"quantiles": "The middle 90 % of lengths", "deviation": "Mean \u00b1 2 standard deviations"}
-TUNED = {None: "Usual: fine-tuned here where it has no head", True: "Fine-tuned here, with every seed",
-         False: "As it is brought"}  # fmt: skip
+FILTERED = {
+    "quantiles": "The middle 90 % of lengths",
+    "deviation": "Mean \u00b1 2 standard deviations",
+}
+TUNED = {
+    None: "Usual: fine-tuned here where it has no head",
+    True: "Fine-tuned here, with every seed",
+    False: "As it is brought",
+}
 UNUSED = ("mirror", "patience")
-"""What of a recipe is of no use for texts: they have no mirror image, and are fine-tuned for as long as is said."""
+"""What of a recipe is of no use for texts: they have no mirror image, and are fine-tuned for as
+long as is said."""
 KEEP = {"first": "Of the first seed", "all": "Of every seed", "none": "Of none"}
 
 
 def look_at(data: str) -> TextInfo | None:
-    """What a source of texts offers; None where nothing can read it, which the check will say. Downloads nothing."""
-    return None if not data or data.startswith("glue:") else attempt(lambda: look_texts(absolute(data)), [])
+    """What a source of texts offers; None where nothing can read it, which the check will say.
+    Downloads nothing."""
+    return (
+        None
+        if not data or data.startswith("glue:")
+        else attempt(lambda: look_texts(absolute(data)), [])
+    )
 
 
 def usual_axes(data: str, target: str | None = None) -> tuple[str, ...]:
-    """The axes of a set of texts where the request names none: its usual groups but what is predicted, and classes."""
-    own = (axis for axis in look_texts(data).default_groups if axis.casefold() != (target or "").casefold())
+    """The axes of a set of texts where the request names none: its usual groups but what is
+    predicted, and classes."""
+    own = (
+        axis
+        for axis in look_texts(data).default_groups
+        if axis.casefold() != (target or "").casefold()
+    )
     return (*own, CLASS_AXIS)
 
 
@@ -103,7 +123,8 @@ def _has_columns(values: Values) -> bool:
 
 
 def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
-    """The columns of a file of texts; `usual` names the attribute that says which one it is, or the column."""
+    """The columns of a file of texts; `usual` names the attribute that says which one it is, or the
+    column."""
 
     def offer(values: Values) -> Offer:
         info = look_at(values["data"])
@@ -115,9 +136,18 @@ def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
 
 
 def _procedure(known: Callable[[], Iterable[str]] | None = None) -> Field:
-    return part("procedure", "names", ("once", "one-shot-isp"), metavar="NAME[,NAME]", commas=True, known=known,
-                help="once, alg61, one-shot-isp, igspf, igspp, isp, isp-strict", label="Procedures",
-                named=words.procedure_name, about=_definitions)  # fmt: skip
+    return part(
+        "procedure",
+        "names",
+        ("once", "one-shot-isp"),
+        metavar="NAME[,NAME]",
+        commas=True,
+        known=known,
+        help="once, alg61, one-shot-isp, igspf, igspp, isp, isp-strict",
+        label="Procedures",
+        named=words.procedure_name,
+        about=_definitions,
+    )
 
 
 def _definitions(chosen: Sequence[str]) -> str:
@@ -127,11 +157,19 @@ def _definitions(chosen: Sequence[str]) -> str:
 
 
 def _score() -> Field:
-    return part("score", "names", ("conductance",), metavar="NAME[,NAME]", commas=True, label="Scores",
-                help=", ".join(words.IMPORTANCE), starts=("conductance", "random"),
-                known=lambda: [name for name in words.IMPORTANCE if name in head_importances()],
-                named=words.importance_name,
-                hint="Random choice is the control: what a cut costs without any knowledge of the heads.")  # fmt: skip
+    return part(
+        "score",
+        "names",
+        ("conductance",),
+        metavar="NAME[,NAME]",
+        commas=True,
+        label="Scores",
+        help=", ".join(words.IMPORTANCE),
+        starts=("conductance", "random"),
+        known=lambda: [name for name in words.IMPORTANCE if name in head_importances()],
+        named=words.importance_name,
+        hint="Random choice is the control: what a cut costs without any knowledge of the heads.",
+    )
 
 
 def _arms_of(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -149,7 +187,9 @@ def _arm_faults(methods: Sequence[str], _: Values) -> list[Fault]:
     if not arms:
         faults.append(Fault("procedure", "none is named.", f"Known: {', '.join(procedures())}."))
     if len(set(arms)) < len(arms):
-        faults.append(Fault("procedure", "one is named twice with the same score.", "Name each once."))
+        faults.append(
+            Fault("procedure", "one is named twice with the same score.", "Name each once.")
+        )
     return faults
 
 
@@ -168,127 +208,305 @@ def tuned_by(model: str, given: Mapping[str, Any]) -> Recipe:
 class TextRequest(Request):
     """An audit of a text classifier as it is asked for. Paths stay as written.
 
-    model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before fine-tuning, where `model`
-    is fine-tuned and does not bring them along (a folder `pretrained` in it). classes: of the texts, in the order of
-    the model's outputs; () as its files name them. retune: fine-tune the full model here in
-    every trial; None: where `model` has no classification head. methods: arms such as "isp:conductance".
-    step: share of heads one round takes (kappa), of the initial heads or of those left. score_texts: training texts a
-    score reads. length_filter: which lengths those texts have. score_settings: settings per score. random_masks: masks
-    of random heads, per sparsity, that the arms which train nothing are compared with; None: RANDOM_MASKS where there
-    is such an arm. leave_one_out: whether every head of the full model is silenced alone, the truth that scores are
+    model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before
+    fine-tuning, where `model` is fine-tuned and does not bring them along (a folder `pretrained` in
+    it). classes: of the texts, in the order of the model's outputs; () as its files name them.
+    retune: fine-tune the full model here in every trial; None: where `model` has no classification
+    head. methods: arms such as "isp:conductance".
+    step: share of heads one round takes (kappa), of the initial heads or of those left.
+    score_texts: training texts a score reads. length_filter: which lengths those texts have.
+    score_settings: settings per score. random_masks: masks of random heads, per sparsity, that the
+    arms which train nothing are compared with; None: RANDOM_MASKS where there is such an arm.
+    leave_one_out: whether every head of the full model is silenced alone, the truth that scores are
     held against. max_length: tokens of a text that are read, None: 128 or what the model can.
     """
 
     model: str = asked(
-        kind="source", metavar="NAME_OR_FOLDER", help="a text classifier, or pre-trained weights", counts="content",
-        section=WHAT, label="Model", placeholder="Hub name or folder", offered=_models,
-        hint="A text classifier, or an encoder without a classification head (bert-base-uncased), which is then "
-        "fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa, ELECTRA, ModernBERT and others.",
-    )  # fmt: skip
+        kind="source",
+        metavar="NAME_OR_FOLDER",
+        help="a text classifier, or pre-trained weights",
+        counts="content",
+        section=WHAT,
+        label="Model",
+        placeholder="Hub name or folder",
+        offered=_models,
+        hint=(
+            "A text classifier, or an encoder without a classification head (bert-base-uncased),"
+            " which is then fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa,"
+            " ELECTRA, ModernBERT and others."
+        ),
+    )
     data: str = asked(
-        kind="source", option="--task", metavar="NAME_OR_PATH", counts="content", section=WHAT, label="Texts",
-        help="remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label", offered=_texts,
+        kind="source",
+        option="--task",
+        metavar="NAME_OR_PATH",
+        counts="content",
+        section=WHAT,
+        label="Texts",
+        help=(
+            "remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label"
+        ),
+        offered=_texts,
         upload=("csv", "tsv"),
-        hint="Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE task, or a CSV "
-        "with columns text and label, perhaps text_b, split and group columns.",
-    )  # fmt: skip
+        hint=(
+            "Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE"
+            " task, or a CSV with columns text and label, perhaps text_b, split and group columns."
+        ),
+    )
     axes: tuple[str, ...] = asked(
-        kind="names", option="--axis", metavar="AXIS", help="group column, or class; may be given several times",
-        where="axis", usual=_usual_axes, section=WHAT, last=True, label="Groups", offered=_axes, named=axis_name,
-    )  # fmt: skip
+        kind="names",
+        option="--axis",
+        metavar="AXIS",
+        help="group column, or class; may be given several times",
+        where="axis",
+        usual=_usual_axes,
+        section=WHAT,
+        last=True,
+        label="Groups",
+        offered=_axes,
+        named=axis_name,
+    )
     pretrained: str | None = asked(
-        None, kind="source", optional=True, metavar="NAME_OR_FOLDER", counts="content", section=WHAT,
-        help="the weights before fine-tuning, if the model lacks them", label="Pre-trained weights",
+        None,
+        kind="source",
+        optional=True,
+        metavar="NAME_OR_FOLDER",
+        counts="content",
+        section=WHAT,
+        help="the weights before fine-tuning, if the model lacks them",
+        label="Pre-trained weights",
         placeholder="those the model brings along, if any",
-        hint="Hub name or folder of the weights before fine-tuning. A winning ticket is trained from them.",
-    )  # fmt: skip
+        hint=(
+            "Hub name or folder of the weights before fine-tuning. A winning ticket is trained from"
+            " them."
+        ),
+    )
     text: str | None = asked(
-        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the text", section=WHAT, label="Text",
-        shown=_has_columns, offered=_columns("default_text"),
-    )  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="COLUMN",
+        help="of a CSV: the text",
+        section=WHAT,
+        label="Text",
+        shown=_has_columns,
+        offered=_columns("default_text"),
+    )
     text_b: str | None = asked(
-        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the second text of pairs", section=WHAT,
-        label="Second text", shown=_has_columns, offered=_columns("text_b", ""), named=lambda name: name or "none",
-    )  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="COLUMN",
+        help="of a CSV: the second text of pairs",
+        section=WHAT,
+        label="Second text",
+        shown=_has_columns,
+        offered=_columns("text_b", ""),
+        named=lambda name: name or "none",
+    )
     target: str | None = asked(
-        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the label", section=WHAT, label="Label",
-        shown=_has_columns, offered=_columns("default_target"),
-    )  # fmt: skip
+        None,
+        kind="text",
+        optional=True,
+        metavar="COLUMN",
+        help="of a CSV: the label",
+        section=WHAT,
+        label="Label",
+        shown=_has_columns,
+        offered=_columns("default_target"),
+    )
     classes: tuple[str, ...] = asked(
-        (), kind="names", commas=True, some=False, metavar="LIST", counts="content", section=WHAT,
-        help="the texts' classes in the order of the model's outputs, where its files do not name them so",
-        label="Classes in the order of the model's outputs", placeholder="as the model's files name them",
-        hint="Leave it empty: where names do not tell, the check shows what the model answers to three texts.",
+        (),
+        kind="names",
+        commas=True,
+        some=False,
+        metavar="LIST",
+        counts="content",
+        section=WHAT,
+        help=(
+            "the texts' classes in the order of the model's outputs, where its files do not name"
+            " them so"
+        ),
+        label="Classes in the order of the model's outputs",
+        placeholder="as the model's files name them",
+        hint=(
+            "Leave it empty: where names do not tell, the check shows what the model answers to"
+            " three texts."
+        ),
         shown=lambda values: values.get("model") not in _models(values).options,
-    )  # fmt: skip
+    )
     methods: tuple[str, ...] = asked(
-        ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"), kind="product", where="procedure",
-        parts=(_procedure(lambda: list(procedures())), _score()), join=_arms_of, check=_arm_faults, section=HOW,
+        ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"),
+        kind="product",
+        where="procedure",
+        parts=(_procedure(lambda: list(procedures())), _score()),
+        join=_arms_of,
+        check=_arm_faults,
+        section=HOW,
         counted=("way to cut", "ways to cut"),
-    )  # fmt: skip
+    )
     sparsities: tuple[float, ...] = asked(
-        (0.25, 0.5, 0.75), kind="numbers", option="--sparsity", metavar="LIST", help="shares of heads to cut",
-        above=0.0, below=1.0, where="sparsity", example="0.25,0.5,0.75", percent=True, section=HOW,
-        label="Sparsities", unit="percent of heads cut", quick=(0.5,), counted=("sparsity", "sparsities"),
-    )  # fmt: skip
+        (0.25, 0.5, 0.75),
+        kind="numbers",
+        option="--sparsity",
+        metavar="LIST",
+        help="shares of heads to cut",
+        above=0.0,
+        below=1.0,
+        where="sparsity",
+        example="0.25,0.5,0.75",
+        percent=True,
+        section=HOW,
+        label="Sparsities",
+        unit="percent of heads cut",
+        quick=(0.5,),
+        counted=("sparsity", "sparsities"),
+    )
     step: float = asked(
-        0.1, kind="number", metavar="KAPPA", help="share of heads that one round cuts", above=0.0, below=1.0,
-        percent=True, slider=(0.01, 0.5, 0.01), section=SCORING, label="Heads cut in one iteration", unit="percent",
-    )  # fmt: skip
+        0.1,
+        kind="number",
+        metavar="KAPPA",
+        help="share of heads that one round cuts",
+        above=0.0,
+        below=1.0,
+        percent=True,
+        slider=(0.01, 0.5, 0.01),
+        section=SCORING,
+        label="Heads cut in one iteration",
+        unit="percent",
+    )
     trials: int = asked(
-        3, kind="integer", option="--seeds", minimum=1, help="how many seeds; fewer than 3 name no ticket", section=HOW,
-        label="Seeds", hint="Fine-tunings of everything. Three at least for a ticket.", quick=1,
+        3,
+        kind="integer",
+        option="--seeds",
+        minimum=1,
+        help="how many seeds; fewer than 3 name no ticket",
+        section=HOW,
+        label="Seeds",
+        hint="Fine-tunings of everything. Three at least for a ticket.",
+        quick=1,
         counted=("seed", "seeds"),
-    )  # fmt: skip
+    )
     retune: bool | None = asked(
-        None, kind="flag", optional=True, help="fine-tune the full model here, per seed", section=TUNING,
-        label="The full model", named=TUNED.get,
-        hint="What tickets are compared with. Fine-tuned here: with every seed, as the subnetworks are.",
-    )  # fmt: skip
+        None,
+        kind="flag",
+        optional=True,
+        help="fine-tune the full model here, per seed",
+        section=TUNING,
+        label="The full model",
+        named=TUNED.get,
+        hint=(
+            "What tickets are compared with. Fine-tuned here: with every seed, as the subnetworks"
+            " are."
+        ),
+    )
     tune: dict[str, Any] = asked(
-        {}, kind="pairs", metavar="NAME=VALUE", help="epochs, rate, batch, … of fine-tuning", section=TUNING,
-        check=_tune_faults, of=lambda values: recipe_settings(tune_of(values["model"]), "Texts"), label="Fine-tuning",
-    )  # fmt: skip
+        {},
+        kind="pairs",
+        metavar="NAME=VALUE",
+        help="epochs, rate, batch, … of fine-tuning",
+        section=TUNING,
+        check=_tune_faults,
+        of=lambda values: recipe_settings(tune_of(values["model"]), "Texts"),
+        label="Fine-tuning",
+    )
     score_settings: dict[str, dict[str, Any]] = asked(
-        {}, kind="settings per method", option="--set", metavar="SCORE.NAME=VALUE", where="setting", section=SCORING,
-        last=True, help="a setting of a score, such as conductance.steps=10", named=words.importance_name,
+        {},
+        kind="settings per method",
+        option="--set",
+        metavar="SCORE.NAME=VALUE",
+        where="setting",
+        section=SCORING,
+        last=True,
+        help="a setting of a score, such as conductance.steps=10",
+        named=words.importance_name,
         of=lambda values: {name: score.settings for name, score in head_importances().items()},
         chosen=lambda values: dict.fromkeys(arm_of(arm)[1] for arm in values["methods"]),
-    )  # fmt: skip
+    )
     score_texts: int = asked(
-        SCORE_TEXTS, kind="integer", minimum=2, metavar="N", help="training texts that a score reads", section=SCORING,
-        label="Training texts a score reads", hint="Drawn in equal numbers from the classes, of usual length.",
-    )  # fmt: skip
+        SCORE_TEXTS,
+        kind="integer",
+        minimum=2,
+        metavar="N",
+        help="training texts that a score reads",
+        section=SCORING,
+        label="Training texts a score reads",
+        hint="Drawn in equal numbers from the classes, of usual length.",
+    )
     length_filter: str = asked(
-        "quantiles", kind="choice", choices=FILTERS, section=SCORING, label="Texts of usual length", named=FILTERED.get,
-        help="which training texts a score may read: the middle 90 % of lengths, or the mean plus or minus two "
-        "standard deviations",
-    )  # fmt: skip
+        "quantiles",
+        kind="choice",
+        choices=FILTERS,
+        section=SCORING,
+        label="Texts of usual length",
+        named=FILTERED.get,
+        help=(
+            "which training texts a score may read: the middle 90 % of lengths, or the mean plus or"
+            " minus two standard deviations"
+        ),
+    )
     random_masks: int | None = asked(
-        None, kind="integer", optional=True, minimum=0, metavar="N", section=SCORING, label="Random masks",
-        help="masks of random heads per sparsity, the null of what trains nothing again (default 200, 0 for none)",
+        None,
+        kind="integer",
+        optional=True,
+        minimum=0,
+        metavar="N",
+        section=SCORING,
+        label="Random masks",
+        help=(
+            "masks of random heads per sparsity, the null of what trains nothing again (default"
+            " 200, 0 for none)"
+        ),
         placeholder="200, where nothing is trained again",
-        hint="The null of single scoring and Algorithm 6.1: as many heads drawn at random, on the same weights. Each "
-        "costs one pass over the test texts. Masks of procedures that train again would each need a training.",
-    )  # fmt: skip
+        hint=(
+            "The null of single scoring and Algorithm 6.1: as many heads drawn at random, on the"
+            " same weights. Each costs one pass over the test texts. Masks of procedures that train"
+            " again would each need a training."
+        ),
+    )
     leave_one_out: bool = asked(
-        False, kind="flag", section=SCORING, label="Silence every head alone",
+        False,
+        kind="flag",
+        section=SCORING,
+        label="Silence every head alone",
         help="silence every head alone, the truth that scores are held against",
-        hint="What the loss and the accuracy are without each head: one pass over the test texts per head and seed.",
-    )  # fmt: skip
+        hint=(
+            "What the loss and the accuracy are without each head: one pass over the test texts per"
+            " head and seed."
+        ),
+    )
     max_length: int | None = asked(
-        None, kind="integer", optional=True, minimum=8, metavar="TOKENS", section=MORE,
-        help="how much of a text is read (default 128)", label="Tokens of a text at most",
+        None,
+        kind="integer",
+        optional=True,
+        minimum=8,
+        metavar="TOKENS",
+        section=MORE,
+        help="how much of a text is read (default 128)",
+        label="Tokens of a text at most",
         placeholder="128, or what the model can",
-    )  # fmt: skip
+    )
     max_texts: int | None = asked(
-        None, kind="integer", optional=True, minimum=20, metavar="N", help="at most so many texts per split",
-        section=HOW, label="Texts per split at most", placeholder="all of them", quick=400,
-    )  # fmt: skip
+        None,
+        kind="integer",
+        optional=True,
+        minimum=20,
+        metavar="N",
+        help="at most so many texts per split",
+        section=HOW,
+        label="Texts per split at most",
+        placeholder="all of them",
+        quick=400,
+    )
     keep_weights: str = asked(
-        "first", kind="choice", choices=KEPT, help=f"of which seeds models are kept: {', '.join(KEPT)}", section=MORE,
-        label="Keep the weights of cut models", named=KEEP.get,
-    )  # fmt: skip
+        "first",
+        kind="choice",
+        choices=KEPT,
+        help=f"of which seeds models are kept: {', '.join(KEPT)}",
+        section=MORE,
+        label="Keep the weights of cut models",
+        named=KEEP.get,
+    )
 
     track = "text_classifiers"
 
@@ -341,7 +559,8 @@ class TextPlan(Plan):
 
     @property
     def identity(self) -> list[Any]:
-        """Hashes of weights, configuration and tokenizer of the model and of the pre-trained one."""
+        """Hashes of weights, configuration and tokenizer of the model and of the pre-trained
+        one."""
         return [hashes_of(info) for info in (self.model, self.start) if info is not None]
 
     @property
@@ -356,12 +575,21 @@ class TextPlan(Plan):
         """The request with every default it relies on written out, JSON-able."""
         request = self.request
         methods = [":".join(arm) for arm in request.arms]
-        recipe = {name: value for name, value in request.recipe.to_dict().items() if name != "mirror"}
-        settings = {name: spelled(head_importances()[name].settings, request.score_settings.get(name, {}))
-                    for name in dict.fromkeys(score for _, score in request.arms)}  # fmt: skip
-        return request.to_dict() | {"methods": methods, "retune": self.retune, "tune": recipe,
-                                    "score_settings": settings, "random_masks": request.n_random_masks,
-                                    "max_length": self.max_length}  # fmt: skip
+        recipe = {
+            name: value for name, value in request.recipe.to_dict().items() if name != "mirror"
+        }
+        settings = {
+            name: spelled(head_importances()[name].settings, request.score_settings.get(name, {}))
+            for name in dict.fromkeys(score for _, score in request.arms)
+        }
+        return request.to_dict() | {
+            "methods": methods,
+            "retune": self.retune,
+            "tune": recipe,
+            "score_settings": settings,
+            "random_masks": request.n_random_masks,
+            "max_length": self.max_length,
+        }
 
     def settings(self) -> TextSettings:
         """What the context needs to know."""
@@ -379,7 +607,8 @@ class TextPlan(Plan):
 
 
 def hashes_of(info: Any) -> list[str]:
-    """Hashes of a model's weights and of every small file beside them that decides what they compute."""
+    """Hashes of a model's weights and of every small file beside them that decides what they
+    compute."""
     return [info.weight_hash, *hashes_beside(info.folder)]
 
 
@@ -403,7 +632,8 @@ def start_name(request: TextRequest, info: Any) -> str | None:
 
 
 def validate_text(request: TextRequest) -> TextPlan:
-    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    """Check everything that can be checked without loading weights. RequestError carries all faults
+    together."""
     request, faults = checked(request)
     request = replace(request, axes=own_axes(request.data, request.axes))
     faults += _null_faults(request)
@@ -421,9 +651,14 @@ def validate_text(request: TextRequest) -> TextPlan:
 
 
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
-    """The texts with the group columns of the axes; labels in the order of the model's outputs, where it has any."""
-    parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
-    ask = TextAsk(request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0)
+    """The texts with the group columns of the axes; labels in the order of the model's outputs,
+    where it has any."""
+    parts = dict.fromkeys(
+        part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS
+    )
+    ask = TextAsk(
+        request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0
+    )
     texts = load_texts(request.data, ask)
     if info is None or retunes(request, info):
         return texts
@@ -431,22 +666,27 @@ def texts_of(request: TextRequest, info: Any = None) -> TextSet:
 
 
 def told_apart(texts: TextSet, info: Any, asked_classes: Sequence[str], device: str) -> TextSet:
-    """The texts with labels in the order of a classifier's outputs; info: a TextModelInfo. RequestError as of
-    `in_order_of`."""
+    """The texts with labels in the order of a classifier's outputs; info: a TextModelInfo.
+    RequestError as of `in_order_of`."""
     outputs = Outputs(info.name, info.classes, info.n_labels)
     hint = hub_order(texts.name, texts.classes)
     return in_order_of(texts, outputs, asked_classes, partial(_answers, texts, info, device), hint)
 
 
 def _answers(texts: TextSet, info: Any, device: str, rows: np.ndarray) -> np.ndarray:
-    """The probabilities that a classifier gives to texts at positions `rows` [k] int, [k, outputs]."""
+    """The probabilities that a classifier gives to texts at positions `rows` [k] int, [k,
+    outputs]."""
     from engine.models.load_text_classifier import load_text_classifier
     from engine.models.text_answers import probabilities_of
 
     names = tuple(map(str, range(info.n_labels)))
-    classifier = load_text_classifier(info.folder, names, device=device, max_length=min(LONGEST, info.n_positions))
+    classifier = load_text_classifier(
+        info.folder, names, device=device, max_length=min(LONGEST, info.n_positions)
+    )
     some = texts.table.iloc[rows]
-    return probabilities_of(classifier, some["text"].tolist(), some["text_b"].tolist() if texts.pair else None)
+    return probabilities_of(
+        classifier, some["text"].tolist(), some["text_b"].tolist() if texts.pair else None
+    )
 
 
 def _inspected(name: str) -> Any:
@@ -474,7 +714,8 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
 
 
 def _class_faults(request: TextRequest, n_classes: int) -> list[Fault]:
-    """Settings of the scores, where they are settings at all, that do not go with so many classes."""
+    """Settings of the scores, where they are settings at all, that do not go with so many
+    classes."""
     found: list[Fault] = []
     for score in dict.fromkeys(score for _, score in request.arms if score in head_importances()):
         method, given = head_importances()[score], request.score_settings.get(score, {})
@@ -487,7 +728,10 @@ def _shared_faults(info: Any) -> list[Fault]:
     """Scores and the lens look at what each layer does once in a pass."""
     if not info.shared:
         return []
-    what = f"{info.name} goes through its layers several times in one pass: attributions to a layer's attention would "
+    what = (
+        f"{info.name} goes through its layers several times in one pass: attributions to a layer's"
+        " attention would "
+    )
     what += "mix its depths. Its heads can be masked and cut (apply)."
     return [Fault("model", what, "Audit a model whose layers are its own.")]
 
@@ -500,38 +744,74 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
     if start_name(request, info) is None and (needs or retunes(request, info)):
         why = ", ".join(needs) or "retune"
         what = f"{info.name} is fine-tuned, and {why} starts from the weights before that."
-        faults.append(Fault("pretrained", what, "Name the pre-trained weights, or keep to once and alg61."))
+        faults.append(
+            Fault("pretrained", what, "Name the pre-trained weights, or keep to once and alg61.")
+        )
     if not info.has_head and request.retune is False:
         what = f"{info.name} has no classification head, so as it is it answers nothing."
-        faults.append(Fault("retune", what, "Let it be fine-tuned here, or give a fine-tuned classifier."))
+        faults.append(
+            Fault("retune", what, "Let it be fine-tuned here, or give a fine-tuned classifier.")
+        )
     if start is not None and info.has_head and start.weight_hash == info.weight_hash:
         what = f"{start.name} holds the same weights as the model, which are fine-tuned already."
         faults.append(Fault("pretrained", what, "Name the weights before fine-tuning."))
     if start is not None and width_of(start) != width_of(info):
         what = f"{start.name} is {width_of(start)} wide, {info.name} {width_of(info)}."
-        faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
+        faults.append(
+            Fault("pretrained", what, "Name the weights that this model was fine-tuned from.")
+        )
     if start is not None and (start.model_type, start.n_layers, start.n_heads) != (
-        info.model_type, info.n_layers, info.n_heads
-    ):  # fmt: skip
+        info.model_type,
+        info.n_layers,
+        info.n_heads,
+    ):
         what = f"{start.name} is {start.model_type} with {start.n_layers} x {start.n_heads} heads, "
         what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
-        faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
+        faults.append(
+            Fault("pretrained", what, "Name the weights that this model was fine-tuned from.")
+        )
     faults += _kept_faults(request, info)
-    counts = [exact_count(value, total) for value in request.sparsities if is_number(value) and 0 < value < 1]
+    counts = [
+        exact_count(value, total)
+        for value in request.sparsities
+        if is_number(value) and 0 < value < 1
+    ]
     if counts and min(counts) == 0:
-        faults.append(Fault("sparsity", f"the smallest cuts none of {total} heads.", f"Give {1 / total:.3g} or more."))
+        faults.append(
+            Fault(
+                "sparsity",
+                f"the smallest cuts none of {total} heads.",
+                f"Give {1 / total:.3g} or more.",
+            )
+        )
     if len(set(counts)) < len(counts):
-        faults.append(Fault("sparsity", f"two of them cut equally many of {total} heads.", "Leave one out."))
+        faults.append(
+            Fault("sparsity", f"two of them cut equally many of {total} heads.", "Leave one out.")
+        )
     return faults
 
 
 def _null_faults(request: TextRequest) -> list[Fault]:
-    """Random masks asked of arms that all train: the exact null of such an arm is one training per mask."""
+    """Random masks asked of arms that all train: the exact null of such an arm is one training per
+    mask."""
     named = [name for name, _ in request.arms if name in procedures()]
-    if not request.random_masks or not named or not all(procedures()[name].retrains for name in named):
+    if (
+        not request.random_masks
+        or not named
+        or not all(procedures()[name].retrains for name in named)
+    ):
         return []
-    what = f"asked of {', '.join(dict.fromkeys(named))}, which train: every random mask would need a training."
-    return [Fault("random_masks", what, "Add once or alg61, which train nothing again, or ask for 0 random masks.")]
+    what = (
+        f"asked of {', '.join(dict.fromkeys(named))}, which train: every random mask would need a"
+        " training."
+    )
+    return [
+        Fault(
+            "random_masks",
+            what,
+            "Add once or alg61, which train nothing again, or ask for 0 random masks.",
+        )
+    ]
 
 
 def width_of(info: Any) -> int:
@@ -554,12 +834,16 @@ def _kept_faults(request: TextRequest, info: Any) -> list[Fault]:
     if 4 * models * info.n_parameters <= MOST_KEPT:
         return []
     what = f"weights of {models} models are about {4e-9 * models * info.n_parameters:.1f} GB."
-    fix = f"Keep none, or ask for fewer procedures or sparsities: {MOST_KEPT / 1e9:g} GB at most are kept with a run."
+    fix = (
+        f"Keep none, or ask for fewer procedures or sparsities: {MOST_KEPT / 1e9:g} GB at most are"
+        " kept with a run."
+    )
     return [Fault("keep_weights", what, fix)]
 
 
 def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
-    """Whether the store has room for the weights of every fine-tuning (float32; cuts make them smaller)."""
+    """Whether the store has room for the weights of every fine-tuning (float32; cuts make them
+    smaller)."""
     total = info.n_layers * info.n_heads
     asked = sorted(exact_count(share, total) for share in request.sparsities)
     rounds = {"never": 0, "asked": len(asked)}
@@ -574,5 +858,13 @@ def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
     free = shutil.disk_usage(there).free
     if needed < free:
         return []
-    what = f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
-    return [Fault(str(root), what, "Ask for fewer trials, sparsities or procedures, or choose another store.")]
+    what = (
+        f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
+    )
+    return [
+        Fault(
+            str(root),
+            what,
+            "Ask for fewer trials, sparsities or procedures, or choose another store.",
+        )
+    ]

@@ -1,4 +1,5 @@
-"""The whole audit of a text classifier's heads on one page: validate, load, walk the procedures, measure, write."""
+"""The whole audit of a text classifier's heads on one page: validate, load, walk the procedures,
+measure, write."""
 
 from __future__ import annotations
 
@@ -41,16 +42,21 @@ def run_text_audit(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+    """The finished run, computed or found. Raises RequestError before anything heavy loads,
+    Cancelled when stopped.
 
-    What was finished before an interruption is found in the store and not computed again, in the middle of a procedure
-    too; a fine-tuning that was interrupted goes on from its last kept epoch.
+    What was finished before an interruption is found in the store and not computed again, in the
+    middle of a procedure too; a fine-tuning that was interrupted goes on from its last kept epoch.
     """
     plan = validate_text(request)
-    return run_session(plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen))
+    return run_session(
+        plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen)
+    )
 
 
-def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> tuple[dict[str, Any], Tables]:
+def _audited(
+    plan: TextPlan, store: Store, hooks: Hooks, executor: Executor
+) -> tuple[dict[str, Any], Tables]:
     """Fine-tune, score, cut, measure."""
     if faults := disk_faults(plan.request, plan.model, store.root):
         raise RequestError(faults)
@@ -62,7 +68,8 @@ def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> 
 
 
 def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> TextAudit:
-    """Load the model, and prove on this very model that masking changes something and that conductance is Captum's."""
+    """Load the model, and prove on this very model that masking changes something and that
+    conductance is Captum's."""
     progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
@@ -75,27 +82,42 @@ def _proof(context: TextContext) -> dict[str, Any]:
     """That conductance here is Captum's, on the first training text."""
     row = context.table(TRAIN).head(1)
     texts, second = context.pairs(row)
-    found = prove_conductance(context.any_model, texts[0], second[0] if second else None, context.hooks.check)
+    found = prove_conductance(
+        context.any_model, texts[0], second[0] if second else None, context.hooks.check
+    )
     return {**found, "text": str(row["text_id"].iat[0])}
 
 
 def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> TextContext:  # noqa: B008  (frozen)
-    """What a plan is measured in; measurements are kept in the store, in memory where there is none."""
+    """What a plan is measured in; measurements are kept in the store, in memory where there is
+    none."""
     request = plan.request
-    load = partial(load_text_classifier, classes=plan.texts.classes, device=request.device, max_length=plan.max_length)
+    load = partial(
+        load_text_classifier,
+        classes=plan.texts.classes,
+        device=request.device,
+        max_length=plan.max_length,
+    )
     name = plan.start_name
-    kept: dict[str, Any] = {} if store is None else {"keeper": store.shards, "partial": store.partial}
+    kept: dict[str, Any] = (
+        {} if store is None else {"keeper": store.shards, "partial": store.partial}
+    )
     return TextContext(
         start=None if name is None else lambda seed: load(name, new_head=True, seed=seed),
         brought=None if plan.retune else load(request.model),
         identity=plan.identity,
-        texts=plan.texts, settings=plan.settings(), kinds=text_measurements(), hooks=hooks, plan=plan,
+        texts=plan.texts,
+        settings=plan.settings(),
+        kinds=text_measurements(),
+        hooks=hooks,
+        plan=plan,
         **kept,
-    )  # fmt: skip
+    )
 
 
 def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
-    """Every measurement of the run; procedures round by round, each as far as it knows its own next cut."""
+    """Every measurement of the run; procedures round by round, each as far as it knows its own next
+    cut."""
     context, trials = audit.context, range(audit.plan.request.trials)
     audit.progress.expect_in_all(forecast(context, arms))
     full = dense_trials(context, len(trials))
@@ -111,7 +133,9 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
             break
         audit.finish("score, cut and fine-tune", missing)
     finished = Finished.of(context, arms)
-    audit.finish("importance before and after fine-tuning", importance_shards(context, arms, len(trials)))
+    audit.finish(
+        "importance before and after fine-tuning", importance_shards(context, arms, len(trials))
+    )
     audit.finish("random masks", list(null_shards(context, arms).values()))
     audit.finish("every head silenced alone", truth_shards(context, len(trials)))
     audit.finish("attention lens", list(lens_shards(context, arms, finished).values()))
@@ -119,8 +143,11 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
     return finished
 
 
-def run_meta(audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
-    """run.json: what was asked, of which model, on which texts, with which code, and what must be known about it."""
+def run_meta(
+    audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]
+) -> dict[str, Any]:
+    """run.json: what was asked, of which model, on which texts, with which code, and what must be
+    known about it."""
     plan, context = audit.plan, audit.context
     longer = truncated(context)
     usual = audit.meta(f"{plan.model.name} on {plan.texts.name}")
@@ -150,7 +177,9 @@ def _model(plan: TextPlan, context: TextContext) -> dict[str, Any]:
     }
 
 
-def _data(plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, int]) -> dict[str, Any]:
+def _data(
+    plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, int]
+) -> dict[str, Any]:
     texts = plan.texts
     return {
         "name": texts.name,

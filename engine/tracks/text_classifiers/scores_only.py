@@ -23,11 +23,14 @@ def importance_only(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> pd.DataFrame:
-    """One row per stage, score, group of texts and head, pooled over seeds (columns of the table `importance`).
+    """One row per stage, score, group of texts and head, pooled over seeds (columns of the table
+    `importance`).
 
     Shares its measurements with `run_text_audit`, so an audit that follows finds them finished.
     """
-    plan = validate_text(replace(request, methods=tuple(dict.fromkeys(f"once:{score}" for _, score in request.arms))))
+    plan = validate_text(
+        replace(request, methods=tuple(dict.fromkeys(f"once:{score}" for _, score in request.arms)))
+    )
     store.prove_writable()
     with closing(executor or Local()) as chosen:
         audit, arms = open_text_audit(plan, store, hooks, chosen), arms_of(plan.request)

@@ -1,4 +1,5 @@
-"""A text of one's own for a dense and a pruned classifier, as asked; checked before anything loads."""
+"""A text of one's own for a dense and a pruned classifier, as asked; checked before anything
+loads."""
 
 from __future__ import annotations
 
@@ -35,13 +36,20 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     texts = {name: given.get(name, "") for name in (("text", "second") if is_pair else ("text",))}
     faults = [fault for name, text in texts.items() for fault in text_faults(name, text)]
     if given.get("second") and not is_pair:
-        faults.append(Fault("second", "is given, and the task of this audit has one text.", "Leave it out."))
+        faults.append(
+            Fault("second", "is given, and the task of this audit has one text.", "Leave it out.")
+        )
     model = asked_model(given, run, KNOWN, faults)
     notes = list(model.notes)
     steering = sum(len(CONTROL.findall(text)) for text in texts.values())
     if steering:
-        notes.append(f"{phrasing.count(steering, 'control character')} in the text: shown as a mark, read as it is.")
-    return Question(run, model.variant, model.label, texts["text"], texts.get("second") or "", tuple(notes))
+        notes.append(
+            f"{phrasing.count(steering, 'control character')} in the text: shown as a mark, read as"
+            " it is."
+        )
+    return Question(
+        run, model.variant, model.label, texts["text"], texts.get("second") or "", tuple(notes)
+    )
 
 
 def text_faults(name: str, text: Any) -> list[Fault]:
@@ -53,5 +61,9 @@ def text_faults(name: str, text: Any) -> list[Fault]:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return [Fault(name, "holds half of a character (a lone surrogate).", "Write it in valid Unicode.")]
+        return [
+            Fault(
+                name, "holds half of a character (a lone surrogate).", "Write it in valid Unicode."
+            )
+        ]
     return []

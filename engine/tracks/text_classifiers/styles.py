@@ -26,10 +26,11 @@ BY_SCORE = {
     "gradient_x_activation": ("star-triangle-up", "longdash"),
     "deep_lift": ("cross", "longdash"),
 }
-"""The score that picks heads: what ends its procedure's symbol, or a shape in its place, and its dash."""
+"""The score that picks heads: what ends its procedure's symbol, or a shape in its place, and its
+dash."""
 
 
 def arm_style(arm: str, dark: bool = False) -> Style:
-    """A procedure with a score, "isp:random": the procedure's colour and symbol; filling or shape, and dash, tell the
-    score."""
+    """A procedure with a score, "isp:random": the procedure's colour and symbol; filling or shape,
+    and dash, tell the score."""
     return pair_style(arm, ":", PROCEDURES, BY_SCORE, dark)

@@ -1,4 +1,5 @@
-"""Heads cut from a text classifier in lines: the task's metric of every arm, and which are tickets for whom."""
+"""Heads cut from a text classifier in lines: the task's metric of every arm, and which are tickets
+for whom."""
 
 from __future__ import annotations
 
@@ -14,10 +15,20 @@ from engine.tracks.text_classifiers.winning_tickets import by_spread_only
 
 
 class Tickets(Summary):
-    """Mean and spread over seeds against the full model, the largest ticket per group, and accuracy's gap per axis."""
+    """Mean and spread over seeds against the full model, the largest ticket per group, and
+    accuracy's gap per axis."""
 
     parts = ("track", "request", "model", "data", "warnings", "spent")
-    columns = ("method", "base", "score", "sparsity", "realised", "retrained", "degenerate", "ticket")
+    columns = (
+        "method",
+        "base",
+        "score",
+        "sparsity",
+        "realised",
+        "retrained",
+        "degenerate",
+        "ticket",
+    )
     more = ("group", "verdict")
 
     def lines(self, run: Run) -> list[str]:
@@ -26,11 +37,17 @@ class Tickets(Summary):
         metric = run.meta["data"]["metric"]
         full = whole.iloc[0]
         seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
-        found = [f"\n{metric} as mean ± standard deviation over {seeds}; full model {_spread(full, 'full_')}"]
+        found = [
+            f"\n{metric} as mean ± standard deviation over {seeds}; full model"
+            f" {_spread(full, 'full_')}"
+        ]
         found += [_level(row) for row in whole.to_dict("records")]
         found += [*_compared(run, metric), *_classes(run)]
         for axis in run.meta["request"]["axes"]:
-            found.append(f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per group)")
+            found.append(
+                f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per"
+                " group)"
+            )
             found += _largest(tickets, axis) + _gaps(run, axis)
         return found
 
@@ -45,22 +62,34 @@ def _compared(run: Run, metric: str) -> list[str]:
         for row in table.itertuples()
     ]
     return (
-        ["\naccuracy with heads chosen by one score minus another, 95 % over texts and seeds", *lines] if lines else []
+        [
+            "\naccuracy with heads chosen by one score minus another, 95 % over texts and seeds",
+            *lines,
+        ]
+        if lines
+        else []
     )
 
 
 def _classes(run: Run) -> list[str]:
-    """Whether heads that matter for texts of one class matter for the other, in tasks of two classes."""
+    """Whether heads that matter for texts of one class matter for the other, in tasks of two
+    classes."""
     table = run.table("importance")
-    pooled = table[(table["axis"] == "class") & (table["seed"] == -1) & (table["stage"] == "fine-tuned")]
+    pooled = table[
+        (table["axis"] == "class") & (table["seed"] == -1) & (table["stage"] == "fine-tuned")
+    ]
     found = []
     for score, rows in pooled.groupby("score"):
         wide = rows.pivot(index="unit", columns="group", values="value")
         if wide.shape[1] == 2:
             one, other = wide.columns
             r = wide[one].corr(wide[other])
-            found.append(f"  {score}: Pearson {r:+.2f} over heads between texts of {one} and of {other}")
-    return ["\nimportance of heads after fine-tuning, by class of the texts", *found] if found else []
+            found.append(
+                f"  {score}: Pearson {r:+.2f} over heads between texts of {one} and of {other}"
+            )
+    return (
+        ["\nimportance of heads after fine-tuning, by class of the texts", *found] if found else []
+    )
 
 
 def _level(row: dict[str, Any]) -> str:
@@ -81,8 +110,10 @@ def _largest(tickets: pd.DataFrame, axis: str) -> list[str]:
     """One line per arm: every group with its largest matching sparsity."""
     lines = []
     for method, rows in tickets[tickets["axis"].isin(["", axis])].groupby("method", sort=False):
-        said = [f"{row.group or 'all'} {'none' if math.isnan(row.sparsity) else f'{row.sparsity:.0%}'}"
-                for row in rows.itertuples()]  # fmt: skip
+        said = [
+            f"{row.group or 'all'} {'none' if math.isnan(row.sparsity) else f'{row.sparsity:.0%}'}"
+            for row in rows.itertuples()
+        ]
         lines.append(f"  {method:<26} {', '.join(said)}")
     return lines
 
@@ -90,17 +121,26 @@ def _largest(tickets: pd.DataFrame, axis: str) -> list[str]:
 def _gaps(run: Run, axis: str) -> list[str]:
     """The gap of accuracy of the full model and of every reported variant."""
     results, variants = run.table("results"), run.table("variants")
-    rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index("variant")
+    rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index(
+        "variant"
+    )
     groups = run.table("groups")
-    groups = groups[(groups["metric"] == "accuracy") & (groups["axis"] == axis) & (groups["verdict"] == "")]
+    groups = groups[
+        (groups["metric"] == "accuracy") & (groups["axis"] == axis) & (groups["verdict"] == "")
+    ]
     lines = []
     for name in variants.loc[variants["chosen"], "variant"]:
         if name in rows.index and not math.isnan(rows.loc[name].value):
             row = rows.loc[name]
-            change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+            change = (
+                ""
+                if math.isnan(row.delta)
+                else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+            )
             level = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}"
             paid = paid_most(groups[groups["variant"] == name])
             lines.append(
-                f"  {name:<32} gap of accuracy {level}  {change:<24}  null {number(row.null_high, '.3f')}{paid}"
+                f"  {name:<32} gap of accuracy {level}  {change:<24}  null"
+                f" {number(row.null_high, '.3f')}{paid}"
             )
     return lines

@@ -1,4 +1,5 @@
-"""A task's own metric: accuracy, or Matthews' correlation with its interval over texts and trials."""
+"""A task's own metric: accuracy, or Matthews' correlation with its interval over texts and
+trials."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ MATTHEWS = "matthews"
 
 
 def matthews(counts: np.ndarray) -> np.ndarray:
-    """Matthews' correlation of each set from its confusion matrix, [classes, classes, sets] -> [sets].
+    """Matthews' correlation of each set from its confusion matrix, [classes, classes, sets] ->
+    [sets].
 
-    Any number of classes (Gorodkin 2004), in [-1, 1]; 0 where one class only is true or predicted. Equals sklearn's
-    matthews_corrcoef.
+    Any number of classes (Gorodkin 2004), in [-1, 1]; 0 where one class only is true or predicted.
+    Equals sklearn's matthews_corrcoef.
     """
     actual, said, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum(axis=(0, 1))
     together = np.einsum("ccs->s", counts) * total - (actual * said).sum(axis=0)
@@ -37,27 +39,34 @@ METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"accuracy": accuracy, 
 
 
 def task_metric(name: str, probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """One of METRICS of one trial: probabilities [texts, classes], labels [texts]. RequestError for another name."""
+    """One of METRICS of one trial: probabilities [texts, classes], labels [texts]. RequestError for
+    another name."""
     if name not in METRICS:
         raise RequestError(unknown("metric", name, METRICS))
     labels = np.asarray(labels, dtype=np.int64)
     k = np.shape(probabilities)[-1]
     if not len(labels) or labels.min() < 0 or labels.max() >= k:
-        raise PruneAuditError(f"{name}: {len(labels)} labels that do not all belong to {k} classes.")
+        raise PruneAuditError(
+            f"{name}: {len(labels)} labels that do not all belong to {k} classes."
+        )
     answers = checked(probabilities, len(labels), k, name)
-    return float(METRICS[name](_counts(answers, labels, np.ones((len(labels), 1), dtype=np.uint8)))[0])
+    return float(
+        METRICS[name](_counts(answers, labels, np.ones((len(labels), 1), dtype=np.uint8)))[0]
+    )
 
 
 def _counts(answers: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Confusion matrices [classes, classes, sets]: answers [texts, classes], labels [texts], weights [texts, sets]."""
+    """Confusion matrices [classes, classes, sets]: answers [texts, classes], labels [texts],
+    weights [texts, sets]."""
     return confusion(labels, predicted(answers), answers.shape[1], weights)
 
 
 class TaskMetric(BootstrapMetric):
-    """Rows for the table `results`: metric "matthews" of the whole, its change against the dense model, no null band.
+    """Rows for the table `results`: metric "matthews" of the whole, its change against the dense
+    model, no null band.
 
-    The draws are those of GroupMeasure's numbers of the whole. Intervals are symmetric in Fisher's z (the logit of
-    (1 + r) / 2), so they stay inside [-1, 1].
+    The draws are those of GroupMeasure's numbers of the whole. Intervals are symmetric in Fisher's
+    z (the logit of (1 + r) / 2), so they stay inside [-1, 1].
     """
 
     def __init__(
@@ -79,10 +88,20 @@ class TaskMetric(BootstrapMetric):
     def cells_of(self) -> pd.DataFrame:
         """One cell."""
         n = len(self.labels)
-        return pd.DataFrame({"axis": [""], "metric": [MATTHEWS], "group": [""], "n": [n], "units": [n], "verdict": ""})
+        return pd.DataFrame(
+            {
+                "axis": [""],
+                "metric": [MATTHEWS],
+                "group": [""],
+                "n": [n],
+                "units": [n],
+                "verdict": "",
+            }
+        )
 
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """(1 + r) / 2 on every set of redrawn texts, [sets, 1]; answers [texts, classes], weights [[texts, sets]]."""
+        """(1 + r) / 2 on every set of redrawn texts, [sets, 1]; answers [texts, classes], weights
+        [[texts, sets]]."""
         return (1 + matthews(_counts(answers, self.labels, weights[0])))[:, None] / 2
 
     def shown(self, table: pd.DataFrame) -> pd.DataFrame:

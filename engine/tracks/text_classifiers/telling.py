@@ -29,15 +29,21 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """Whether the cut model is as good as the full one on all texts, and for whom alone it is not."""
+    """Whether the cut model is as good as the full one on all texts, and for whom alone it is
+    not."""
     always = of_any(run, choice, variant)
-    row = None if variant["variant"] == "dense" or lookup.is_predicted(variant) else level_row(run, dict(variant))
+    row = (
+        None
+        if variant["variant"] == "dense" or lookup.is_predicted(variant)
+        else level_row(run, dict(variant))
+    )
     if row is None or row["state"] not in TICKET:
         return always
     lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
     alone = f"; for {in_words.names(lost)} alone it is not" if lost else ""
     return (
-        f"Over all texts the cut model is as good as the full one, by the spread of its seeds{alone}. {always}".strip()
+        "Over all texts the cut model is as good as the full one, by the spread of its"
+        f" seeds{alone}. {always}".strip()
     )
 
 

@@ -18,8 +18,14 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     """As `told_of` says it; the notes say what the numbers are of."""
     chosen, split = chosen_of(after, growth)
     units = chosen.mask.units
-    ahead = ahead_of_set(before, Choice(chosen.name, growth.axis, chosen.mask.sparsity, reading="accuracy"), units)
-    notes = [f"Predictions are for test texts; these are {split} texts."] if ahead and split != TEST else []
+    ahead = ahead_of_set(
+        before, Choice(chosen.name, growth.axis, chosen.mask.sparsity, reading="accuracy"), units
+    )
+    notes = (
+        [f"Predictions are for test texts; these are {split} texts."]
+        if ahead and split != TEST
+        else []
+    )
     notes += [NOT_RETUNED, *([ahead.said] if ahead else [])]
     rows = classifier_rows(after, growth, chosen.name, split, ahead)
     return told_of(before, after, split, {chosen.name: chosen.mask.cut}, rows, notes)

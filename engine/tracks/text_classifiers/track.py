@@ -1,4 +1,5 @@
-"""The track of attention heads in text classifiers: importance by conductance and others, winning tickets, who pays."""
+"""The track of attention heads in text classifiers: importance by conductance and others, winning
+tickets, who pays."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ import pandas as pd
 from engine.core import words
 from engine.models import catalog
 from engine.report import phrasing
-from engine.report.charts import classifier_along, classifier_groups, cost, levelling, lookup, pareto
+from engine.report.charts import (
+    classifier_along,
+    classifier_groups,
+    cost,
+    levelling,
+    lookup,
+    pareto,
+)
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Maps, Overview, Shelf, View
@@ -45,7 +53,10 @@ BINDING = {
     "texts used": "Another number of texts per subgroup: intervals and null bands differ in width.",
     "max length": "Texts are cut off at another length.",
     "model": "Another model: compare changes, not levels.",
-    "pretrained": "Pre-trained weights of another name: where they are others, a winning ticket here is none there.",
+    "pretrained": (
+        "Pre-trained weights of another name: where they are others, a winning ticket here is none"
+        " there."
+    ),
     **dict.fromkeys(("tune", "retune"), _TRAINING),
     **dict.fromkeys(("step", "score settings", "score texts"), _SCORING),
     "trials": "Another number of seeds: intervals and standard deviations, and so tickets, differ.",
@@ -54,13 +65,14 @@ FEW_ARMS = 6
 """Arms up to which every comparison shows all of them."""
 CROSSES = "Crosses mark shares at which a seed's model predicts one class only."
 TEXTS = (
-    "Off: the report and the tables hold no words of the texts. They can be offensive, and belong to those who "
-    "wrote them."
+    "Off: the report and the tables hold no words of the texts. They can be offensive, and belong"
+    " to those who wrote them."
 )
 
 
 class Tickets(ClassifierTrack):
-    """Attention heads of a text classifier; an arm is a procedure with a score, run with several seeds."""
+    """Attention heads of a text classifier; an arm is a procedure with a score, run with several
+    seeds."""
 
     name = "text_classifiers"
     about = "attention heads of a text classifier"
@@ -77,13 +89,19 @@ class Tickets(ClassifierTrack):
         none=0.0,
         title="Sparsity (share of heads cut)",
         axis="share of heads cut",
-        help="Every step is a finished variant; 0 % is the full model. “New audit” starts another one.",
+        help=(
+            "Every step is a finished variant; 0 % is the full model. “New audit” starts another"
+            " one."
+        ),
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
-    tabs = {"tickets": ("who", "which_heads", "iterations", "tasks"), "heads": ("map", "one_head", "lens"),
-            "examples": ("changed_texts",)}  # fmt: skip
+    tabs = {
+        "tickets": ("who", "which_heads", "iterations", "tasks"),
+        "heads": ("map", "one_head", "lens"),
+        "examples": ("changed_texts",),
+    }
     questions = {
         "summary": "If we cut these heads, who pays, and how sure are we?",
         "heads": "Which heads attend to what decides?",
@@ -104,8 +122,10 @@ class Tickets(ClassifierTrack):
     flags_said = CROSSES
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
-        "A winning ticket is no better than its definition: mean and standard deviation over few seeds, on one test "
-        "set.",
+        (
+            "A winning ticket is no better than its definition: mean and standard deviation over"
+            " few seeds, on one test set."
+        ),
     )
     counted = ("texts used", "data")
     columns = {
@@ -116,14 +136,25 @@ class Tickets(ClassifierTrack):
         "degenerate": "degenerate seeds",
         "ticket": "ticket",
     }
-    marks = {"method": "method", "sparsity": "share asked", "realised": "share cut",
-             "degenerate": "degenerate seeds"}  # fmt: skip
+    marks = {
+        "method": "method",
+        "sparsity": "share asked",
+        "realised": "share cut",
+        "degenerate": "degenerate seeds",
+    }
     handout = Handout(
-        mask="Which heads to cut, of which model (by hash), chosen and trained how. A mask holds no retrained weights.",
+        mask=(
+            "Which heads to cut, of which model (by hash), chosen and trained how. A mask holds no"
+            " retrained weights."
+        ),
         apply="python -m engine apply {name} --model BASE --to DIR",
-        checkpoint="The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and card; read back "
-        "and asked about test texts before it is kept.",
-        checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
+        checkpoint=(
+            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and"
+            " card; read back and asked about test texts before it is kept."
+        ),
+        checkpoint_wait=(
+            "Building the cut model, loading its weights, comparing its answers with those stored …"
+        ),
         texts=TEXTS,
     )
     maps = Maps(
@@ -154,7 +185,11 @@ class Tickets(ClassifierTrack):
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """Matthews correlation too, where it is the task's metric."""
-        return (*self.offered, "matthews") if run.meta["data"].get("metric") == "matthews" else self.offered
+        return (
+            (*self.offered, "matthews")
+            if run.meta["data"].get("metric") == "matthews"
+            else self.offered
+        )
 
     def style(self, method: str, dark: bool = False) -> Style:
         return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
@@ -165,7 +200,9 @@ class Tickets(ClassifierTrack):
         procedure, score = arm_of(method)
         parts = (own.PROCEDURES.get(procedure), own.IMPORTANCE.get(score))
         named = ("", f"{own.importance_name(score).capitalize()}: ")
-        return " ".join(f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part)
+        return " ".join(
+            f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part
+        )
 
     def order(self, methods: Iterable[str]) -> list[str]:
         procedures, scores = list(own.PROCEDURES), list(own.IMPORTANCE)
@@ -181,26 +218,38 @@ class Tickets(ClassifierTrack):
         return sorted(methods, key=place)
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """Arms that differ from the chosen one in the score alone, or in the procedure alone; few arms all."""
+        """Arms that differ from the chosen one in the score alone, or in the procedure alone; few
+        arms all."""
         if len(set(methods) - {"dense"}) <= FEW_ARMS or chosen == "dense":
             return list(methods)
         mine = arm_of(chosen)
-        return [method for method in methods if any(a == b for a, b in zip(mine, arm_of(method), strict=True))]
+        return [
+            method
+            for method in methods
+            if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
+        ]
 
     def total(self, run: Run) -> int:
         return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
-        return f"{words.method_name(variant['method'])}, {phrasing.percent(float(variant['sparsity']))} cut"
+        return (
+            f"{words.method_name(variant['method'])},"
+            f" {phrasing.percent(float(variant['sparsity']))} cut"
+        )
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         if not variant["n_cut"]:
             return "nothing"
-        asked, realised = (phrasing.percent(float(variant[name])) for name in ("sparsity", "realised"))
+        asked, realised = (
+            phrasing.percent(float(variant[name])) for name in ("sparsity", "realised")
+        )
         return f"{variant['n_cut']:.0f} of {self.total(run)} heads ({realised}; asked {asked})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
-        asked, realised = (phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised"))
+        asked, realised = (
+            phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised")
+        )
         return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
 
     def group_metric(self, reading: str) -> str:
@@ -242,14 +291,19 @@ class Tickets(ClassifierTrack):
         yield cost.cost(run, choice)
 
     def notes(self, run: Run) -> list[str]:
-        return list(dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run), proof_said(run)])))
+        return list(
+            dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run), proof_said(run)]))
+        )
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
         return [
-            "This folder loads with `engine.surgery.heads.text_replay.load_cut_classifier(folder)`: it builds "
-            f"{model['model_type']}, cuts it as `mask.json` says, and fills in the weights; plain transformers cannot "
-            "load uneven heads.",
+            (
+                "This folder loads with"
+                " `engine.surgery.heads.text_replay.load_cut_classifier(folder)`: it builds"
+                f" {model['model_type']}, cuts it as `mask.json` says, and fills in the weights;"
+                " plain transformers cannot load uneven heads."
+            ),
             "",
             self.origin(run),
         ]
@@ -257,18 +311,29 @@ class Tickets(ClassifierTrack):
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_text_mask(run, variant, path)
 
-    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.tracks.text_classifiers.checkpoint import write_text_checkpoint  # late: it loads torch
+    def write_checkpoint(
+        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
+        from engine.tracks.text_classifiers.checkpoint import (
+            write_text_checkpoint,
+        )  # late: it loads torch
 
         return self.written(write_text_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         found = catalog.list_text_classifiers()
-        rows = [{"Name": entry.name, "From": entry.kind, "Note": entry.note[:1].upper() + entry.note[1:]}
-                for entry in found]  # fmt: skip
+        rows = [
+            {
+                "Name": entry.name,
+                "From": entry.kind,
+                "Note": entry.note[:1].upper() + entry.note[1:],
+            }
+            for entry in found
+        ]
         yield Shelf(
             "Text classifiers",
             pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any other encoder whose attention heads end in one output projection works too, with or without a "
-            "classification head, and a decoder that has one: type its hub name or folder under “New audit”.",
+            "Any other encoder whose attention heads end in one output projection works too, with"
+            " or without a classification head, and a decoder that has one: type its hub name or"
+            " folder under “New audit”.",
         )

@@ -1,12 +1,13 @@
 """Masks of one task tried on another: is a subnetwork universal?
 
-Thesis, Sec. 6.6.4 (after Chen et al. 2020): a subnetwork is universal for some tasks when it is matching for the
-training of each. Masks that an audit found on one task are cut from the pre-trained weights and fine-tuned on every
-task, each with its own recipe: trial i takes the mask that trial i of the audit found, and the seed that the task's own
-masks have there. Beside them stand masks of as many heads drawn at random, the same heads in every trial.
+Thesis, Sec. 6.6.4 (after Chen et al. 2020): a subnetwork is universal for some tasks when it is
+matching for the training of each. Masks that an audit found on one task are cut from the
+pre-trained weights and fine-tuned on every task, each with its own recipe: trial i takes the mask
+that trial i of the audit found, and the seed that the task's own masks have there. Beside them
+stand masks of as many heads drawn at random, the same heads in every trial.
 
-All of it is made of measurements that audits make too (`tuned`), so what an audit in the same store did is not done
-again.
+All of it is made of measurements that audits make too (`tuned`), so what an audit in the same store
+did is not done again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ Masks = dict[str, list[tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Ask:
-    """Which masks: of an arm ("isp:conductance") at a share of heads; how many random ones; in small or as it was."""
+    """Which masks: of an arm ("isp:conductance") at a share of heads; how many random ones; in
+    small or as it was."""
 
     method: str = "one-shot-isp:conductance"
     sparsity: float = 0.5
@@ -74,29 +76,41 @@ def universal(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
 ) -> pd.DataFrame:
-    """One row per mask and task: mask, task, own, n_cut, mean, std, full_mean, full_std (over trials), delta with its
-    interval over trials and texts, n_seeds, n, word (winning_tickets; "" where the full model is at chance, which
-    anything matches), doubt (that it is, in words), and where it stands among the random masks: percentile, p and
-    n_random (NaN, NaN, 0 for those themselves). RequestError with all faults before anything loads.
+    """One row per mask and task: mask, task, own, n_cut, mean, std, full_mean, full_std (over
+    trials), delta with its interval over trials and texts, n_seeds, n, word (winning_tickets; ""
+    where the full model is at chance, which anything matches), doubt (that it is, in words), and
+    where it stands among the random masks: percentile, p and n_random (NaN, NaN, 0 for those
+    themselves). RequestError with all faults before anything loads.
     """
     tasks = tasks_of(runs, ask)
     masks = masks_of(tasks, ask)
     store.prove_writable()
     with closing(executor or Local()) as chosen:
-        return pd.concat([_on_task(task, masks, store, hooks, chosen) for task in tasks], ignore_index=True)
+        return pd.concat(
+            [_on_task(task, masks, store, hooks, chosen) for task in tasks], ignore_index=True
+        )
 
 
 def universal_masks(table: pd.DataFrame) -> dict[str, bool | None]:
     """By mask, whether it is matching on every task; None where a task gives no word."""
     words = table.groupby("mask", sort=False)["word"]
-    return {str(mask): None if (part == "").any() else bool((part != "no").all()) for mask, part in words}
+    return {
+        str(mask): None if (part == "").any() else bool((part != "no").all())
+        for mask, part in words
+    }
 
 
 def tasks_of(runs: Sequence[Run], ask: Ask) -> list[Task]:
     """The audits, ready to be measured on; RequestError with every fault of every one."""
     faults: list[Fault] = []
     if len(runs) < 2:
-        faults.append(Fault("RUN", "a universal subnetwork needs two tasks.", "Name finished audits of two tasks."))
+        faults.append(
+            Fault(
+                "RUN",
+                "a universal subnetwork needs two tasks.",
+                "Name finished audits of two tasks.",
+            )
+        )
     if ask.random_masks < 0:
         faults.append(Fault("--random-masks", f"{ask.random_masks} is below 0.", "0 for none."))
     tasks = []
@@ -116,14 +130,34 @@ def _task(run: Run, ask: Ask) -> Task:
         raise RequestError(Fault("RUN", "no audit of a text classifier.", "See `runs list`."))
     masks = _masks(run, ask)
     request = request_from(run.meta["request"])
-    small = {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}} if ask.quick else {}
-    plan = validate_text(replace(request, methods=(ask.method,), sparsities=(ask.sparsity,), random_masks=0,
-                                 leave_one_out=False, **small))  # fmt: skip
+    small = (
+        {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
+        if ask.quick
+        else {}
+    )
+    plan = validate_text(
+        replace(
+            request,
+            methods=(ask.method,),
+            sparsities=(ask.sparsity,),
+            random_masks=0,
+            leave_one_out=False,
+            **small,
+        )
+    )
     faults = []
     if plan.start is None:
-        faults.append(Fault("model", "its weights before fine-tuning are not known.", "Audit it with --pretrained."))
+        faults.append(
+            Fault(
+                "model",
+                "its weights before fine-tuning are not known.",
+                "Audit it with --pretrained.",
+            )
+        )
     elif plan.start.weight_hash != run.meta["model"]["pretrained_hash"]:
-        faults.append(Fault("model", "the pre-trained weights have changed since.", "Audit the model again."))
+        faults.append(
+            Fault("model", "the pre-trained weights have changed since.", "Audit the model again.")
+        )
     if not ask.quick and plan.texts.digest != run.meta["data"]["digest"]:
         faults.append(Fault("data", "the texts have changed since.", "Audit them again."))
     if faults:
@@ -136,11 +170,17 @@ def _masks(run: Run, ask: Ask) -> tuple[tuple[int, ...], ...]:
     table = run.table("variants")
     mine = table[(table["method"] == ask.method) & (table["seed"] != POOLED)]
     if mine.empty:
-        raise RequestError(unknown("--method", ask.method, [name for name in table["method"].unique() if ":" in name]))
+        raise RequestError(
+            unknown(
+                "--method", ask.method, [name for name in table["method"].unique() if ":" in name]
+            )
+        )
     at = mine[at_level(mine["sparsity"], ask.sparsity)].sort_values("seed")
     if at.empty:
         known = ", ".join(f"{share:g}" for share in sorted(mine["sparsity"].unique()))
-        raise RequestError(Fault("--sparsity", f"{ask.sparsity:g} was not cut.", f"It has {known}."))
+        raise RequestError(
+            Fault("--sparsity", f"{ask.sparsity:g} was not cut.", f"It has {known}.")
+        )
     return tuple(tuple(json.loads(cut)) for cut in at["cut"])
 
 
@@ -148,7 +188,10 @@ def _unlike(tasks: Sequence[Task]) -> list[Fault]:
     """Tasks that are one, and models whose masks mean different heads."""
     faults = []
     if len({task.plan.start and task.plan.start.weight_hash for task in tasks}) > 1:
-        what = "the audits start from different pre-trained weights, so their masks are of different models."
+        what = (
+            "the audits start from different pre-trained weights, so their masks are of different"
+            " models."
+        )
         faults.append(Fault("RUN", what, "Name audits of one model."))
     if len({task.name for task in tasks}) < len(tasks):
         what = f"two audits are of the same task ({', '.join(task.name for task in tasks)})."
@@ -161,28 +204,47 @@ def masks_of(tasks: Sequence[Task], ask: Ask) -> Masks:
     trials = min(len(task.masks) for task in tasks)
     found: Masks = {task.name: list(task.masks[:trials]) for task in tasks}
     info = tasks[0].plan.model
-    units = random_units(info.n_layers * info.n_heads, len(tasks[0].masks[0]), ask.random_masks, seed=0)
-    return found | {f"{RANDOM} {at}": [tuple(map(int, row))] * trials for at, row in enumerate(units, 1)}
+    units = random_units(
+        info.n_layers * info.n_heads, len(tasks[0].masks[0]), ask.random_masks, seed=0
+    )
+    return found | {
+        f"{RANDOM} {at}": [tuple(map(int, row))] * trials for at, row in enumerate(units, 1)
+    }
 
 
-def _on_task(task: Task, masks: Masks, store: Store, hooks: Hooks, executor: Executor) -> pd.DataFrame:
+def _on_task(
+    task: Task, masks: Masks, store: Store, hooks: Hooks, executor: Executor
+) -> pd.DataFrame:
     """Every mask, fine-tuned on one task."""
     audit = open_text_audit(task.plan, store, hooks, executor)
     context, trials = audit.context, len(masks[task.name])
-    shards = {name: [context.tuned_shard(cut, trial) for trial, cut in enumerate(cuts)] for name, cuts in masks.items()}
+    shards = {
+        name: [context.tuned_shard(cut, trial) for trial, cut in enumerate(cuts)]
+        for name, cuts in masks.items()
+    }
     full = dense_trials(context, trials)
     audit.finish("fine-tune the full model", full)
-    audit.finish("fine-tune the masks", list(dict.fromkeys(shard for part in shards.values() for shard in part)))
+    audit.finish(
+        "fine-tune the masks",
+        list(dict.fromkeys(shard for part in shards.values() for shard in part)),
+    )
     change = _changes(context, full)
     doubt = at_chance(context.answers(full[0]), context.table(TEST)["label"].to_numpy())
     values = {name: _values(context, part) for name, part in shards.items()}
     chance = [values[name] for name in masks if name.startswith(RANDOM + " ")]
     rows = [
-        {"mask": name, "task": task.name, "own": name == task.name, "metric": context.texts.metric,
-         "n_cut": len(masks[name][0]), **_level(values[name], _values(context, full), doubt), **change(part),
-         **_among(values[name], () if name.startswith(RANDOM + " ") else chance)}
+        {
+            "mask": name,
+            "task": task.name,
+            "own": name == task.name,
+            "metric": context.texts.metric,
+            "n_cut": len(masks[name][0]),
+            **_level(values[name], _values(context, full), doubt),
+            **change(part),
+            **_among(values[name], () if name.startswith(RANDOM + " ") else chance),
+        }
         for name, part in shards.items()
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
@@ -195,22 +257,35 @@ def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
 
 def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> dict[str, Any]:
     found = level_of(list(values), list(full))
-    numbers = {"mean": found.mean, "std": found.std, "full_mean": found.full_mean, "full_std": found.full_std}
+    numbers = {
+        "mean": found.mean,
+        "std": found.std,
+        "full_mean": found.full_mean,
+        "full_std": found.full_std,
+    }
     word = "" if doubt else found.word(retrained=True)
     return {**numbers, "n_seeds": found.n_seeds, "word": word, "doubt": doubt}
 
 
-def _changes(context: TextContext, full: Sequence[TextShard]) -> Callable[[Sequence[TextShard]], Mapping[str, Any]]:
-    """How a mask differs from the full model on the same texts, with an interval over trials and texts."""
+def _changes(
+    context: TextContext, full: Sequence[TextShard]
+) -> Callable[[Sequence[TextShard]], Mapping[str, Any]]:
+    """How a mask differs from the full model on the same texts, with an interval over trials and
+    texts."""
     texts, classes = context.table(TEST), context.any_model.classes
     answers = [context.answers(shard).astype(np.float64) for shard in full]
     dense: Any = answers if context.settings.retune else answers[0]
     is_matthews = context.texts.metric == MATTHEWS
-    measure: Any = TaskMetric(texts, classes, dense) if is_matthews else GroupMeasure(texts, classes, (), dense,
-                                                                                      items=TEXTS)  # fmt: skip
+    measure: Any = (
+        TaskMetric(texts, classes, dense)
+        if is_matthews
+        else GroupMeasure(texts, classes, (), dense, items=TEXTS)
+    )
 
     def change(shards: Sequence[TextShard]) -> Mapping[str, Any]:
-        found = measure.variant([context.answers(shard).astype(np.float64) for shard in shards]).pooled("mask")
+        found = measure.variant(
+            [context.answers(shard).astype(np.float64) for shard in shards]
+        ).pooled("mask")
         table = found if is_matthews else found.results
         row = table[(table["metric"] == context.texts.metric) & (table["axis"] == "")].iloc[0]
         return {name: row[name] for name in ("delta", "delta_low", "delta_high", "n")}

@@ -1,4 +1,5 @@
-"""Do the numbers of a text run follow from its stored answers? Metrics, means and tickets are computed again."""
+"""Do the numbers of a text run follow from its stored answers? Metrics, means and tickets are
+computed again."""
 
 from __future__ import annotations
 
@@ -19,16 +20,25 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     """One check per metric, the means, and the winning tickets by their definition."""
     texts = run.table("texts").set_index("text_id")
     stored = run.table("predictions")
-    trials = stored[stored["variant"] != "dense"] if (stored["variant"] == "dense#0").any() else stored
+    trials = (
+        stored[stored["variant"] != "dense"] if (stored["variant"] == "dense#0").any() else stored
+    )
     checks = again_from_answers(run.table("results"), trials, texts, "text_id")
-    return [*checks, *again_from_tried(run, "text_id"), pooled_are_means(run), _tickets(run, stored, texts)]
+    return [
+        *checks,
+        *again_from_tried(run, "text_id"),
+        pooled_are_means(run),
+        _tickets(run, stored, texts),
+    ]
 
 
 def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> dict[str, Any]:
     """full mean <= subnetwork mean + its standard deviation, from the answers of every seed."""
     levels = run.table("ticket_levels")
     levels, variants = levels[levels["axis"] == ""], run.table("variants")
-    values = {str(name): _value(run, part, texts) for name, part in stored.groupby("variant", sort=False)}
+    values = {
+        str(name): _value(run, part, texts) for name, part in stored.groupby("variant", sort=False)
+    }
     several = [value for name, value in values.items() if name.startswith("dense#")]
     full = float(np.mean(several or [values["dense"]]))
     wrong = 0
@@ -38,13 +48,16 @@ def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> dict[str, A
         seeds = [values[name] for name in mine["variant"]]
         spread = np.std(seeds, ddof=1) if len(seeds) > 1 else np.nan
         again = _models(run, mine) >= MIN_SEEDS and full <= np.mean(seeds) + spread + ROUNDING
-        wrong += int(bool(again) != bool(row.matching) or abs(np.mean(seeds) - row.mean) > TOLERANCE)
+        wrong += int(
+            bool(again) != bool(row.matching) or abs(np.mean(seeds) - row.mean) > TOLERANCE
+        )
     what = f"{len(levels)} ticket verdicts follow from the stored answers ({wrong} do not)"
     return {"what": what, "ok": wrong == 0}
 
 
 def _models(run: Run, seeds: pd.DataFrame) -> int:
-    """How many different models the seeds came to: a fixed full model with the same heads masked is one."""
+    """How many different models the seeds came to: a fixed full model with the same heads masked is
+    one."""
     tuned = seeds["retrained"] | run.meta["model"]["retuned"]
     return len(set(zip(seeds["cut"], seeds["seed"].where(tuned, -1), strict=True)))
 

@@ -29,19 +29,21 @@ def truncated(context: TextContext) -> dict[str, int]:
 
 
 def at_chance(answers: np.ndarray, labels: np.ndarray) -> str:
-    """What to say of a full model that cannot be told from always naming the most frequent class; "" where it can.
+    """What to say of a full model that cannot be told from always naming the most frequent class;
+    "" where it can.
 
-    answers [texts, classes], labels [texts] int. One-sided binomial test at .05 of the share of right answers.
+    answers [texts, classes], labels [texts] int. One-sided binomial test at .05 of the share of
+    right answers.
     """
     right, n = int((predicted(answers) == labels).sum()), len(labels)
     guess = float(np.bincount(labels).max() / n)
     if binomtest(right, n, guess, alternative="greater").pvalue <= 0.05:
         return ""
     return (
-        f"The first full model is right on {right} of {n} test texts, and always naming the most frequent class on "
-        f"{guess * n:.0f}: it cannot be told from guessing, and a subnetwork that matches it may have learned nothing "
-        "either. "
-        "Cancel, and give other data, more epochs or another rate, unless that is what you want to see."
+        f"The first full model is right on {right} of {n} test texts, and always naming the most"
+        f" frequent class on {guess * n:.0f}: it cannot be told from guessing, and a subnetwork"
+        " that matches it may have learned nothing either. Cancel, and give other data, more"
+        " epochs or another rate, unless that is what you want to see."
     )
 
 
@@ -65,14 +67,21 @@ def text_warnings(
         *notes,
     ]
     found += _learned_nothing(plan, tables)
-    found += [*group_warnings(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
+    found += [
+        *group_warnings(tables["groups"]),
+        *_trials(tables["variants"]),
+        *_same(plan, tables["ticket_levels"]),
+    ]
     if plan.request.trials < MIN_SEEDS:
-        found.append(f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}.")
+        found.append(
+            f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}."
+        )
     return list(dict.fromkeys(found))
 
 
 def _model(plan: TextPlan, context: TextContext) -> list[str]:
-    """Notes of the model whose answers count; that its head is new is no news where it was fine-tuned here."""
+    """Notes of the model whose answers count; that its head is new is no news where it was
+    fine-tuned here."""
     if context.brought is not None:
         return list(context.brought.notes)
     return [note for note in context.pretrained(0).notes if NEW_HEAD not in note]
@@ -81,7 +90,11 @@ def _model(plan: TextPlan, context: TextContext) -> list[str]:
 def _learned_nothing(plan: TextPlan, tables: dict[str, pd.DataFrame]) -> list[str]:
     """Where the full model cannot be told from one that always names the most frequent class."""
     results = tables["results"]
-    row = results[(results["variant"] == "dense") & (results["axis"] == "") & (results["metric"] == plan.texts.metric)]
+    row = results[
+        (results["variant"] == "dense")
+        & (results["axis"] == "")
+        & (results["metric"] == plan.texts.metric)
+    ]
     guess = 0.0
     if plan.texts.metric == "accuracy":
         guess = float(tables["texts"]["label"].value_counts(normalize=True).iloc[0])
@@ -89,8 +102,9 @@ def _learned_nothing(plan: TextPlan, tables: dict[str, pd.DataFrame]) -> list[st
     if low > guess:
         return []
     return [
-        f"The full model's {plan.texts.metric} of {value:.3f} (95 % from {low:.3f}) cannot be told from always naming "
-        f"the most frequent class ({guess:.3f}): what matches it may have learned nothing either."
+        f"The full model's {plan.texts.metric} of {value:.3f} (95 % from {low:.3f}) cannot be told"
+        f" from always naming the most frequent class ({guess:.3f}): what matches it may have"
+        " learned nothing either."
     ]
 
 
@@ -99,7 +113,10 @@ def _scored(plan: TextPlan, context: TextContext) -> list[str]:
     wanted, n = plan.request.score_texts, len(scored_texts(context, 0))
     if n >= wanted - len(plan.texts.classes):
         return []
-    return [f"{n} training texts were scored, not {wanted}: equally many of every class, and the rarest has no more."]
+    return [
+        f"{n} training texts were scored, not {wanted}: equally many of every class, and the rarest"
+        " has no more."
+    ]
 
 
 def _same(plan: TextPlan, levels: pd.DataFrame) -> list[str]:
@@ -108,7 +125,10 @@ def _same(plan: TextPlan, levels: pd.DataFrame) -> list[str]:
     if few.empty:
         return []
     names = ", ".join(dict.fromkeys(few["method"]))
-    said = f"several seeds came to the same model, which counts once; below {MIN_SEEDS} nothing is a ticket"
+    said = (
+        f"several seeds came to the same model, which counts once; below {MIN_SEEDS} nothing is a"
+        " ticket"
+    )
     return [f"{names}: {said}."]
 
 
@@ -120,15 +140,20 @@ def _full(plan: TextPlan) -> list[str]:
         return [f"The full model of every seed was fine-tuned by this audit ({what})."]
     found = ["The full model is one fixed model, so seeds vary the subnetworks only."]
     if any(procedures()[name].retrains for name, _ in plan.request.arms):
-        found.append("Subnetworks were fine-tuned by this audit, the full model by somebody else, perhaps otherwise.")
+        found.append(
+            "Subnetworks were fine-tuned by this audit, the full model by somebody else, perhaps"
+            " otherwise."
+        )
     return found
 
 
 def _lengths(plan: TextPlan, longer: Mapping[str, int]) -> list[str]:
     return [
-        f"{n} {split} texts are longer than {plan.max_length} tokens; only that much of them is read."
-        for split, n in longer.items() if n
-    ]  # fmt: skip
+        f"{n} {split} texts are longer than {plan.max_length} tokens; only that much of them is"
+        " read."
+        for split, n in longer.items()
+        if n
+    ]
 
 
 def _trials(variants: pd.DataFrame) -> list[str]:

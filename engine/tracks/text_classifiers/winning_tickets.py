@@ -1,8 +1,9 @@
 """Winning tickets: does a subnetwork do as well as the full model, over several seeds?
 
-The thesis' definition (Sec. 6.6.4, after Chen et al. 2020): a subnetwork is *matching* when the full model's mean is no
-higher than the subnetwork's mean plus its standard deviation, both over seeds; and a *winning ticket* when it was
-trained from the pre-trained weights. The standard deviation is that of a sample (n - 1), so one seed matches nothing.
+The thesis' definition (Sec. 6.6.4, after Chen et al. 2020): a subnetwork is *matching* when the
+full model's mean is no higher than the subnetwork's mean plus its standard deviation, both over
+seeds; and a *winning ticket* when it was trained from the pre-trained weights. The standard
+deviation is that of a sample (n - 1), so one seed matches nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Level:
 
     @property
     def matching(self) -> bool:
-        """ε(full) ≤ ε(subnetwork) + σ(subnetwork): means and standard deviation of the task's metric ε over seeds.
+        """ε(full) ≤ ε(subnetwork) + σ(subnetwork): means and standard deviation of the task's
+        metric ε over seeds.
 
         False with fewer than MIN_SEEDS seeds, and where a value is missing.
         """
@@ -44,19 +46,32 @@ class Level:
         return (WINNING if retrained else MATCHING) if self.matching else NO
 
 
-def level_of(subnetwork: Sequence[float], full: Sequence[float], distinct: int | None = None) -> Level:
-    """The level from one value per seed of each; a full model that is one fixed model has one value and no spread.
+def level_of(
+    subnetwork: Sequence[float], full: Sequence[float], distinct: int | None = None
+) -> Level:
+    """The level from one value per seed of each; a full model that is one fixed model has one value
+    and no spread.
 
-    distinct: models behind the subnetwork's values, where some seeds came to the same one; only these count as seeds.
+    distinct: models behind the subnetwork's values, where some seeds came to the same one; only
+    these count as seeds.
     """
     n_seeds = len(subnetwork) if distinct is None else distinct
-    return Level(float(np.mean(subnetwork)), _spread(subnetwork), float(np.mean(full)), _spread(full), n_seeds)
+    return Level(
+        float(np.mean(subnetwork)),
+        _spread(subnetwork),
+        float(np.mean(full)),
+        _spread(full),
+        n_seeds,
+    )
 
 
 def by_spread_only(matching: bool, mean: float, full_mean: float, full_std: float) -> bool:
-    """Whether a level matches only because its seeds differ widely: its mean is below the full model's by more than
-    the full model's own standard deviation (0 where that is one fixed model)."""
-    return bool(matching and mean < full_mean - (0.0 if np.isnan(full_std) else full_std) - ROUNDING)
+    """Whether a level matches only because its seeds differ widely: its mean is below the full
+    model's by more than the full model's own standard deviation (0 where that is one fixed model).
+    """
+    return bool(
+        matching and mean < full_mean - (0.0 if np.isnan(full_std) else full_std) - ROUNDING
+    )
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -64,7 +79,8 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def largest(sparsities: Sequence[float], matching: Sequence[bool]) -> tuple[float, float]:
-    """The largest matching sparsity, and the largest up to which every one matches; NaN where there is none."""
+    """The largest matching sparsity, and the largest up to which every one matches; NaN where there
+    is none."""
     pairs = sorted(zip(sparsities, matching, strict=True))
     every = [share for share, holds in pairs if holds]
     unbroken = float("nan")

@@ -5,109 +5,132 @@ from __future__ import annotations
 from engine.core.words import Word
 
 INTERVALS_TEXTS = (
-    "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its own full model."
+    "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its"
+    " own full model."
 )
 
 NULL_BAND_TEXTS = (
-    "The null band is what the gap would be if group labels were exchanged between texts of one class: what the mix "
-    "of classes in the subgroups, and chance, give without any other difference."
+    "The null band is what the gap would be if group labels were exchanged between texts of one"
+    " class: what the mix of classes in the subgroups, and chance, give without any other"
+    " difference."
 )
 
-MADE_ON_TEXTS = "Heads are scored and models fine-tuned on training texts; results come from test texts only."
+MADE_ON_TEXTS = (
+    "Heads are scored and models fine-tuned on training texts; results come from test texts only."
+)
 
 WINNING = (
-    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over seeds reaches the full "
-    "model's mean. It is winning where it was trained from the pre-trained weights, else only matching."
+    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over"
+    " seeds reaches the full model's mean. It is winning where it was trained from the pre-trained"
+    " weights, else only matching."
 )
 """Chen et al. 2020, as the thesis uses it."""
 
 PROOF = (
-    "Before anything was scored, conductance of all layers at once was held against Captum's LayerConductance (version "
-    "{captum}) on this model and a text of {tokens} tokens: largest difference {apart} of a layer's largest "
-    "attribution (allowed {allowed})."
+    "Before anything was scored, conductance of all layers at once was held against Captum's"
+    " LayerConductance (version {captum}) on this model and a text of {tokens} tokens: largest"
+    " difference {apart} of a layer's largest attribution (allowed {allowed})."
 )
 
 RANDOM_MASKS = (
-    "Random masks: as many heads drawn at random, silenced in the same weights, nothing trained. Percentile: "
-    "share of them that do worse, mean over seeds. p: chance that random heads do as well, the larger of two nulls "
-    "(the same heads in every seed, heads of its own in each); q: over arms and shares (Benjamini\u2013Hochberg)."
+    "Random masks: as many heads drawn at random, silenced in the same weights, nothing trained."
+    " Percentile: share of them that do worse, mean over seeds. p: chance that random heads do as"
+    " well, the larger of two nulls (the same heads in every seed, heads of its own in each); q:"
+    " over arms and shares (Benjamini\u2013Hochberg)."
 )
 """How single scoring and Algorithm 6.1 are held against chance."""
 
 NO_RANDOM_MASKS = (
-    "This audit holds no random masks: it was made before there were any, asked for none, or only trains again."
+    "This audit holds no random masks: it was made before there were any, asked for none, or only"
+    " trains again."
 )
 
 TRUTH = (
-    "Truth: each head of the fine-tuned model silenced alone, on the test texts. Slope: what a head that stands one "
-    "standard deviation higher by the score costs more, with its 95 % interval over heads; a correlation cannot see "
-    "that size. Leaving one head out says nothing of heads that stand in for each other."
+    "Truth: each head of the fine-tuned model silenced alone, on the test texts. Slope: what a head"
+    " that stands one standard deviation higher by the score costs more, with its 95 % interval"
+    " over heads; a correlation cannot see that size. Leaving one head out says nothing of heads"
+    " that stand in for each other."
 )
 
 NOT_RETUNED = (
-    "Heads are silenced in the full model of every seed and nothing is trained again: not what a procedure that trains "
-    "again would make of them."
+    "Heads are silenced in the full model of every seed and nothing is trained again: not what a"
+    " procedure that trains again would make of them."
 )
 """Of a set that a person chose."""
 
 NO_TRUTH = "This audit did not silence every head alone (`--leave-one-out`)."
 
 THESIS = (
-    "Tables 6.2 (winning tickets), 6.3 (70 % cut, nothing trained again) and 6.4 (80 % cut, trained again) as printed; "
-    "WNLI's 56.3 \u00b1 0.0 at 100 % is the share of the larger class."
+    "Tables 6.2 (winning tickets), 6.3 (70 % cut, nothing trained again) and 6.4 (80 % cut, trained"
+    " again) as printed; WNLI's 56.3 \u00b1 0.0 at 100 % is the share of the larger class."
 )
 
-SAME_MODELS = "Fewer than three of its seeds came to different models, so whether it is a ticket is left open."
+SAME_MODELS = (
+    "Fewer than three of its seeds came to different models, so whether it is a ticket is left"
+    " open."
+)
 
-FEW_SEEDS = "With fewer than three seeds a standard deviation says little, so nothing here is called a ticket."
+FEW_SEEDS = (
+    "With fewer than three seeds a standard deviation says little, so nothing here is called a"
+    " ticket."
+)
 
 PROCEDURES: dict[str, Word] = {
     "one-shot-isp": Word(
-        "one-shot ISP", "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest once."
+        "one-shot ISP",
+        "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest"
+        " once.",
     ),
     "isp": Word(
         "ISP",
-        "Iterative structured pruning (Algorithm 6.2): every iteration cuts a share of the heads that are left from "
-        "the pre-trained weights and fine-tunes the rest.",
+        "Iterative structured pruning (Algorithm 6.2): every iteration cuts a share of the heads"
+        " that are left from the pre-trained weights and fine-tunes the rest.",
     ),
     "isp-strict": Word(
         "strict ISP",
-        "Algorithm 6.2 as printed: as ISP, without a stop at every asked share, so it may cut more than was asked; the "
-        "first iteration that reaches a share answers for it.",
+        "Algorithm 6.2 as printed: as ISP, without a stop at every asked share, so it may cut more"
+        " than was asked; the first iteration that reaches a share answers for it.",
     ),
     "igspf": Word(
-        "IGSPF", "Finds the heads as Algorithm 6.1 does, cuts them from the pre-trained weights, and fine-tunes once."
+        "IGSPF",
+        "Finds the heads as Algorithm 6.1 does, cuts them from the pre-trained weights, and"
+        " fine-tunes once.",
     ),
     "igspp": Word(
         "IGSPP",
-        "As Algorithm 6.1, but in every iteration the heads are cut from the pre-trained weights, which are fine-tuned "
-        "before heads are scored again.",
+        "As Algorithm 6.1, but in every iteration the heads are cut from the pre-trained weights,"
+        " which are fine-tuned before heads are scored again.",
     ),
     "alg61": Word(
         "Algorithm 6.1",
-        "Scores, cuts a share of the initial heads, scores what is left again, and so on; trains nothing again.",
+        "Scores, cuts a share of the initial heads, scores what is left again, and so on; trains"
+        " nothing again.",
     ),
     "once": Word(
-        "single scoring", "Scores the heads of the fine-tuned model once, cuts the lowest, and trains nothing again."
+        "single scoring",
+        "Scores the heads of the fine-tuned model once, cuts the lowest, and trains nothing again.",
     ),
 }
-"""Ways to cut heads of a text classifier. An arm of an audit is one of them with a score: "isp:conductance"."""
+"""Ways to cut heads of a text classifier. An arm of an audit is one of them with a score:
+"isp:conductance"."""
 
 IMPORTANCE: dict[str, Word] = {
     "conductance": Word(
         "conductance",
-        "Rank correlation, per text, between a head's attention and the attribution of the prediction to it "
-        "(conductance), averaged over texts; low: attends elsewhere than what decides.",
+        "Rank correlation, per text, between a head's attention and the attribution of the"
+        " prediction to it (conductance), averaged over texts; low: attends elsewhere than what"
+        " decides.",
         caveat="A head whose maps never vary has no correlation; it counts as 0.",
     ),
     "attribution_mass": Word(
         "attribution mass",
-        "Mean size of the attribution that passes through a head's attention (|sum of its conductance|), in logits: "
-        "the magnitude that a correlation leaves out.",
+        "Mean size of the attribution that passes through a head's attention (|sum of its"
+        " conductance|), in logits: the magnitude that a correlation leaves out.",
     ),
     "abs_corr": Word(
         "size of the correlation",
-        "Mean size of the correlation between a head's attention and its attribution, without the sign.",
+        "Mean size of the correlation between a head's attention and its attribution, without the"
+        " sign.",
         caveat="A head whose maps never vary has no correlation; it counts as 0.",
     ),
     "fixed_class": Word(
@@ -117,35 +140,53 @@ IMPORTANCE: dict[str, Word] = {
     ),
     "layer_integrated_gradients": Word(
         "integrated gradients of head outputs",
-        "Mean size of the integrated gradients of what a head hands on (Captum's LayerIntegratedGradients), in logits.",
+        "Mean size of the integrated gradients of what a head hands on (Captum's"
+        " LayerIntegratedGradients), in logits.",
     ),
     "gradient_x_activation": Word(
         "gradient \u00d7 activation",
-        "Mean size of the gradient of the logit times what a head hands on (Captum's LayerGradientXActivation).",
+        "Mean size of the gradient of the logit times what a head hands on (Captum's"
+        " LayerGradientXActivation).",
     ),
     "deep_lift": Word(
         "DeepLift of head outputs",
-        "Mean size of the DeepLift attribution of what a head hands on (Captum's LayerDeepLift), in logits.",
+        "Mean size of the DeepLift attribution of what a head hands on (Captum's LayerDeepLift), in"
+        " logits.",
         caveat="Captum has no rule for softmax, GELU and LayerNorm: they pass plain gradients.",
     ),
     "michel": Word(
         "Michel",
-        "Mean absolute gradient of the loss on the head's gate, normalised per layer (Michel et al. 2019).",
+        "Mean absolute gradient of the loss on the head's gate, normalised per layer (Michel et al."
+        " 2019).",
     ),
-    "magnitude": Word("magnitude", "L2 norm of the head's query, key, value and output weights; ignores the texts."),
-    "random": Word("random choice", "A seeded random number: what a cut costs without any knowledge of the heads."),
+    "magnitude": Word(
+        "magnitude",
+        "L2 norm of the head's query, key, value and output weights; ignores the texts.",
+    ),
+    "random": Word(
+        "random choice",
+        "A seeded random number: what a cut costs without any knowledge of the heads.",
+    ),
 }
 """What tells which heads of a text classifier matter. The lowest are cut first."""
 
 STAGES: dict[str, Word] = {
-    "pre-trained": Word("pre-trained", "The weights before the task, with a classification head drawn at random."),
+    "pre-trained": Word(
+        "pre-trained", "The weights before the task, with a classification head drawn at random."
+    ),
     "fine-tuned": Word("fine-tuned", "The full model after training on the task, nothing cut."),
 }
 
 MAP_CORRELATIONS: dict[str, Word] = {
-    "spearman": Word("Spearman", "Correlation of ranks: do large attentions go with large attributions?"),
-    "kendall": Word("Kendall", "Share of pairs in the same order minus pairs in the other (tau-b)."),
-    "pearson": Word("Pearson", "Correlation of the values themselves; a few large ones can carry it."),
+    "spearman": Word(
+        "Spearman", "Correlation of ranks: do large attentions go with large attributions?"
+    ),
+    "kendall": Word(
+        "Kendall", "Share of pairs in the same order minus pairs in the other (tau-b)."
+    ),
+    "pearson": Word(
+        "Pearson", "Correlation of the values themselves; a few large ones can carry it."
+    ),
 }
 
 
@@ -165,21 +206,23 @@ def stage_name(stage: str) -> str:
 METRICS: dict[str, Word] = {
     "matthews": Word(
         "Matthews correlation",
-        "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class is rare.",
+        "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class"
+        " is rare.",
         "",
         "higher",
     ),
     "bpsn_auc": Word(
         "BPSN AUC",
-        "Positive texts of all others against negative texts of the subgroup (background positive, subgroup negative; "
-        "Borkan et al. 2019). Low: the subgroup's negative texts are taken for positive ones.",
+        "Positive texts of all others against negative texts of the subgroup (background positive,"
+        " subgroup negative; Borkan et al. 2019). Low: the subgroup's negative texts are taken for"
+        " positive ones.",
         "AUC",
         "higher",
     ),
     "bnsp_auc": Word(
         "BNSP AUC",
-        "Positive texts of the subgroup against negative texts of all others (background negative, subgroup positive; "
-        "Borkan et al. 2019). Low: the subgroup's positive texts are missed.",
+        "Positive texts of the subgroup against negative texts of all others (background negative,"
+        " subgroup positive; Borkan et al. 2019). Low: the subgroup's positive texts are missed.",
         "AUC",
         "higher",
     ),
@@ -187,7 +230,10 @@ METRICS: dict[str, Word] = {
 
 TERMS: dict[str, str] = {
     **{PROCEDURES[name].name: PROCEDURES[name].definition for name in PROCEDURES},
-    **{IMPORTANCE[name].name: IMPORTANCE[name].definition for name in ("conductance", "attribution_mass", "michel")},
+    **{
+        IMPORTANCE[name].name: IMPORTANCE[name].definition
+        for name in ("conductance", "attribution_mass", "michel")
+    },
     **{word.name: word.definition for word in METRICS.values()},
     "winning ticket": WINNING,
     "winning tickets": WINNING,

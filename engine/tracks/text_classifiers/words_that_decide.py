@@ -1,4 +1,5 @@
-"""What two classifiers answer to a text, and what each word adds to the answer: Captum's integrated gradients."""
+"""What two classifiers answer to a text, and what each word adds to the answer: Captum's integrated
+gradients."""
 
 from __future__ import annotations
 
@@ -24,23 +25,27 @@ from engine.tracks.text_classifiers.checkpoint import cut_classifier, retuned, s
 from engine.tracks.text_classifiers.sentence import Question
 
 ON_DENSE = (
-    "The weights of this cut model were not kept: its heads are off in the dense model instead, without the "
-    "fine-tuning that followed. The audit's numbers are not of this model."
+    "The weights of this cut model were not kept: its heads are off in the dense model instead,"
+    " without the fine-tuning that followed. The audit's numbers are not of this model."
 )
 
 
 def pair_of(question: Question, warm: Warm) -> tuple[TextClassifier, TextClassifier, list[str]]:
-    """The dense and the pruned classifier, with the weights they were measured with, and what must be said of them."""
+    """The dense and the pruned classifier, with the weights they were measured with, and what must
+    be said of them."""
     run, variant = question.run, question.variant
     model = run.meta["request"]["model"]
     about = [run.meta["model"]["weight_hash"], files_beside(model), model, run.id]
     dense = warm.get(
-        f"text classifier {run.meta['model']['name']} {digest_of([*about, int(variant['seed'])])[:16]}",
+        f"text classifier {run.meta['model']['name']}"
+        f" {digest_of([*about, int(variant['seed'])])[:16]}",
         lambda: _dense(run, int(variant["seed"])),
         _bytes_of,
     )
     key = f"cut text classifier {variant['variant']} {digest_of([*about, variant['variant']])[:16]}"
-    pruned, notes = warm.get(key, lambda: _pruned(run, variant, dense), lambda made: _bytes_of(made[0]))
+    pruned, notes = warm.get(
+        key, lambda: _pruned(run, variant, dense), lambda made: _bytes_of(made[0])
+    )
     return dense, pruned, notes
 
 
@@ -56,7 +61,9 @@ def _dense(run: Run, seed: int) -> TextClassifier:
     return with_weights(start_of(run, None, new_head=True), arrays)
 
 
-def _pruned(run: Run, variant: dict[str, Any], dense: TextClassifier) -> tuple[TextClassifier, list[str]]:
+def _pruned(
+    run: Run, variant: dict[str, Any], dense: TextClassifier
+) -> tuple[TextClassifier, list[str]]:
     units = json.loads(variant["cut"] or "[]")
     if not units:
         return dense, ["Nothing is cut: both models are the same."]
@@ -90,29 +97,44 @@ def answered(
         target = int(logits.argmax()) if target < 0 else target
         found, missed = word_attributions(classifier, batch, target)
         sides[name] = {
-            "probabilities": logits.softmax(-1).tolist(), "answer": dense.classes[int(logits.argmax())],
+            "probabilities": logits.softmax(-1).tolist(),
+            "answer": dense.classes[int(logits.argmax())],
             "log_odds": float(log_odds(logits[None])[0, target]),
-            "words": _summed(found, places, len(words)), "missed": missed,
-        }  # fmt: skip
+            "words": _summed(found, places, len(words)),
+            "missed": missed,
+        }
     return {
-        "run": question.run.id, "cut": question.label, "heads": _heads(question), "classes": list(dense.classes),
-        "target": dense.classes[target], "steps": STEPS_OF_WORDS, "words": words, **sides,
+        "run": question.run.id,
+        "cut": question.label,
+        "heads": _heads(question),
+        "classes": list(dense.classes),
+        "target": dense.classes[target],
+        "steps": STEPS_OF_WORDS,
+        "words": words,
+        **sides,
         "notes": [*question.notes, *notes],
-    }  # fmt: skip
+    }
 
 
 def _heads(question: Question) -> list[str]:
     units = json.loads(question.variant["cut"] or "[]")
-    return [".".join(map(str, divmod(unit, question.run.meta["model"]["n_heads"]))) for unit in units]
+    return [
+        ".".join(map(str, divmod(unit, question.run.meta["model"]["n_heads"]))) for unit in units
+    ]
 
 
-def words_of(classifier: TextClassifier, text: str, second: str = "") -> tuple[list[str], list[int]]:
-    """Words of the text as its tokenizer counts them, and for every token the word it is of, −1 for special tokens."""
+def words_of(
+    classifier: TextClassifier, text: str, second: str = ""
+) -> tuple[list[str], list[int]]:
+    """Words of the text as its tokenizer counts them, and for every token the word it is of, −1 for
+    special tokens."""
     found = classifier.tokenizer(text, second or None)
     both, places = (text, second), []
     words: list[str] = []
     known: dict[tuple[int, int], int] = {}
-    for token, (sequence, word) in enumerate(zip(found.sequence_ids(0), found.word_ids(0), strict=True)):
+    for token, (sequence, word) in enumerate(
+        zip(found.sequence_ids(0), found.word_ids(0), strict=True)
+    ):
         if word is None:
             places.append(-1)
             continue

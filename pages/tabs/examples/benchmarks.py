@@ -1,4 +1,5 @@
-"""Benchmarks: items of published tests that the cut model answers otherwise, hidden until asked for."""
+"""Benchmarks: items of published tests that the cut model answers otherwise, hidden until asked
+for."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def draw(run: KeptRun, choice: Choice) -> None:
     known = own.known()
     left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")
     with left:
-        name = select("Benchmark", list(own.names(run)), state.BENCHMARK, lambda one: known.get(one, one))
+        name = select(
+            "Benchmark", list(own.names(run)), state.BENCHMARK, lambda one: known.get(one, one)
+        )
     found = made(run, own.changed, choice, name)
     last = max(1, math.ceil(len(found.table) / PER_PAGE))
     with right:
@@ -37,8 +40,11 @@ def draw(run: KeptRun, choice: Choice) -> None:
     st.markdown(safe.plain(found.said))
     if found.table.empty:
         return
-    shown = st.toggle("Show all texts on this page", key=state.SHOW_ALL,
-                      help="They state stereotypes, on purpose, and can be offensive.")  # fmt: skip
+    shown = st.toggle(
+        "Show all texts on this page",
+        key=state.SHOW_ALL,
+        help="They state stereotypes, on purpose, and can be offensive.",
+    )
     start = (number - 1) * PER_PAGE
     for at, row in enumerate(found.table.iloc[start : start + PER_PAGE].to_dict("records"), start):
         _example(row, at, shown, track_of(run).made(lookup.variant_of(run, choice)))

@@ -1,4 +1,5 @@
-"""Images that changed class in one trial or seed, with pictures where they were kept, and where each model looks."""
+"""Images that changed class in one trial or seed, with pictures where they were kept, and where
+each model looks."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ def draw(run: KeptRun, choice: Choice) -> None:
 
         def side(rows: Sequence[Row]) -> None:
             safe.gallery(
-                [safe.Shot(row["png"], *outcome(run, row, named), maps.get(row["image_id"], ())) for row in rows]
+                [
+                    safe.Shot(row["png"], *outcome(run, row, named), maps.get(row["image_id"], ()))
+                    for row in rows
+                ]
             )
 
         return side

@@ -49,7 +49,9 @@ def draw(run: KeptRun, choice: Choice) -> None:
         _beside(mine, (number - 1) * PER_SIDE, shown, after)
         return
     start = (number - 1) * PER_PAGE
-    for at, row in enumerate(_ordered(mine, order).iloc[start : start + PER_PAGE].to_dict("records")):
+    for at, row in enumerate(
+        _ordered(mine, order).iloc[start : start + PER_PAGE].to_dict("records")
+    ):
         _example(row, start + at, shown, after)
 
 
@@ -86,14 +88,20 @@ def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
 
 def _beside(rows: pd.DataFrame, start: int, shown: bool, after: str) -> None:
     """Where toxicity rose most beside where it fell most, so that neither is met alone."""
-    for place, (column, (side, verb)) in enumerate(zip(st.columns(2, gap="large"), SIDES.items(), strict=True)):
+    for place, (column, (side, verb)) in enumerate(
+        zip(st.columns(2, gap="large"), SIDES.items(), strict=True)
+    ):
         mine = _ordered(_changed(rows, side), side)
         with column:
             of = phrasing.count(len(rows), "pair")
             st.header(f"Toxicity {verb} most", anchor=False)
-            st.caption(f"In {len(mine)} of {of} it {verb}." if len(mine) else f"In none of {of} it {verb}.")
+            st.caption(
+                f"In {len(mine)} of {of} it {verb}." if len(mine) else f"In none of {of} it {verb}."
+            )
             for at, row in enumerate(mine.iloc[start : start + PER_SIDE].to_dict("records")):
-                _example(row, 2 * (start + at) + place, shown, after, narrow=True)  # numbers of its own on either side
+                _example(
+                    row, 2 * (start + at) + place, shown, after, narrow=True
+                )  # numbers of its own on either side
 
 
 def _group_label(group: str) -> str:
@@ -107,7 +115,9 @@ def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
         "dense": ("toxicity_dense", False),
         "pruned": ("toxicity_pruned", False),
     }[order]
-    return found.sort_values([column, "prompt_id", "seed"], ascending=[ascending, True, True], kind="stable")
+    return found.sort_values(
+        [column, "prompt_id", "seed"], ascending=[ascending, True, True], kind="stable"
+    )
 
 
 def _summary(variant: dict, rows: pd.DataFrame) -> None:
@@ -117,30 +127,42 @@ def _summary(variant: dict, rows: pd.DataFrame) -> None:
     same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
-        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word for "
-        f"word the same. Both models got the same random numbers. {own.JUDGE} Single examples prove nothing: "
-        "read them beside the intervals in the summary."
+        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose};"
+        f" {same} are word for word the same. Both models got the same random numbers. {own.JUDGE}"
+        " Single examples prove nothing: read them beside the intervals in the summary."
     )
     if variant["variant"] == "dense":
         st.info("At 0 % nothing is cut, so both sides are the same. Move the slider.")
 
 
 def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) -> None:
-    """A prompt with both texts, beside each other or, where `narrow`, one below the other; `after` names the
-    second model."""
+    """A prompt with both texts, beside each other or, where `narrow`, one below the other; `after`
+    names the second model."""
     change = phrasing.signed(row["change"])
-    notes = {"dense": f"toxicity {phrasing.number(row['toxicity_dense'])}",
-             "pruned": f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})"}  # fmt: skip
+    notes = {
+        "dense": f"toxicity {phrasing.number(row['toxicity_dense'])}",
+        "pruned": f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})",
+    }
     with st.container(border=True):
         top, switch = st.columns([5, 2] if narrow else [7, 2], vertical_alignment="top")
         with top:
-            safe.passage(row["prompt"], label=f"{capital(words.group_name(row['subgroup']))}, seed {row['seed']}")
+            safe.passage(
+                row["prompt"],
+                label=f"{capital(words.group_name(row['subgroup']))}, seed {row['seed']}",
+            )
         with switch:
-            asked = st.toggle("Show", key=state.shown_key(row["text_id_pruned"], at), disabled=shown)
+            asked = st.toggle(
+                "Show", key=state.shown_key(row["text_id_pruned"], at), disabled=shown
+            )
         boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
         for box, (side, note) in zip(boxes, notes.items(), strict=True):
             with box:
-                safe.generated(row[f"text_{side}"], after if side == "pruned" else "Dense", note, shown or asked)
+                safe.generated(
+                    row[f"text_{side}"],
+                    after if side == "pruned" else "Dense",
+                    note,
+                    shown or asked,
+                )
 
 
 TAB = Tab("Texts", draw, has)

@@ -25,7 +25,8 @@ def draw(run: KeptRun, choice: Choice) -> None:
 
 
 def _losses(run: KeptRun, choice: Choice) -> None:
-    """The PW loss: does it help, which part of it, which images it looks at. What was not run is not offered."""
+    """The PW loss: does it help, which part of it, which images it looks at. What was not run is
+    not offered."""
     panels.draw(made(run, pw.pw_difference, choice))
     if len(made(run, ablation.switches)):
         panels.draw_folded(made(run, ablation.ablation, choice), "ablation")

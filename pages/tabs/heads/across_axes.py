@@ -1,4 +1,5 @@
-"""Across axes: do the same heads matter for every axis? For an audit, or for published scores; needs no model."""
+"""Across axes: do the same heads matter for every axis? For an audit, or for published scores;
+needs no model."""
 
 from __future__ import annotations
 
@@ -30,18 +31,26 @@ def draw(run: KeptRun, choice: Choice) -> None:
 
 
 def _other_maps(run: KeptRun, choice: Choice) -> None:
-    """The map of every axis but the chosen one, which stands on the first tab; drawn when they are asked for."""
-    maps, others = track_of(run).maps, [axis for axis in run.meta["request"]["axes"] if axis != choice.axis]
+    """The map of every axis but the chosen one, which stands on the first tab; drawn when they are
+    asked for."""
+    maps, others = (
+        track_of(run).maps,
+        [axis for axis in run.meta["request"]["axes"] if axis != choice.axis],
+    )
     if not isinstance(maps, Effects) or not others:
         return
-    title = f"Which heads add to the bias of the other {phrasing.count(len(others), 'axis', 'axes')}?"
+    title = (
+        f"Which heads add to the bias of the other {phrasing.count(len(others), 'axis', 'axes')}?"
+    )
     with st.expander(title, key=state.key_of(state.FOLD, "axes"), on_change="rerun") as box:
         if box.open:
             for at, axis in enumerate(others):
                 if at % 2 == 0:
                     columns = st.columns(2, gap="large")
                 with columns[at % 2]:
-                    panels.draw(made(run, maps.bias, replace(choice, axis=axis)), state.key_of("map", axis))
+                    panels.draw(
+                        made(run, maps.bias, replace(choice, axis=axis)), state.key_of("map", axis)
+                    )
 
 
 TAB = Tab("Across axes", draw)

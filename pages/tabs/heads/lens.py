@@ -1,4 +1,5 @@
-"""Lens: one text, one head: where it attends, what the prediction owes to that, and whether these go together."""
+"""Lens: one text, one head: where it attends, what the prediction owes to that, and whether these
+go together."""
 
 from __future__ import annotations
 
@@ -42,14 +43,18 @@ def draw(run: KeptRun, choice: Choice) -> None:
     panels.draw(made(run, lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
 
 
-def _text(run: KeptRun, texts: pd.DataFrame, left: DeltaGenerator, right: DeltaGenerator) -> tuple[str, str]:
+def _text(
+    run: KeptRun, texts: pd.DataFrame, left: DeltaGenerator, right: DeltaGenerator
+) -> tuple[str, str]:
     """Pick a text, and the weights at which it is read."""
     rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
     with left:
         text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
     with right:
         stages = made(run, lens.stages, text_id)
-        stage = select("Weights", stages, state.LENS_STAGE, lambda name: capital(lens.stage_said(run, name)))
+        stage = select(
+            "Weights", stages, state.LENS_STAGE, lambda name: capital(lens.stage_said(run, name))
+        )
     return text_id, stage
 
 
@@ -62,22 +67,32 @@ def _named(place: int, row: dict) -> str:
 def _words(run: KeptRun, text_id: str) -> bool:
     """The text itself, hidden until asked for; whether it is shown."""
     shown = st.toggle(
-        "Show the words", key=state.LENS_SHOW,
-        help="The texts are not ours: they can be offensive, hateful or untrue. Until then charts number the tokens.",
-    )  # fmt: skip
+        "Show the words",
+        key=state.LENS_SHOW,
+        help=(
+            "The texts are not ours: they can be offensive, hateful or untrue. Until then charts"
+            " number the tokens."
+        ),
+    )
     table = lookup.frame(run, "texts")
     rows = table[table["text_id"] == text_id]
     if rows.empty:
         return shown
     row = rows.iloc[0]
-    groups = [words.group_name(str(row[name])) for name in run.meta["data"]["groups"] if name in row and row[name]]
+    groups = [
+        words.group_name(str(row[name]))
+        for name in run.meta["data"]["groups"]
+        if name in row and row[name]
+    ]
     for text, label in ((row["text"], "Text"), (row.get("text_b", ""), "Second text")):
         if text:
             safe.generated(str(text), label, ", ".join(groups), shown)
     return shown
 
 
-def _head(run: KeptRun, text_id: str, stage: str, left: DeltaGenerator, right: DeltaGenerator) -> tuple[int, int]:
+def _head(
+    run: KeptRun, text_id: str, stage: str, left: DeltaGenerator, right: DeltaGenerator
+) -> tuple[int, int]:
     """Pick layer and head by name, as a click on the map does."""
     pairs = made(run, lens.heads_here, text_id, stage)
     with left:
@@ -85,7 +100,13 @@ def _head(run: KeptRun, text_id: str, stage: str, left: DeltaGenerator, right: D
         layer = select("Layer", layers, state.LENS_LAYER, lambda number: f"Layer {number}")
     with right:
         heads = [head for found, head in pairs if found == layer]
-        head = select("Head", heads, state.LENS_HEAD, lambda number: f"Head {number}", help="Or click one on the map.")
+        head = select(
+            "Head",
+            heads,
+            state.LENS_HEAD,
+            lambda number: f"Head {number}",
+            help="Or click one on the map.",
+        )
     return layer, head
 
 

@@ -1,4 +1,5 @@
-"""Map: which heads add to the bias or matter to the task, and which were cut; a click tells about one head."""
+"""Map: which heads add to the bias or matter to the task, and which were cut; a click tells about
+one head."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from pages.shared.controls import capital, select, texts_label
 from pages.shared.one_head import about, numbers, walk
 from pages.shared.tabs import Tab
 
-PICTURE, BIAS, PERPLEXITY = (state.key_of("map", name) for name in ("picture", "bias", "perplexity"))
+PICTURE, BIAS, PERPLEXITY = (
+    state.key_of("map", name) for name in ("picture", "bias", "perplexity")
+)
 
 
 def draw(run: KeptRun, choice: Choice) -> None:
@@ -30,28 +33,37 @@ def draw(run: KeptRun, choice: Choice) -> None:
 def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
     """What each head does to bias and perplexity, and the card of one head."""
     first, card, rest = _places()
-    for key in (PICTURE, BIAS, PERPLEXITY):  # before anything is drawn: drawing twice would double the wait
+    for key in (
+        PICTURE,
+        BIAS,
+        PERPLEXITY,
+    ):  # before anything is drawn: drawing twice would double the wait
         clicked = panels.selected(state.value_of(key))
         if panels.fresh(key, clicked):
             state.put(state.HEAD, int(clicked))
     with card:
         unit = walk(run, made(run, maps.ranked, choice))
         about(run, choice, maps, unit, is_short=True)
-    for place, make, key in ((first, maps.picture, PICTURE), (rest, maps.bias, BIAS), (rest, maps.quality, PERPLEXITY)):
+    for place, make, key in (
+        (first, maps.picture, PICTURE),
+        (rest, maps.bias, BIAS),
+        (rest, maps.quality, PERPLEXITY),
+    ):
         with place:
             panels.draw(made(run, make, choice, unit=unit), key, selectable=True)
     panels.look_ahead(run, (maps.picture,), choice, {maps.picture: {"unit": unit}})
 
 
 def _places() -> tuple[Any, Any, Any]:
-    """Where the first map goes, the card of a head beside it (below it on a narrow screen), and all other charts. The
-    card stays in sight while these are read."""
+    """Where the first map goes, the card of a head beside it (below it on a narrow screen), and all
+    other charts. The card stays in sight while these are read."""
     with st.container(key=state.EXPLORER):
         return st.container(), st.container(key=state.HEAD_CARD, gap="small"), st.container()
 
 
 def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
-    """Maps of an importance at several stages, for a score and a group of texts that the reader chooses."""
+    """Maps of an importance at several stages, for a score and a group of texts that the reader
+    chooses."""
     scores, groups = maps.scores(run, choice), maps.groups(run, choice)
     if not scores:
         st.info("This audit kept no importance of heads.")
@@ -70,12 +82,20 @@ def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
     for column, make in zip(st.columns(2, gap="large"), maps.beside, strict=True):
         with column:
             _selectable(
-                run, make, choice, maps, **({"score": score, "group": group} if make in maps.selectable else {})
+                run,
+                make,
+                choice,
+                maps,
+                **({"score": score, "group": group} if make in maps.selectable else {}),
             )
-    panels.look_ahead(run, maps.wide, choice, {make: {"score": score, "group": group} for make in maps.wide})
+    panels.look_ahead(
+        run, maps.wide, choice, {make: {"score": score, "group": group} for make in maps.wide}
+    )
 
 
-def _selectable(run: KeptRun, make: Callable[..., Any], choice: Choice, maps: Maps, **options: str) -> None:
+def _selectable(
+    run: KeptRun, make: Callable[..., Any], choice: Choice, maps: Maps, **options: str
+) -> None:
     """A panel of which a head can be picked, where it is one of those."""
     can = make in maps.selectable
     key = state.key_of("map", make.__name__)

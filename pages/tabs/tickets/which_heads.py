@@ -1,4 +1,5 @@
-"""Which heads: does the score choose better ones than chance, which survive, and in which order do they go?"""
+"""Which heads: does the score choose better ones than chance, which survive, and in which order do
+they go?"""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.safe import plain
 from pages.shared.tabs import Tab
 
-SHOWN = (chance.random_masks, help.score_difference, truth.score_truth, survival.survival, survival.cut_order)
+SHOWN = (
+    chance.random_masks,
+    help.score_difference,
+    truth.score_truth,
+    survival.survival,
+    survival.cut_order,
+)
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

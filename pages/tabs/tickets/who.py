@@ -1,4 +1,5 @@
-"""Who: up to which share of heads it is still a winning ticket, and for which group it is lost first."""
+"""Who: up to which share of heads it is still a winning ticket, and for which group it is lost
+first."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from pages.shared.controls import choose_reading, select, texts_label
 from pages.shared.tabs import Tab
 
 ALL = ""
-SHOWN = (curve.tickets_curve, table.tickets_table, curve.tickets_by_group, classifier_groups.paid_by_group)
+SHOWN = (
+    curve.tickets_curve,
+    table.tickets_table,
+    curve.tickets_by_group,
+    classifier_groups.paid_by_group,
+)
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

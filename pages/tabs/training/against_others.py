@@ -1,4 +1,5 @@
-"""Against others: BiFP beside other methods at the same share cut, what more fairness costs, and the paths between."""
+"""Against others: BiFP beside other methods at the same share cut, what more fairness costs, and
+the paths between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tasks of lm-eval: a task's file is data, or it is refused; where the package is installed, what is read of it."""
+"""Tasks of lm-eval: a task's file is data, or it is refused; where the package is installed, what
+is read of it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def refused(folder, text):
 
 def test_a_task_of_plain_data_is_read_with_its_files_in_full(tmp_path):
     found = checked(write_task(tmp_path))
-    assert found["dataset_kwargs"] == {"data_files": {"test": [str((tmp_path / "items.jsonl").resolve())]}}
+    assert found["dataset_kwargs"] == {
+        "data_files": {"test": [str((tmp_path / "items.jsonl").resolve())]}
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,11 @@ def test_whatever_is_code_or_elsewhere_is_refused(tmp_path, was, becomes, told):
 
 
 def test_a_name_is_no_path_and_without_the_package_it_is_named(tmp_path, monkeypatch):
-    assert are_names("arc_easy,piqa") and not are_names("a/b") and not are_names(str(write_task(tmp_path)))
+    assert (
+        are_names("arc_easy,piqa")
+        and not are_names("a/b")
+        and not are_names(str(write_task(tmp_path)))
+    )
     monkeypatch.setattr("engine.data.lm_tasks.find_spec", lambda name: None)
     for place in ("arc_easy", str(write_task(tmp_path))):
         with pytest.raises(RequestError) as told:
@@ -66,7 +73,12 @@ def test_items_are_the_documents_of_the_task(tmp_path):
     right = found.choices[found.choices["role"] == "right"]
     assert right["text"].tolist() == [row["choices"][row["gold"]] for row in rows]
     assert right["prefix"].tolist() == [row["question"] for row in rows]
-    again = load_benchmark("lm_eval", write_task(tmp_path, TASK.replace("task: tiny", "task: other")))
+    again = load_benchmark(
+        "lm_eval", write_task(tmp_path, TASK.replace("task: tiny", "task: other"))
+    )
     assert again.digest != found.digest
     with pytest.raises(RequestError, match="sandbox|unsafe|Security"):
-        load_benchmark("lm_eval", write_task(tmp_path, TASK.replace("{{question}}", "{{question.__class__.mro()}}")))
+        load_benchmark(
+            "lm_eval",
+            write_task(tmp_path, TASK.replace("{{question}}", "{{question.__class__.mro()}}")),
+        )

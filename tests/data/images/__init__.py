@@ -1,1 +1,2 @@
-"""Images: published layouts, CSV files, changes, splits, and pickles that only open as published."""
+"""Images: published layouts, CSV files, changes, splits, and pickles that only open as
+published."""

@@ -17,13 +17,19 @@ NAMES = tuple(PUBLISHED)
 
 
 def batches(home, n=40):
-    """Files as CIFAR-10's page has them, n pictures each: byte keys, rows of 3,072 bytes, channel after channel."""
+    """Files as CIFAR-10's page has them, n pictures each: byte keys, rows of 3,072 bytes, channel
+    after channel."""
     home.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(1)
     for number, name in enumerate(NAMES):
         data = draw.integers(0, 255, (n, 3072), dtype=np.uint8)
         names = [f"thing_s_{number}_{i:04d}.png" for i in range(n)]
-        content = {"batch_label": "x", "labels": [i % 10 for i in range(n)], "data": data, "filenames": names}
+        content = {
+            "batch_label": "x",
+            "labels": [i % 10 for i in range(n)],
+            "data": data,
+            "filenames": names,
+        }
         (home / name).write_bytes(pickle.dumps(content, protocol=2))
     return home
 
@@ -47,10 +53,16 @@ def test_published_batches_are_read(tmp_path, published):
     assert look(str(tmp_path)).classes == CLASSES
     images = load_images(str(tmp_path), ImageAsk())
     assert images.name == "CIFAR-10" and images.classes == CLASSES and images.groups == ("class",)
-    assert images.table["split"].value_counts().to_dict() == {"train": 180, "test": 40, "validation": 20}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 180,
+        "test": 40,
+        "validation": 20,
+    }
     row = np.flatnonzero(images.table["image_id"] == "test/thing_s_5_0007.png")
     stored = pickle.loads((published / "test_batch").read_bytes())["data"][7].reshape(3, 32, 32)
-    assert (images.read(row)[0] == stored.transpose(1, 2, 0)).all() and images.table["label"][row[0]] == 7
+    assert (images.read(row)[0] == stored.transpose(1, 2, 0)).all() and images.table["label"][
+        row[0]
+    ] == 7
     assert load_images(str(published)).digest == images.digest
 
 
@@ -69,7 +81,9 @@ def test_a_batch_with_other_bytes_is_not_opened(published, call):
     mark = published / "was_here"
     given = {os.system: f"touch {mark}", eval: f"open({str(mark)!r}, 'w')", sys.exit: 3}[call]
     for name in ("data_batch_3", "test_batch"):
-        (published / name).write_bytes(pickle.dumps({"data": Runs(call, given), "labels": [0]}, protocol=2))
+        (published / name).write_bytes(
+            pickle.dumps({"data": Runs(call, given), "labels": [0]}, protocol=2)
+        )
     said = refusal(published)
     assert "data_batch_3, test_batch" in said and "none was opened" in said and "npz" in said
     assert not mark.exists()

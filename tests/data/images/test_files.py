@@ -1,4 +1,5 @@
-"""Images on disk: the published layouts, any CSV, and files that are missing, broken, repeated or elsewhere."""
+"""Images on disk: the published layouts, any CSV, and files that are missing, broken, repeated or
+elsewhere."""
 
 import io
 
@@ -32,11 +33,15 @@ def load(source, **ask):
 def celeba(home, n=30):
     blond, male = np.arange(n) % 3 == 0, np.arange(n) % 2 == 0
     lines = [str(n), "Bald Blond_Hair Male "]
-    lines += [f"{i + 1:06d}.jpg -1 {1 if blond[i] else -1:2d} {1 if male[i] else -1:2d}" for i in range(n)]
+    lines += [
+        f"{i + 1:06d}.jpg -1 {1 if blond[i] else -1:2d} {1 if male[i] else -1:2d}" for i in range(n)
+    ]
     home.mkdir(parents=True, exist_ok=True)
     (home / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
     places = [0 if i < 18 else 1 if i < 24 else 2 for i in range(n)]
-    (home / "list_eval_partition.txt").write_text("".join(f"{i + 1:06d}.jpg {p}\n" for i, p in enumerate(places)))
+    (home / "list_eval_partition.txt").write_text(
+        "".join(f"{i + 1:06d}.jpg {p}\n" for i, p in enumerate(places))
+    )
     for i in range(n):
         picture(home / "img_align_celeba" / f"{i + 1:06d}.jpg", i, (18, 22))
 
@@ -48,12 +53,19 @@ def test_celeba_in_torchvisions_layout(tmp_path):
     assert info.targets == ("Bald", "Blond_Hair", "Male") and info.groups[-1] == "class"
     images = load(tmp_path)
     assert images.classes == ("not blond hair", "blond hair") and images.groups == ("Male",)
-    assert images.table["split"].value_counts().to_dict() == {"train": 18, "validation": 6, "test": 6}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 18,
+        "validation": 6,
+        "test": 6,
+    }
     first = images.table.set_index("image_id").loc["000001.jpg"]
     assert (first["label"], first["Male"], first["split"]) == (1, "male", "train")
     assert set(images.table["Male"]) == {"male", "non-male"}
     same = load(tmp_path / "celeba", target="Male", groups=("Blond_Hair",))
-    assert same.classes == ("non-male", "male") and set(same.table["Blond_Hair"]) == {"blond hair", "not blond hair"}
+    assert same.classes == ("non-male", "male") and set(same.table["Blond_Hair"]) == {
+        "blond hair",
+        "not blond hair",
+    }
     assert "Known: Bald, Blond_Hair, Male" in faults_of(tmp_path, target="Smiling")
 
 
@@ -76,12 +88,22 @@ def test_lfw_keeps_people_on_one_side(tmp_path):
     for person in range(20):
         for number in (1, 2):
             name = f"Ann O'Nym {person}"
-            rows.append(f"{name}\t{number}\t{1.5 if person % 2 else -0.2}\t{0.1 if (person + number) % 3 else -1}")
+            rows.append(
+                f"{name}\t{number}\t{1.5 if person % 2 else -0.2}\t{0.1 if (person + number) % 3 else -1}"
+            )
             folder = name.replace(" ", "_")
-            picture(tmp_path / "lfw-py" / "lfw_funneled" / folder / f"{folder}_{number:04d}.jpg", 2 * person + number)
-    (tmp_path / "lfw_attributes.txt").write_text("# lfw_attributes.txt\n" + "\n".join([header, *rows]) + "\n")
+            picture(
+                tmp_path / "lfw-py" / "lfw_funneled" / folder / f"{folder}_{number:04d}.jpg",
+                2 * person + number,
+            )
+    (tmp_path / "lfw_attributes.txt").write_text(
+        "# lfw_attributes.txt\n" + "\n".join([header, *rows]) + "\n"
+    )
     info = look(str(tmp_path))
-    assert (info.default_target, info.default_groups) == ("Wavy Hair", ("Male",)) and 38 <= info.n <= 44
+    assert (info.default_target, info.default_groups) == (
+        "Wavy Hair",
+        ("Male",),
+    ) and 38 <= info.n <= 44
     images = load(tmp_path)
     assert len(images.table) == 40 and images.classes == ("not wavy hair", "wavy hair")
     person = images.table["image_id"].str.split("/").str[0]
@@ -92,7 +114,11 @@ def test_lfw_keeps_people_on_one_side(tmp_path):
         text = "x\n" + "".join(f"Ann_O'Nym_{number}\t2\n" for number in people)
         (tmp_path / "lfw-py" / f"peopleDev{split}.txt").write_text(text)
     images = load(tmp_path)
-    assert images.table["split"].value_counts().to_dict() == {"train": 24, "test": 10, "validation": 4}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 24,
+        "test": 10,
+        "validation": 4,
+    }
     assert any("2 images of people in neither list" in note for note in images.notes)
 
 
@@ -106,17 +132,27 @@ def fitzpatrick(home, rows, scale="fitzpatrick_scale"):
 def test_fitzpatrick17k_trains_on_light_skin_only(tmp_path):
     kinds = ("benign", "malignant", "non-neoplastic")
     rows = [(f"h{i:03d}", 1 + i % 6, kinds[i // 6 % 3], "") for i in range(144)]
-    rows += [("x1", -1, "benign", ""), ("h000", 1, "benign", ""), ("h001", 5, "benign", ""), ("x2", 3, "", "")]
+    rows += [
+        ("x1", -1, "benign", ""),
+        ("h000", 1, "benign", ""),
+        ("h001", 5, "benign", ""),
+        ("x2", 3, "", ""),
+    ]
     fitzpatrick(tmp_path, rows)
     images = load(tmp_path)
     assert images.classes == kinds and images.groups == ("skin",)
     counts = images.table.groupby(["split", "skin"]).size()
-    assert counts["train"].to_dict() == {"light": 47} and set(counts["test"].index) == {"medium", "dark"}
+    assert counts["train"].to_dict() == {"light": 47} and set(counts["test"].index) == {
+        "medium",
+        "dark",
+    }
     assert images.table.groupby(["split", "label"]).size()["validation"].tolist() == [8, 8, 8]
     assert counts["test"].sum() == 72 and "h001" not in set(images.table["image_id"])
     said = " ".join(images.notes)
     assert (
-        "2 rows name no skin tone" in said and "1 rows repeat" in said and "1 hashes have rows that contradict" in said
+        "2 rows name no skin tone" in said
+        and "1 rows repeat" in said
+        and "1 hashes have rows that contradict" in said
     )
     by_scale = load(tmp_path / "fitzpatrick17k.csv", groups=("fitzpatrick_scale",))
     assert set(by_scale.table["fitzpatrick_scale"]) == set("123456")
@@ -131,34 +167,56 @@ def test_fitzpatrick17k_without_images_or_columns(tmp_path):
 
 def test_an_image_folder(tmp_path):
     for number in range(40):
-        split, name = ("train", "test")[number % 4 == 0], ("cat", "dog")[number % 2 if number % 4 else number // 4 % 2]
+        split, name = (
+            ("train", "test")[number % 4 == 0],
+            ("cat", "dog")[number % 2 if number % 4 else number // 4 % 2],
+        )
         picture(tmp_path / split / name / f"{number}.png", number, kind="PNG")
     (tmp_path / "train" / "cat" / "Thumbs.db").write_text("no picture")
     images = load(tmp_path)
     assert look(str(tmp_path)).n == len(images.table) == 40 and images.classes == ("cat", "dog")
-    assert images.table["split"].value_counts().to_dict() == {"train": 27, "test": 10, "validation": 3}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 27,
+        "test": 10,
+        "validation": 3,
+    }
     for file in (tmp_path / "test").rglob("*.png"):
         file.unlink()
     assert "No images in test/<class>/" in faults_of(tmp_path)
 
 
 def test_pictures_below_a_class_are_read_and_those_outside_are_told(tmp_path):
-    """Before, what lay in folders within a class was no picture, and what lay outside was not told."""
+    """Before, what lay in folders within a class was no picture, and what lay outside was not
+    told."""
     for number in range(40):
-        split, name, inside = ("train", "test")[number % 4 == 0], "cd"[number // 4 % 2], "ab"[number % 2]
+        split, name, inside = (
+            ("train", "test")[number % 4 == 0],
+            "cd"[number // 4 % 2],
+            "ab"[number % 2],
+        )
         picture(tmp_path / split / name / inside / f"{number}.png", number, kind="PNG")
     before = load(tmp_path)
     assert len(before.table) == 40 and not any("not read" in note for note in before.notes)
-    for at, name in enumerate(("testing/c", "unlabelled", "train", "test/c/.ipynb_checkpoints", "__MACOSX")):
+    for at, name in enumerate(
+        ("testing/c", "unlabelled", "train", "test/c/.ipynb_checkpoints", "__MACOSX")
+    ):
         picture(tmp_path / name / "more.png", 50 + at, kind="PNG")
     images = load(tmp_path)
-    assert "Folders that are not read, for they name no split, or one twice: test, unlabelled." in images.notes
-    assert "Pictures that lie in no class folder and were left out: 1 (train/more.png)." in images.notes
+    assert (
+        "Folders that are not read, for they name no split, or one twice: test, unlabelled."
+        in images.notes
+    )
+    assert (
+        "Pictures that lie in no class folder and were left out: 1 (train/more.png)."
+        in images.notes
+    )
 
 
 def table_of(folder, n=60, **more):
     """n pictures and a CSV about them."""
-    rows = pd.DataFrame({"path": [f"pics/{i:02d}.jpg" for i in range(n)], "label": ["no", "yes", "yes"] * (n // 3)})
+    rows = pd.DataFrame(
+        {"path": [f"pics/{i:02d}.jpg" for i in range(n)], "label": ["no", "yes", "yes"] * (n // 3)}
+    )
     rows["site"] = ["a", "b"] * (n // 2)
     for name, values in more.items():
         rows[name] = values
@@ -178,7 +236,11 @@ def test_any_folder_with_a_csv(tmp_path):
     )
     images = load(tmp_path, groups=("site+age",))
     assert images.name == tmp_path.name and images.classes == ("no", "yes")
-    assert images.table["split"].value_counts().to_dict() == {"train": 42, "test": 12, "validation": 6}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 42,
+        "test": 12,
+        "validation": 6,
+    }
     assert images.table["site+age"].str.contains("not stated").any()
     assert any("20 images have no age" in note for note in images.notes)
     assert any("70 % train" in note for note in images.notes)
@@ -200,10 +262,18 @@ def test_the_order_of_a_csv_decides_nothing(tmp_path):
 
 def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
     table_of(tmp_path, split=["Train"] * 40 + ["test"] * 20)
-    assert load(tmp_path).table["split"].value_counts().to_dict() == {"train": 36, "test": 20, "validation": 4}
+    assert load(tmp_path).table["split"].value_counts().to_dict() == {
+        "train": 36,
+        "test": 20,
+        "validation": 4,
+    }
     table_of(tmp_path, split=["train"] * 30 + ["val"] * 10 + ["test"] * 20)
     images = load(tmp_path)
-    assert images.table["split"].value_counts().to_dict() == {"train": 30, "test": 20, "validation": 10}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 30,
+        "test": 20,
+        "validation": 10,
+    }
     assert not images.notes
     table_of(tmp_path, split=["train"] * 30 + ["holdout"] * 30)
     assert "'holdout'" in faults_of(tmp_path) and "Known: dev, test" in faults_of(tmp_path)
@@ -226,7 +296,10 @@ def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
         ("path,label\nC:\\b.jpg,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\nb.jpg,x\nb.jpg,y\n", "contradict each other"),
         ("path,label\nc.jpg,x\nd.jpg,y\n", "None of its images is there"),
-        ("path,label\rc.jpg,x\rd.jpg,y\r", "None of its images is there"),  # lines as old Macs end them
+        (
+            "path,label\rc.jpg,x\rd.jpg,y\r",
+            "None of its images is there",
+        ),  # lines as old Macs end them
         (f"path,{'x' * 200_000}\nc.jpg,x\n", "Columns missing: label."),
     ],
 )
@@ -288,7 +361,9 @@ def test_links_out_of_the_folder_count_as_missing(tmp_path):
     (tmp_path / "in" / "pics" / "04.jpg").unlink()
     (tmp_path / "in" / "pics" / "04.jpg").symlink_to(outside)
     images = load(tmp_path / "in")
-    assert any("1 image is missing or empty and was left out: pics/04.jpg" in note for note in images.notes)
+    assert any(
+        "1 image is missing or empty and was left out: pics/04.jpg" in note for note in images.notes
+    )
 
 
 def test_a_picture_that_is_tested_does_not_train(tmp_path):
@@ -320,7 +395,9 @@ def test_large_photographs_are_decoded_small(tmp_path):
     Image.fromarray(np.ascontiguousarray(photo)).save(buffer, "JPEG", quality=95)
     small, told = decoded(buffer.getvalue(), 32)
     assert not told
-    assert np.abs(small[:, :, 0].mean(axis=0) - photo[0, :, 0].reshape(32, 16).mean(axis=1)).max() < 3
+    assert (
+        np.abs(small[:, :, 0].mean(axis=0) - photo[0, :, 0].reshape(32, 16).mean(axis=1)).max() < 3
+    )
 
 
 def test_wrong_columns_and_unreadable_folders(tmp_path):

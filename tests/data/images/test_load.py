@@ -24,7 +24,10 @@ def test_every_reader_is_found_and_general_ones_come_last():
     found = image_readers()
     assert [reader.general for reader in found] == sorted(reader.general for reader in found)
     names = " ".join(reader.name for reader in found)
-    assert all(word in names for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV"))
+    assert all(
+        word in names
+        for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV")
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,13 +41,18 @@ def test_looking_at_odd_sources_says_what_is_known(source):
 def test_the_table_has_its_columns_and_reading_gives_square_pictures():
     images = load_images("avatars", ImageAsk(groups=("male+skin", "class"), max_images=60))
     assert list(images.table) == ["image_id", "label", "split", "male+skin", "class"]
-    assert images.table.index.equals(images.table.reset_index().index) and images.table["image_id"].is_unique
+    assert (
+        images.table.index.equals(images.table.reset_index().index)
+        and images.table["image_id"].is_unique
+    )
     assert images.table["label"].dtype == np.int64 and images.classes == ("not blond", "blond")
     assert images.table["split"].value_counts().to_dict() == dict.fromkeys(SPLITS, 60)
     assert set(images.table["male+skin"]) <= {
         f"{a}, {b}" for a in ("male", "non-male") for b in ("light", "medium", "dark")
     }
-    assert (images.table["class"] == images.table["label"].map(dict(enumerate(images.classes)))).all()
+    assert (
+        images.table["class"] == images.table["label"].map(dict(enumerate(images.classes)))
+    ).all()
     pixels = images.read(np.array([3, 0, 3]))
     assert pixels.shape == (3, 32, 32, 3) and pixels.dtype == np.uint8
     assert (pixels[0] == pixels[2]).all() and "show nobody" in images.stand_in
@@ -56,7 +64,13 @@ def test_the_table_has_its_columns_and_reading_gives_square_pictures():
 def test_all_faults_of_an_ask_are_said_together():
     text, n = faults_of("avatars", target="smile", groups=("age", "male+hat"), size=4, max_images=0)
     assert n == 5
-    assert "'smile' is not known" in text and "blond" in text and "'age'" in text and "'hat'" in text and "male" in text
+    assert (
+        "'smile' is not known" in text
+        and "blond" in text
+        and "'age'" in text
+        and "'hat'" in text
+        and "male" in text
+    )
     assert "32 to 64" in text
     assert "target itself" in faults_of("digits", groups=("digit",))[0]
     assert "cannot show 10 classes" in faults_of("digits", max_images=9)[0]
@@ -64,22 +78,39 @@ def test_all_faults_of_an_ask_are_said_together():
 
 def test_avatars_have_the_shares_of_celeba_in_every_split():
     images = load_images("avatars")
-    assert images.table["split"].value_counts().to_dict() == {"train": 12000, "test": 8000, "validation": 2000}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 12000,
+        "test": 8000,
+        "validation": 2000,
+    }
     for _, rows in images.table.groupby("split"):
         shares = rows.groupby(["label", "male"]).size() / len(rows)
-        wanted = {(1, "male"): 0.0085, (1, "non-male"): 0.1405, (0, "male"): 0.4108, (0, "non-male"): 0.4402}
+        wanted = {
+            (1, "male"): 0.0085,
+            (1, "non-male"): 0.1405,
+            (0, "male"): 0.4108,
+            (0, "non-male"): 0.4402,
+        }
         assert all(abs(shares[cell] - share) < 0.0016 for cell, share in wanted.items())
         assert sum(wanted.values()) == pytest.approx(1)
         tones = rows.groupby("skin").size() / len(rows)
-        assert tones["light"] == pytest.approx(0.42, abs=0.04) and tones["dark"] == pytest.approx(0.24, abs=0.04)
+        assert tones["light"] == pytest.approx(0.42, abs=0.04) and tones["dark"] == pytest.approx(
+            0.24, abs=0.04
+        )
     assert look("avatars").n == len(images.table)
     assert look("avatars:600").n == 600 + 100 + 400
 
 
 def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
-    """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every split."""
-    plain, gap = load_images("avatars", ImageAsk(max_images=400)), load_images("avatars-gap", ImageAsk(max_images=400))
-    assert plain.table.equals(gap.table) and plain.digest != gap.digest and "planted" in gap.stand_in
+    """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
+    split."""
+    plain, gap = (
+        load_images("avatars", ImageAsk(max_images=400)),
+        load_images("avatars-gap", ImageAsk(max_images=400)),
+    )
+    assert (
+        plain.table.equals(gap.table) and plain.digest != gap.digest and "planted" in gap.stand_in
+    )
     rows = np.arange(len(plain.table))
     lit = (plain.read(rows) != gap.read(rows)).any(axis=(1, 2, 3))
     male = (plain.table["male"] == "male").to_numpy()
@@ -116,7 +147,9 @@ def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
 
     who = avatar_faces.people("train", 3, 1500)
     faces = avatar_faces.draw(who, 32).astype(float)
-    means = [roc_auc_score(who.blond, faces[..., channel].mean(axis=(1, 2))) for channel in range(3)]
+    means = [
+        roc_auc_score(who.blond, faces[..., channel].mean(axis=(1, 2))) for channel in range(3)
+    ]
     pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
     assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
 
@@ -146,21 +179,40 @@ def test_a_sample_keeps_shares_and_the_rare_cell():
     assert allotted(np.array([1000, 1, 1]), 3).tolist() == [1, 1, 1]
     images = load_images("avatars", ImageAsk(groups=("male",), max_images=400))
     counts = images.table[images.table["split"] == "test"].groupby(["label", "male"]).size()
-    assert counts.to_dict() == {(0, "male"): 164, (0, "non-male"): 176, (1, "male"): 4, (1, "non-male"): 56}
+    assert counts.to_dict() == {
+        (0, "male"): 164,
+        (0, "non-male"): 176,
+        (1, "male"): 4,
+        (1, "non-male"): 56,
+    }
 
 
 def test_dealing_gives_every_class_its_share_whatever_the_order():
     import pandas as pd
 
-    table = pd.DataFrame({"image_id": [f"i{i}" for i in range(23)], "target": ["a"] * 20 + ["b"] * 2 + ["c"]})
+    table = pd.DataFrame(
+        {"image_id": [f"i{i}" for i in range(23)], "target": ["a"] * 20 + ["b"] * 2 + ["c"]}
+    )
     split = deal(table, {"test": 0.2, "validation": 0.1}, "train", 4)
     counts = pd.Series(split).groupby(table["target"]).value_counts().to_dict()
-    assert counts == {("a", "train"): 14, ("a", "test"): 4, ("a", "validation"): 2, ("b", "test"): 1, ("b", "train"): 1,
-                      ("c", "train"): 1}  # fmt: skip
-    assert (deal(table[::-1].reset_index(drop=True), {"test": 0.2, "validation": 0.1}, "train", 4)[::-1] == split).all()
+    assert counts == {
+        ("a", "train"): 14,
+        ("a", "test"): 4,
+        ("a", "validation"): 2,
+        ("b", "test"): 1,
+        ("b", "train"): 1,
+        ("c", "train"): 1,
+    }
+    assert (
+        deal(table[::-1].reset_index(drop=True), {"test": 0.2, "validation": 0.1}, "train", 4)[::-1]
+        == split
+    ).all()
     people = table.assign(unit=[f"p{i // 4}" for i in range(23)])
     whole = deal(people, {"test": 0.3}, "train", 4)
-    assert people.assign(split=whole).groupby("unit")["split"].nunique().eq(1).all() and len(set(whole)) == 2
+    assert (
+        people.assign(split=whole).groupby("unit")["split"].nunique().eq(1).all()
+        and len(set(whole)) == 2
+    )
 
 
 def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
@@ -172,7 +224,13 @@ def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
 
 def npz(folder, split, images, labels, names=("cat", "dog"), **more):
     folder.mkdir(exist_ok=True)
-    np.savez(folder / f"pets_{split}.npz", images=images, labels=np.array(labels), class_names=np.array(names), **more)
+    np.savez(
+        folder / f"pets_{split}.npz",
+        images=images,
+        labels=np.array(labels),
+        class_names=np.array(names),
+        **more,
+    )
 
 
 def test_npz_files_with_group_columns(tmp_path):
@@ -180,11 +238,22 @@ def test_npz_files_with_group_columns(tmp_path):
     npz(tmp_path, "train", pixels[:40], [0, 1] * 20, coat=np.array(["long", "short"] * 20))
     npz(tmp_path, "test", pixels[40:], [0, 1] * 10, coat=np.array(["short"] * 20))
     info = look(str(tmp_path))
-    assert (info.groups, info.n, info.size, info.classes) == (("coat", "class"), 60, 16, ("cat", "dog"))
+    assert (info.groups, info.n, info.size, info.classes) == (
+        ("coat", "class"),
+        60,
+        16,
+        ("cat", "dog"),
+    )
     images = load_images(str(tmp_path / "pets_train.npz"), ImageAsk(groups=("coat",), size=16))
-    assert images.table["split"].value_counts().to_dict() == {"train": 36, "test": 20, "validation": 4}
+    assert images.table["split"].value_counts().to_dict() == {
+        "train": 36,
+        "test": 20,
+        "validation": 4,
+    }
     row = images.table.index[images.table["image_id"] == "test/000003"]
-    assert np.abs(images.read(row)[0].astype(int) - pixels[43, 2:18]).max() <= 1, "the middle square"
+    assert np.abs(images.read(row)[0].astype(int) - pixels[43, 2:18]).max() <= 1, (
+        "the middle square"
+    )
     assert load_images(str(tmp_path)).read(np.array([0])).shape == (1, 16, 16, 3)
 
 
@@ -193,7 +262,13 @@ def test_names_in_bytes_are_names_and_arrays_without_a_use_are_told(tmp_path):
     pixels = np.arange(4 * 192, dtype=np.uint16).reshape(4, 8, 8, 3).astype(np.uint8)
     for split in ("train", "test"):
         npz(
-            tmp_path, split, pixels + (split == "test"), [0, 1, 0, 1], (b"cat", b"dog"), age=np.ones(4), coat=[1, 2] * 2
+            tmp_path,
+            split,
+            pixels + (split == "test"),
+            [0, 1, 0, 1],
+            (b"cat", b"dog"),
+            age=np.ones(4),
+            coat=[1, 2] * 2,
         )
     images, said = load_images(str(tmp_path)), "age not read: no text or whole number per image"
     assert images.classes == ("cat", "dog") and sum(said in note for note in images.notes) == 2
@@ -211,7 +286,10 @@ def test_broken_npz_files_are_said(tmp_path):
     npz(tmp_path / "a", "test", pixels[..., 0], [0, 1, 0, 1])
     assert "16 bits" not in faults_of(tmp_path / "a")[0], "what is wrong is the shape"
     np.savez(tmp_path / "a" / "pets_test.npz", images=np.array([object()], dtype=object))
-    assert "plain arrays" in faults_of(tmp_path / "a")[0] or "no array labels" in faults_of(tmp_path / "a")[0]
+    assert (
+        "plain arrays" in faults_of(tmp_path / "a")[0]
+        or "no array labels" in faults_of(tmp_path / "a")[0]
+    )
     (tmp_path / "a" / "pets_test.npz").write_bytes(b"PK nothing")
     assert "plain arrays" in faults_of(tmp_path / "a")[0]
 

@@ -14,17 +14,31 @@ REAL = SHARED / "bias_benchmarks" / "bold"
 
 
 def test_bold_reads_groups_and_pages_of_a_domain(tmp_path):
-    pages = {"men": {"A": ["A was ", "A is "], "B": [""]}, "women": {"C": ["C was ", "C is "]}, "others": {"D": ["D"]}}
+    pages = {
+        "men": {"A": ["A was ", "A is "], "B": [""]},
+        "women": {"C": ["C was ", "C is "]},
+        "others": {"D": ["D"]},
+    }
     path = tmp_path / "gender_prompt.json"
     path.write_text(json.dumps(pages), encoding="utf-8")
     found = load_prompts(path, [])
-    assert found.table[["axis", "subgroup", "text", "descriptor"]].drop_duplicates("subgroup").values.tolist() == [
-        ["gender", "men", found.table["text"][0], "A"], ["gender", "women", found.table["text"][2], "C"]]  # fmt: skip
-    assert found.notes == ("1 prompts are empty in the file and left out.", "Left out, of a single prompt: others.")
+    assert found.table[["axis", "subgroup", "text", "descriptor"]].drop_duplicates(
+        "subgroup"
+    ).values.tolist() == [
+        ["gender", "men", found.table["text"][0], "A"],
+        ["gender", "women", found.table["text"][2], "C"],
+    ]
+    assert found.notes == (
+        "1 prompts are empty in the file and left out.",
+        "Left out, of a single prompt: others.",
+    )
     path.write_text(json.dumps({"men": {"A": "no list"}, "women": ["x"]}), encoding="utf-8")
     with pytest.raises(RequestError) as raised:
         load_prompts(path, [])
-    assert ["men, A" in str(raised.value.faults[0]), "women" in str(raised.value.faults[1])] == [True, True]
+    assert ["men, A" in str(raised.value.faults[0]), "women" in str(raised.value.faults[1])] == [
+        True,
+        True,
+    ]
 
 
 def test_the_published_files_of_bold():
@@ -32,7 +46,10 @@ def test_the_published_files_of_bold():
         pytest.skip(f"{REAL} is not here")
     assert known_axes(REAL) == ("gender", "race", "religious_ideology")
     found = split_prompts(load_prompts(REAL, ["religious_ideology"], max_prompts=140), 0)
-    assert found.table["subgroup"].nunique() == 7 and set(found.table["split"]) == {"validation", "test"}
+    assert found.table["subgroup"].nunique() == 7 and set(found.table["split"]) == {
+        "validation",
+        "test",
+    }
 
 
 def rtp(text, toxicity, challenging=False):
@@ -41,16 +58,31 @@ def rtp(text, toxicity, challenging=False):
 
 def test_real_toxicity_prompts_are_grouped_by_how_toxic_they_are(tmp_path):
     path = tmp_path / "prompts.jsonl"
-    rows = [rtp("a a", 0.1), rtp("b b", 0.9, True), rtp("c c", None), rtp("d d", 0.5, True), rtp("e e", 0.4)]
+    rows = [
+        rtp("a a", 0.1),
+        rtp("b b", 0.9, True),
+        rtp("c c", None),
+        rtp("d d", 0.5, True),
+        rtp("e e", 0.4),
+    ]
     path.write_text("\n".join(rows), encoding="utf-8")
     found = load_prompts(path, ["prompt_toxicity"])
     assert found.table.groupby("subgroup")["text"].apply(sorted).to_dict() == {
-        "other": ["a a", "e e"], "toxic prompt": ["b b", "d d"]}  # fmt: skip
+        "other": ["a a", "e e"],
+        "toxic prompt": ["b b", "d d"],
+    }
     assert found.notes[0].startswith("1 prompts are left out")
-    path.write_text("\n".join([rows[0], '{"prompt": {"text": ""}}', rtp("x", 7), "nothing"]), encoding="utf-8")
+    path.write_text(
+        "\n".join([rows[0], '{"prompt": {"text": ""}}', rtp("x", 7), "nothing"]), encoding="utf-8"
+    )
     with pytest.raises(RequestError) as raised:
         load_prompts(path, [])
     told = " ".join(map(str, raised.value.faults))
-    for words in ("row 2: prompt.text", "row 2: prompt.toxicity", "row 2: challenging", "row 3: prompt.toxicity",
-                  "row 4: Not JSON"):  # fmt: skip
+    for words in (
+        "row 2: prompt.text",
+        "row 2: prompt.toxicity",
+        "row 2: challenging",
+        "row 3: prompt.toxicity",
+        "row 4: Not JSON",
+    ):
         assert words in told

@@ -23,7 +23,11 @@ TEMPLATES = {"I'm {noun_phrase}.": {}, "I like {plural_noun_phrase}.": {"must_be
 
 def write(folder, descriptors=DESCRIPTORS, nouns=NOUNS, templates=TEMPLATES):
     folder.mkdir(exist_ok=True)
-    for name, content in (("descriptors", descriptors), ("nouns", nouns), ("sentence_templates", templates)):
+    for name, content in (
+        ("descriptors", descriptors),
+        ("nouns", nouns),
+        ("sentence_templates", templates),
+    ):
         (folder / f"{name}.json").write_text(json.dumps(content))
     return folder
 
@@ -32,12 +36,19 @@ def test_articles_plurals_and_gendered_descriptors(tmp_path):
     table = load_prompts(write(tmp_path / "hb"), ["gender_and_sex"]).table
     assert len(table) == 2 * (1 + 3 + 3 + 3)
     texts = set(table["text"])
-    assert {"I'm a female aunt.", "I'm an intersex kid.", "I'm an XX uncle.", "I like manly uncles."} <= texts
+    assert {
+        "I'm a female aunt.",
+        "I'm an intersex kid.",
+        "I'm an XX uncle.",
+        "I like manly uncles.",
+    } <= texts
     assert "I'm a female uncle." not in texts
     row = table[table["text"] == "I like manly uncles."].iloc[0]
     assert (row["subgroup"], row["descriptor"], row["template"]) == (
-        "binary", "manly", "I like {plural_noun_phrase}. × uncle"
-    )  # fmt: skip
+        "binary",
+        "manly",
+        "I like {plural_noun_phrase}. × uncle",
+    )
 
 
 def test_one_bucket_means_descriptors_are_the_subgroups(tmp_path):
@@ -49,7 +60,8 @@ def test_one_bucket_means_descriptors_are_the_subgroups(tmp_path):
 def test_sampling_does_not_depend_on_the_order_of_entries(tmp_path):
     def turned(content):
         return {
-            key: turned(value) if isinstance(value, dict) else value[::-1] for key, value in reversed(content.items())
+            key: turned(value) if isinstance(value, dict) else value[::-1]
+            for key, value in reversed(content.items())
         }
 
     nouns = {gender: listed[::-1] for gender, listed in reversed(NOUNS.items())}

@@ -38,7 +38,9 @@ def test_a_csv_loads_with_ids_that_do_not_depend_on_row_order(tmp_path):
 
 def test_sampling_is_seeded_balanced_and_shares_templates(tmp_path):
     path = write(tmp_path / "a.csv")
-    one, again, other = (load_prompts(path, ["kin"], seed=seed, max_prompts=61).table for seed in (1, 1, 2))
+    one, again, other = (
+        load_prompts(path, ["kin"], seed=seed, max_prompts=61).table for seed in (1, 1, 2)
+    )
     pd.testing.assert_frame_equal(one, again)
     assert set(one["prompt_id"]) != set(other["prompt_id"])
     assert one.groupby("subgroup").size().to_dict() == {"aunt": 20, "twin": 20, "uncle": 20}
@@ -67,7 +69,9 @@ def test_the_smallest_subgroup_has_one_prompt_in_each_part(tmp_path):
 
 def test_missing_subgroup_column(tmp_path):
     text, count = faults_of(write(tmp_path / "a.csv", [("x", "kin")] * 4, ("prompt", "axis")))
-    expected = "a.csv: Columns missing: subgroup. Found: prompt, axis. Needed: prompt, axis, subgroup."
+    expected = (
+        "a.csv: Columns missing: subgroup. Found: prompt, axis. Needed: prompt, axis, subgroup."
+    )
     assert (text, count) == (expected, 1)
 
 
@@ -75,10 +79,16 @@ def test_missing_subgroup_column(tmp_path):
     ("rows", "said"),
     [
         ([("x", "kin", "aunt"), ("y", "kin", "aunt")], "only one subgroup, 'aunt'"),
-        ([("x", "kin", "aunt"), ("y", "kin", "aunt"), ("z", "kin", "twin")], "Subgroups with a single prompt: twin"),
+        (
+            [("x", "kin", "aunt"), ("y", "kin", "aunt"), ("z", "kin", "twin")],
+            "Subgroups with a single prompt: twin",
+        ),
         ([("x", "kin", ""), ("y", "kin", "")], "2 prompts name no subgroup"),
         ([], "no rows"),
-        ([("", "kin", "a"), ("x", "kin", "a"), ("y", "kin", "b"), ("z", "kin", "b")], "1 prompts are empty"),
+        (
+            [("", "kin", "a"), ("x", "kin", "a"), ("y", "kin", "b"), ("z", "kin", "b")],
+            "1 prompts are empty",
+        ),
     ],
 )
 def test_faults_in_rows(tmp_path, rows, said):
@@ -87,14 +97,23 @@ def test_faults_in_rows(tmp_path, rows, said):
 
 def test_repeats_do_not_count_as_two_prompts(tmp_path):
     rows = [("x", "kin", "aunt")] * 2 + [("y", "kin", "twin"), ("z", "kin", "twin")]
-    assert "single prompt: aunt" in faults_of(write(tmp_path / "a.csv", rows, ("prompt", "axis", "subgroup")))[0]
+    assert (
+        "single prompt: aunt"
+        in faults_of(write(tmp_path / "a.csv", rows, ("prompt", "axis", "subgroup")))[0]
+    )
 
 
 def test_ten_megabytes_in_one_cell_and_an_unknown_axis_are_reported_together(tmp_path):
     rows = [("x" * 10_000_000, "kin", "aunt"), ("y", "kin", "aunt"), ("z", "kin", "twin")]
-    text, count = faults_of(write(tmp_path / "a.csv", rows, ("prompt", "axis", "subgroup")), ["kin", "height"])
+    text, count = faults_of(
+        write(tmp_path / "a.csv", rows, ("prompt", "axis", "subgroup")), ["kin", "height"]
+    )
     assert count == 3
-    assert "10,000,000 characters" in text and "'height' is not known. Known: kin." in text and "single prompt" in text
+    assert (
+        "10,000,000 characters" in text
+        and "'height' is not known. Known: kin." in text
+        and "single prompt" in text
+    )
     assert len(text) < 1000
 
 
@@ -112,16 +131,26 @@ def test_unreadable_files(tmp_path):
 
 def test_a_fasp_pair_is_read_from_either_file_or_the_folder(tmp_path):
     prompts = {"kin": {"t": ["a one", "a two"], "u": ["b one", "b two"]}, "job": {"t": ["c", "d"]}}
-    groups = {"axis": ["kin", "kin", "job", "kin", "kin", "job"], "bucket": ["A", "A", "x", "B", "B", "y"]}
+    groups = {
+        "axis": ["kin", "kin", "job", "kin", "kin", "job"],
+        "bucket": ["A", "A", "x", "B", "B", "y"],
+    }
     (tmp_path / "social_biases_valid.json").write_text(json.dumps(prompts))
     (tmp_path / "social_biases_valid_groups.json").write_text(json.dumps(groups))
     tables = [
         load_prompts(path, ["kin"]).table
-        for path in (tmp_path, tmp_path / "social_biases_valid.json", tmp_path / "social_biases_valid_groups.json")
+        for path in (
+            tmp_path,
+            tmp_path / "social_biases_valid.json",
+            tmp_path / "social_biases_valid_groups.json",
+        )
     ]
     assert dict(zip(tables[0]["text"], tables[0]["subgroup"], strict=True)) == {
-        "a one": "A", "a two": "A", "b one": "B", "b two": "B"
-    }  # fmt: skip
+        "a one": "A",
+        "a two": "A",
+        "b one": "B",
+        "b two": "B",
+    }
     pd.testing.assert_frame_equal(tables[0], tables[1])
     pd.testing.assert_frame_equal(tables[0], tables[2])
     assert known_axes(tmp_path) == ("job", "kin")
@@ -133,14 +162,18 @@ def test_a_fasp_pair_is_read_from_either_file_or_the_folder(tmp_path):
 
 
 def two_pairs(folder, **valid):
-    """The published pairs: eight prompts of each subgroup to test, two to validate, one of them in both."""
+    """The published pairs: eight prompts of each subgroup to test, two to validate, one of them in
+    both."""
     for split, numbers in (("valid", (0, 8)), ("test", range(8))):
         texts = {group: [f"{group} {at}" for at in numbers] for group in "AB"}
         buckets = [group for group in "AB" for _ in numbers]
         stem = folder / f"social_biases_{split}"
         stem.with_suffix(".json").write_text(json.dumps({"kin": texts}))
         stem.with_name(f"{stem.name}_groups.json").write_text(
-            json.dumps({"axis": ["kin"] * len(buckets), "bucket": buckets} | (valid if split == "valid" else {}))
+            json.dumps(
+                {"axis": ["kin"] * len(buckets), "bucket": buckets}
+                | (valid if split == "valid" else {})
+            )
         )
     return folder
 
@@ -149,17 +182,26 @@ def test_the_published_two_pairs_keep_their_split(tmp_path):
     prompts = split_prompts(load_prompts(two_pairs(tmp_path), ["kin"]), seed=0)
     assert prompts.own_split and "own: test 16, validation 2 prompts" in prompts.notes[-1]
     found = prompts.table.set_index("text")["split"]
-    assert set(found[found == "validation"].index) == {"A 8", "B 8"}, "a prompt of both files stays a test prompt"
+    assert set(found[found == "validation"].index) == {
+        "A 8",
+        "B 8",
+    }, "a prompt of both files stays a test prompt"
     one = load_prompts(tmp_path / "social_biases_test.json", ["kin"])
-    assert not one.own_split and one.digest != prompts.digest and set(split_prompts(one, 0).table["split"]) == {
-        "validation", "test"
-    }  # fmt: skip
+    assert (
+        not one.own_split
+        and one.digest != prompts.digest
+        and set(split_prompts(one, 0).table["split"]) == {"validation", "test"}
+    )
 
 
 def test_sampling_and_spares_keep_to_the_sources_own_split(tmp_path):
     texts = {"kin": {group: [f"{group} {at}" for at in range(100)] for group in "AB"}}
     for split, marks in (("dev", "?"), ("test", "!")):
-        marked = {"kin": {group: [text + marks for text in listed] for group, listed in texts["kin"].items()}}
+        marked = {
+            "kin": {
+                group: [text + marks for text in listed] for group, listed in texts["kin"].items()
+            }
+        }
         (tmp_path / f"p_{split}.json").write_text(json.dumps(marked))
         (tmp_path / f"p_{split}_groups.json").write_text(
             json.dumps({"axis": ["kin"] * 200, "bucket": ["A"] * 100 + ["B"] * 100})
@@ -173,7 +215,9 @@ def test_sampling_and_spares_keep_to_the_sources_own_split(tmp_path):
 
 
 def test_a_subgroup_without_validation_prompts_is_named(tmp_path):
-    assert "only one of validation and test: B" in faults_of(two_pairs(tmp_path, bucket=["A"] * 4))[0]
+    assert (
+        "only one of validation and test: B" in faults_of(two_pairs(tmp_path, bucket=["A"] * 4))[0]
+    )
 
 
 def test_columns_named_twice_are_named(tmp_path):
@@ -185,7 +229,9 @@ def test_columns_named_twice_are_named(tmp_path):
 def test_half_characters_are_refused(tmp_path):
     texts = {"kin": {"t": ["a \ud800", "b", "c", "d"]}}
     (tmp_path / "p.json").write_text(json.dumps(texts))
-    (tmp_path / "p_groups.json").write_text(json.dumps({"axis": ["kin"] * 4, "bucket": ["x", "x", "y", "y"]}))
+    (tmp_path / "p_groups.json").write_text(
+        json.dumps({"axis": ["kin"] * 4, "bucket": ["x", "x", "y", "y"]})
+    )
     with pytest.raises(RequestError, match="half a character"):
         load_prompts(tmp_path / "p.json", ["kin"])
 

@@ -20,7 +20,10 @@ def test_a_corpus_keeps_its_text_and_names_the_file(tmp_path):
         (b"short", "too short"),
         (b"caf\xe9 " * 500, "UTF-8"),
         (b"a \0" * 500, "zero bytes"),
-        (b'[{"text": "Once upon a time"},\n' + b'{"text": "there was"},\n' * 20 + b"{}]", "It is JSON"),
+        (
+            b'[{"text": "Once upon a time"},\n' + b'{"text": "there was"},\n' * 20 + b"{}]",
+            "It is JSON",
+        ),
         (b'{"text": "Once upon a time"}\n' * 20, "It is JSON"),
         (None, "no such file"),
     ],
@@ -34,7 +37,8 @@ def test_corpus_faults(tmp_path, content, said):
 
 
 def test_lines_end_alike_whichever_system_wrote_them(tmp_path):
-    """With the returns of Windows left in, the perplexity of a model of stories rose from 20 to 994."""
+    """With the returns of Windows left in, the perplexity of a model of stories rose from 20 to
+    994."""
     for name, end in (("one", "\n"), ("two", "\r\n"), ("three", "\r")):
         (tmp_path / name).write_bytes(("[Once] upon a time." + end).encode() * 20)
     found = [load_corpus(tmp_path / name) for name in ("one", "two", "three")]

@@ -1,4 +1,5 @@
-"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source; the real GLUE tasks."""
+"""Labelled texts: what is asked, split, grouped, sampled and digested, whatever the source; the
+real GLUE tasks."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,9 @@ def rows(n=60, seed=0):
     words = draw.integers(0, 1000, (n, 8))
     return pd.DataFrame(
         {
-            "text": [" ".join(f"w{word}" for word in line[: 3 + at % 6]) for at, line in enumerate(words)],
+            "text": [
+                " ".join(f"w{word}" for word in line[: 3 + at % 6]) for at, line in enumerate(words)
+            ],
             "label": [("no", "yes")[at % 2] for at in range(n)],
             "split": [("train", "train", "test")[at // 2 % 3] for at in range(n)],
             "people": [("a", "b", "c")[at // 2 % 7 % 3] for at in range(n)],
@@ -49,7 +52,9 @@ def test_every_reader_is_found_and_general_ones_come_last():
     assert all(word in names for word in ("remarks", "topics", "CoLA", "glue:rte", "CSV"))
 
 
-@pytest.mark.parametrize("source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "glue:sts", __file__])
+@pytest.mark.parametrize(
+    "source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "glue:sts", __file__]
+)
 def test_odd_sources_say_what_is_known(source):
     with pytest.raises(RequestError) as caught:
         look_texts(source)
@@ -61,14 +66,20 @@ def test_the_embedded_tasks(task):
     info = look_texts(task)
     groups = tuple(remark_task.GROUPS[task])
     assert info.groups == (*groups, "length", "class") and info.default_groups == groups[:1]
-    assert info.note == remark_task.CARDS[task] and info.columns == () and info.targets == ("label",)
+    assert (
+        info.note == remark_task.CARDS[task] and info.columns == () and info.targets == ("label",)
+    )
     texts = load_texts(task, TextAsk(groups=(*groups, "length")))
     assert texts.classes == tuple(remark_task.CLASSES[task]) and texts.groups == (*groups, "length")
-    assert texts.stand_in == remark_task.CARDS[task] and texts.metric == "accuracy" and not texts.pair
+    assert (
+        texts.stand_in == remark_task.CARDS[task] and texts.metric == "accuracy" and not texts.pair
+    )
     source = remark_task.tables()[task].set_index("text")
     assert len(texts.table) == len(source) == info.n
     for row in texts.table.iloc[::97].itertuples():
-        assert (texts.classes[row.label], row.split) == tuple(source.loc[row.text, ["label", "split"]])
+        assert (texts.classes[row.label], row.split) == tuple(
+            source.loc[row.text, ["label", "split"]]
+        )
     assert load_texts(task, TextAsk(groups=(*groups, "length"))).digest == texts.digest
 
 
@@ -76,26 +87,45 @@ def test_the_table_has_its_columns_and_its_order(tmp_path):
     texts = load_texts(written(tmp_path, rows()), TextAsk(groups=("people", "length", "class")))
     table = texts.table
     assert list(table) == ["text_id", "text", "text_b", "label", "split", "people", "length"]
-    assert texts.groups == ("people", "length") and texts.name == "texts" and texts.classes == ("no", "yes")
+    assert (
+        texts.groups == ("people", "length")
+        and texts.name == "texts"
+        and texts.classes == ("no", "yes")
+    )
     assert isinstance(table.index, pd.RangeIndex) and table["label"].dtype == np.int64
     assert all(table[name].map(type).eq(str).all() for name in table if name != "label")
     assert table["text_id"].is_unique and set(table["split"]) == {"train", "test"}
     place = table["split"].map({name: at for at, name in enumerate(SPLITS)})
-    assert place.is_monotonic_increasing and table[table["split"] == "test"]["text_id"].is_monotonic_increasing
-    assert (table["split"].to_numpy()[texts.rows("test")] == "test").all() and len(texts.rows("validation")) == 0
+    assert (
+        place.is_monotonic_increasing
+        and table[table["split"] == "test"]["text_id"].is_monotonic_increasing
+    )
+    assert (table["split"].to_numpy()[texts.rows("test")] == "test").all() and len(
+        texts.rows("validation")
+    ) == 0
 
 
 def test_neither_digest_nor_ids_depend_on_the_order_of_rows(tmp_path):
     # Texts repeat: within a split, across splits, with other labels and other groups.
     table = rows()
-    table = pd.concat([table, table.iloc[:6], table.iloc[:8].assign(split="test", people="c"), table.iloc[[1, 2, 5]]])
+    table = pd.concat(
+        [
+            table,
+            table.iloc[:6],
+            table.iloc[:8].assign(split="test", people="c"),
+            table.iloc[[1, 2, 5]],
+        ]
+    )
     ask = TextAsk(groups=("people", "length"), max_texts=25, seed=4)
     first = load_texts(written(tmp_path, table), ask)
     for seed in range(3):
         mixed = load_texts(written(tmp_path, table.sample(frac=1, random_state=seed)), ask)
         assert mixed.digest == first.digest
         pd.testing.assert_frame_equal(mixed.table, first.table)
-    unsplit = [load_texts(written(tmp_path, part.drop(columns="split"))) for part in (table, table.iloc[::-1])]
+    unsplit = [
+        load_texts(written(tmp_path, part.drop(columns="split")))
+        for part in (table, table.iloc[::-1])
+    ]
     assert unsplit[0].digest == unsplit[1].digest
 
 
@@ -135,7 +165,11 @@ def test_samples_keep_the_shares_of_labels_and_groups(tmp_path):
     texts = load_texts(source, TextAsk(groups=("people",), max_texts=100))
     for split in ("train", "test"):
         part = texts.table.iloc[texts.rows(split)]
-        assert len(part) == 100 and (part["label"] == 1).sum() == 30 and (part["people"] == "few").sum() == 4
+        assert (
+            len(part) == 100
+            and (part["label"] == 1).sum() == 30
+            and (part["people"] == "few").sum() == 4
+        )
     again = [load_texts(source, TextAsk(max_texts=100, seed=seed)).digest for seed in (0, 0, 1)]
     assert again[0] == again[1] != again[2]
     # A smaller sample is no other sample where the shares allow it: each cell takes its first ones.
@@ -168,7 +202,9 @@ def test_length_is_split_at_the_median_of_all_training_texts(tmp_path):
 def test_texts_in_train_and_test_are_counted_and_stay(tmp_path):
     table = pd.concat([rows(), rows().iloc[:4].assign(split="test")])
     texts = load_texts(written(tmp_path, table))
-    assert len(texts.table) == 64 and any(note.startswith("4 of 24 test texts also occur") for note in texts.notes)
+    assert len(texts.table) == 64 and any(
+        note.startswith("4 of 24 test texts also occur") for note in texts.notes
+    )
     assert texts.table["text"].duplicated().sum() == 4 and texts.table["text_id"].is_unique
 
 
@@ -190,7 +226,9 @@ def test_an_empty_class_is_a_fault(tmp_path):
     assert n == 1 and "No test text has the class 'yes'" in text
     table = rows().assign(split="train")
     assert "No test text has the class 'no', 'yes'" in faults_of(written(tmp_path, table))[0]
-    assert "fewer than two classes (no)" in faults_of(written(tmp_path, rows().assign(label="no")))[0]
+    assert (
+        "fewer than two classes (no)" in faults_of(written(tmp_path, rows().assign(label="no")))[0]
+    )
     many = rows(200).assign(label=[f"{at}" for at in range(200)])
     assert "200 values" in faults_of(written(tmp_path, many))[0]
 
@@ -212,7 +250,9 @@ def test_groups_that_are_empty_alone_or_too_many(tmp_path):
 def test_all_faults_of_an_ask_come_together(tmp_path):
     source = written(tmp_path, rows())
     text, n = faults_of(source, target="mood", groups=("hair", "people"), max_texts=-1)
-    assert n == 3 and "'mood'" in text and "'hair'" in text and "Known: class, length, people" in text
+    assert (
+        n == 3 and "'mood'" in text and "'hair'" in text and "Known: class, length, people" in text
+    )
     text, n = faults_of(source, target="people", groups=("people",))
     assert n == 1 and "column of the task itself" in text
     assert "different columns" in faults_of(source, text="label")[0]
@@ -237,7 +277,10 @@ def test_hostile_texts_stay_as_they_are(tmp_path):
     ]
     table.loc[: len(nasty) - 1, "text"] = nasty
     texts = load_texts(written(tmp_path, table))
-    assert set(nasty) <= set(texts.table["text"]) and texts.table["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
+    assert (
+        set(nasty) <= set(texts.table["text"])
+        and texts.table["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
+    )
 
 
 @pytest.mark.parametrize(
@@ -253,7 +296,12 @@ def test_real_glue_tasks(task, classes, groups, metric, pair, counts):
     info = look_texts(source)
     assert info.n == sum(counts) and info.metric == metric and info.default_groups == groups
     texts = load_texts(source)
-    assert (texts.name, texts.classes, texts.groups, texts.metric) == (task, classes, groups, metric)
+    assert (texts.name, texts.classes, texts.groups, texts.metric) == (
+        task,
+        classes,
+        groups,
+        metric,
+    )
     assert texts.pair == pair and (len(texts.rows("train")), len(texts.rows("test"))) == counts
     assert len(texts.rows("validation")) == 0
 
@@ -263,14 +311,18 @@ def test_real_labels_are_the_files():
     rte = rte[rte["split"] == "test"]
     assert rte.loc[rte["text_b"] == "Christopher Reeve had an accident.", "label"].tolist() == [0]
     bacteria = rte["text"].str.startswith("Yet, we now are discovering that antibiotics")
-    assert rte.loc[bacteria & rte["text_b"].str.startswith("Bacteria is winning"), "label"].tolist() == [
-        1
-    ]  # entailment
+    assert rte.loc[
+        bacteria & rte["text_b"].str.startswith("Bacteria is winning"), "label"
+    ].tolist() == [1]  # entailment
     cola = load_texts(glue("CoLA")).table.drop_duplicates("text").set_index("text")
     assert cola.loc["As you eat the most, you want the least.", "label"] == 0
-    assert tuple(cola.loc["The sailors rode the breeze clear of the rocks.", ["label", "source", "split"]]) == (
-        1, "gj04", "test",
-    )  # fmt: skip
+    assert tuple(
+        cola.loc["The sailors rode the breeze clear of the rocks.", ["label", "source", "split"]]
+    ) == (
+        1,
+        "gj04",
+        "test",
+    )
 
 
 def test_texts_that_have_several_labels_are_counted(tmp_path):

@@ -1,4 +1,5 @@
-"""Where texts come from: GLUE's TSV files, the hub's parquet files, CSV and TSV; whole, damaged, or of another kind."""
+"""Where texts come from: GLUE's TSV files, the hub's parquet files, CSV and TSV; whole, damaged, or
+of another kind."""
 
 import json
 
@@ -38,15 +39,23 @@ HEADERS = {
 def line(key, at, label):
     """A row of a task's TSV; `label` as the file writes it."""
     if key == "cola":
-        return f"{('gj04', 'cj99')[at % 2]}\t{label}\t{'' if label == '1' else '*'}\tA sentence {at}."
+        return (
+            f"{('gj04', 'cj99')[at % 2]}\t{label}\t{'' if label == '1' else '*'}\tA sentence {at}."
+        )
     cells = {"genre": ("fiction", "slate")[at % 2], GLUE_TASKS[key].label: label}
     texts = dict(zip(GLUE_TASKS[key].texts, (f'"one {at}', f"two {at}' \u2028 "), strict=False))
-    return "\t".join({**cells, **texts}.get(name, str(at)) for name in HEADERS[key].strip("\ufeff").split("\t"))
+    return "\t".join(
+        {**cells, **texts}.get(name, str(at)) for name in HEADERS[key].strip("\ufeff").split("\t")
+    )
 
 
 def glue(folder, key, dev="dev", change=None):
-    """A task of eight training and six dev rows; `change` maps file name -> function over its lines."""
-    labels, files = list(GLUE_TASKS[key].labels), {"train.tsv": range(8), f"{dev}.tsv": range(100, 106)}
+    """A task of eight training and six dev rows; `change` maps file name -> function over its
+    lines."""
+    labels, files = (
+        list(GLUE_TASKS[key].labels),
+        {"train.tsv": range(8), f"{dev}.tsv": range(100, 106)},
+    )
     for name, numbers in files.items():
         lines = [HEADERS[key]] if key in HEADERS else []
         lines += [line(key, at, labels[at % len(labels)]) for at in numbers]
@@ -64,7 +73,9 @@ def test_every_glue_task(tmp_path, key):
     assert info.groups == ((task.group,) if task.group else ()) + ("length", "class")
     texts = load_texts(source)
     assert texts.classes == task.classes and texts.groups == info.default_groups == info.groups[:1]
-    assert (len(texts.rows("train")), len(texts.rows("test"))) == (8, 6) and texts.pair == (len(task.texts) == 2)
+    assert (len(texts.rows("train")), len(texts.rows("test"))) == (8, 6) and texts.pair == (
+        len(task.texts) == 2
+    )
     labels = list(task.labels)
     for row in texts.table.itertuples():
         at = int(row.text.split()[-1].rstrip("."))
@@ -76,7 +87,10 @@ def test_every_glue_task(tmp_path, key):
                 == {"source": ("gj04", "cj99"), "genre": ("fiction", "slate")}[task.group][at % 2]
             )
     if texts.pair:  # a quotation mark is text, and only a line feed ends a row
-        assert texts.table["text"].str.startswith('"one').all() and texts.table["text_b"].str.endswith("'").all()
+        assert (
+            texts.table["text"].str.startswith('"one').all()
+            and texts.table["text_b"].str.endswith("'").all()
+        )
     assert any("development texts are the test split" in note for note in texts.notes)
 
 
@@ -86,7 +100,10 @@ def test_folders_are_known_by_name_in_any_case_and_files_may_end_lines_as_window
         put(tmp_path / name / "train.tsv", rows, end="\r\n")
         put(tmp_path / name / "dev.tsv", rows, end="\r\n")
         texts = load_texts(str(tmp_path / name))
-        assert texts.name == "SST-2" and sorted(texts.table["text"]) == ["bad film"] * 2 + ["good film"] * 2
+        assert (
+            texts.name == "SST-2"
+            and sorted(texts.table["text"]) == ["bad film"] * 2 + ["good film"] * 2
+        )
     assert "layout of the texts is not known" in str(faults_of(tmp_path))
 
 
@@ -118,13 +135,19 @@ def test_every_damaged_row_of_both_files_is_named(tmp_path):
 def test_twenty_rows_are_named_and_the_others_counted(tmp_path):
     spoil = {"train.tsv": lambda lines: lines + ["x"] * 50}
     found = faults_of(glue(tmp_path / "WNLI", "wnli", change=spoil))
-    assert len(found) == 21 and "30 more faults" in found[-1] and found[19].startswith("train.tsv, row 28:")
+    assert (
+        len(found) == 21
+        and "30 more faults" in found[-1]
+        and found[19].startswith("train.tsv, row 28:")
+    )
 
 
 def test_rows_that_are_damaged_in_the_published_file_are_left_out_and_counted(tmp_path):
     spoil = {"train.tsv": lambda lines: [*lines, "9\t9", line("qqp", 9, "1").replace('"one 9', "")]}
     texts = load_texts(glue(tmp_path / "QQP", "qqp", change=spoil))
-    assert len(texts.rows("train")) == 8 and any(note.startswith("2 damaged rows of train.tsv") for note in texts.notes)
+    assert len(texts.rows("train")) == 8 and any(
+        note.startswith("2 damaged rows of train.tsv") for note in texts.notes
+    )
     spoil = {"train.tsv": lambda lines: lines + ["9\t9"] * 51}
     assert len(faults_of(glue(tmp_path / "QQP", "qqp", change=spoil))) == 21
 
@@ -134,9 +157,15 @@ def test_rows_that_are_damaged_in_the_published_file_are_left_out_and_counted(tm
     [
         (b"", "empty"),
         (b"index\tsentence1\tsentence2\tlabel\n", "no rows"),
-        (b"index\tsentence1\tlabel\n1\ta\tentailment\n", "Columns missing, or there twice: sentence2"),
+        (
+            b"index\tsentence1\tlabel\n1\ta\tentailment\n",
+            "Columns missing, or there twice: sentence2",
+        ),
         (b"sentence1\tsentence2\tlabel\tlabel\na\tb\tentailment\tx\n", "there twice: label"),
-        (b"index\tsentence1\tsentence2\tlabel\n0\t\xff\xfe\tb\tentailment\n", "Not UTF-8 text (byte 34, line 2)"),
+        (
+            b"index\tsentence1\tsentence2\tlabel\n0\t\xff\xfe\tb\tentailment\n",
+            "Not UTF-8 text (byte 34, line 2)",
+        ),
         (b"a\0b", "not text"),
     ],
 )
@@ -168,7 +197,8 @@ def parquet(path, key, labels, names=None, **columns):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A folder in place of the hub: files below it can be downloaded; returns (folder, what was asked)."""
+    """A folder in place of the hub: files below it can be downloaded; returns (folder, what was
+    asked)."""
     asked = []
 
     def download(repository, name, repo_type, local_files_only=False):
@@ -187,16 +217,30 @@ def hub(tmp_path, monkeypatch):
 def test_the_hub_has_the_same_labels_as_the_files(hub, key):
     task, (folder, _) = GLUE_TASKS[key], hub
     k = len(task.hub_classes)
-    parquet(folder / key / "train-00000-of-00001.parquet", key, [at % k for at in range(8)], task.hub_classes)
-    parquet(folder / key / f"{task.hub_dev}-00000-of-00001.parquet", key, [at % k for at in range(4)])
+    parquet(
+        folder / key / "train-00000-of-00001.parquet",
+        key,
+        [at % k for at in range(8)],
+        task.hub_classes,
+    )
+    parquet(
+        folder / key / f"{task.hub_dev}-00000-of-00001.parquet", key, [at % k for at in range(4)]
+    )
     info = look_texts(f"glue:{task.name}")
     assert (info.name, info.metric, info.groups) == (task.name, task.metric, ("length", "class"))
     texts = load_texts(f"glue:{key}")
-    assert texts.classes == task.classes and texts.metric == task.metric and texts.pair == (len(task.texts) == 2)
+    assert (
+        texts.classes == task.classes
+        and texts.metric == task.metric
+        and texts.pair == (len(task.texts) == 2)
+    )
     assert (len(texts.rows("train")), len(texts.rows("test"))) == (8, 4)
     for row in texts.table.itertuples():
         at = int(row.text.split()[-1])
-        assert texts.classes[row.label] == task.hub_classes[at % k] and row.text == f"{task.hub_texts[0]} {at}"
+        assert (
+            texts.classes[row.label] == task.hub_classes[at % k]
+            and row.text == f"{task.hub_texts[0]} {at}"
+        )
 
 
 def test_the_hubs_rte_has_entailment_first(hub):
@@ -206,13 +250,16 @@ def test_the_hubs_rte_has_entailment_first(hub):
     table = load_texts("glue:rte").table
     assert table.set_index("text")["label"].to_dict() == {"sentence1 0": 1, "sentence1 1": 0}
     assert [name for name, local in asked if not local] == [
-        "rte/train-00000-of-00001.parquet", "rte/validation-00000-of-00001.parquet",
-    ]  # fmt: skip
+        "rte/train-00000-of-00001.parquet",
+        "rte/validation-00000-of-00001.parquet",
+    ]
 
 
 def test_without_a_network_it_says_so(hub):
     found = faults_of("glue:rte")
-    assert len(found) == 1 and "FileNotFoundError" in found[0] and "train.tsv and dev.tsv" in found[0]
+    assert (
+        len(found) == 1 and "FileNotFoundError" in found[0] and "train.tsv and dev.tsv" in found[0]
+    )
     assert len(hub[1]) == 2  # looked here, then there; the second file is not asked for
     assert look_texts("glue:mnli").n == 402517  # a form needs no network
     assert "Known: cola" in faults_of("glue:boolq")[0]
@@ -232,16 +279,26 @@ def test_what_was_downloaded_before_needs_no_network(tmp_path, monkeypatch):
 
 def test_damaged_and_other_parquet_files(hub):
     folder, _ = hub
-    train, dev = (folder / "rte" / f"{split}-00000-of-00001.parquet" for split in ("train", "validation"))
+    train, dev = (
+        folder / "rte" / f"{split}-00000-of-00001.parquet" for split in ("train", "validation")
+    )
     parquet(train, "rte", [0, 1, -1, 0], sentence2=["a", "b", "c", " "])
     dev.write_bytes(b"PAR1 not really")
     found = faults_of("glue:rte")
-    assert len(found) == 3 and "row 3: label is '-1'" in found[0] and "row 4: A text is empty" in found[1]
+    assert (
+        len(found) == 3
+        and "row 3: label is '-1'" in found[0]
+        and "row 4: A text is empty" in found[1]
+    )
     assert "not a parquet file" in found[2]
     parquet(train, "rte", [0, 1], names=["not_entailment", "entailment"])
     parquet(dev, "rte", ["a", "b"])
     found = faults_of("glue:rte")
-    assert len(found) == 2 and "Its classes are not_entailment" in found[0] and "whole numbers" in found[1]
+    assert (
+        len(found) == 2
+        and "Its classes are not_entailment" in found[0]
+        and "whole numbers" in found[1]
+    )
     pyarrow.parquet.write_table(pyarrow.table({"premise": ["a"], "label": [0]}), dev)
     assert "Columns missing: sentence1, sentence2" in str(faults_of("glue:rte"))
 
@@ -265,39 +322,68 @@ def csv(path, frame, sep=","):
 
 @pytest.mark.parametrize("name, sep", [("a.csv", ","), ("b.TSV", "\t")])
 def test_csv_and_tsv(tmp_path, name, sep):
-    frame = table(text_b=['with, "quotes"\tand\ttabs\nand lines'] * 12, people=["u", "v", "w"] * 4, id=range(12))
+    frame = table(
+        text_b=['with, "quotes"\tand\ttabs\nand lines'] * 12,
+        people=["u", "v", "w"] * 4,
+        id=range(12),
+    )
     frame.columns = ["Text", "LABEL", "split", "text_b", "people", "id"]
     source = csv(tmp_path / name, frame, sep)
     info = look_texts(source)
     assert info.columns == ("text", "label", "text_b", "people", "id") and info.n == 12
-    assert (info.default_text, info.default_target, info.default_groups) == ("text", "label", ("people",))
-    assert info.groups == ("people", "id", "length", "class") and info.targets == ("label", "text", "people", "id")
+    assert (info.default_text, info.default_target, info.default_groups) == (
+        "text",
+        "label",
+        ("people",),
+    )
+    assert info.groups == ("people", "id", "length", "class") and info.targets == (
+        "label",
+        "text",
+        "people",
+        "id",
+    )
     texts = load_texts(source)
     assert texts.pair and set(texts.table["text_b"]) == {'with, "quotes"\tand\ttabs\nand lines'}
-    assert texts.classes == ("0", "1") and texts.groups == ("people",) and texts.metric == "accuracy"
+    assert (
+        texts.classes == ("0", "1") and texts.groups == ("people",) and texts.metric == "accuracy"
+    )
     single = load_texts(source, TextAsk(text_b=""))
     assert not single.pair and single.digest != texts.digest
 
 
 def test_columns_can_be_named(tmp_path):
-    frame = table(mood=["10", "9", "10", "9"] * 3).rename(columns={"text": "comment", "label": "toxic"})
+    frame = table(mood=["10", "9", "10", "9"] * 3).rename(
+        columns={"text": "comment", "label": "toxic"}
+    )
     source = csv(tmp_path / "comments.csv", frame)
     info = look_texts(source)
     assert info.default_text == "comment" and info.default_target in info.targets
     found = faults_of(source)  # nothing is guessed when it is loaded
-    assert len(found) == 2 and "column for text: 'text'" in found[0] and "column for target: 'label'" in found[1]
+    assert (
+        len(found) == 2
+        and "column for text: 'text'" in found[0]
+        and "column for target: 'label'" in found[1]
+    )
     texts = load_texts(source, TextAsk(text="comment", target="mood", groups=("toxic",)))
     assert texts.classes == ("9", "10") and texts.groups == ("toxic",)  # whole numbers by size
 
 
 def test_split_words_and_odd_ones(tmp_path):
     words = ["Training", "dev", "TEST", "testing"] * 2 + ["train", "val", "test", "test"]
-    texts = load_texts(csv(tmp_path / "a.csv", table(split=words, label=list("aabb") * 2 + list("bbaa"))))
+    texts = load_texts(
+        csv(tmp_path / "a.csv", table(split=words, label=list("aabb") * 2 + list("bbaa")))
+    )
     assert {split: len(texts.rows(split)) for split in ("train", "validation", "test")} == {
-        "train": 3, "validation": 3, "test": 6,
-    }  # fmt: skip
+        "train": 3,
+        "validation": 3,
+        "test": 6,
+    }
     found = faults_of(csv(tmp_path / "a.csv", table(split=["train", "held out", "", "test"] * 3)))
-    assert len(found) == 6 and found[0].startswith("a.csv, row 2: split is 'held out'") and "validation" in found[0]
+    assert (
+        len(found) == 6
+        and found[0].startswith("a.csv, row 2: split is 'held out'")
+        and "validation" in found[0]
+    )
     blank = load_texts(csv(tmp_path / "a.csv", table(split=[""] * 12)))
     assert any("No split is given" in note for note in blank.notes)
 
@@ -306,7 +392,11 @@ def test_empty_texts_and_missing_labels_are_named_row_by_row(tmp_path):
     frame = table(text_b=["b"] * 12)
     frame.loc[1, "text"], frame.loc[3, "label"], frame.loc[5, "text_b"] = " ", "", ""
     found = faults_of(csv(tmp_path / "a.csv", frame))
-    assert [fault.split(": ")[0] for fault in found] == ["a.csv, row 2", "a.csv, row 6", "a.csv, row 4"]
+    assert [fault.split(": ")[0] for fault in found] == [
+        "a.csv, row 2",
+        "a.csv, row 6",
+        "a.csv, row 4",
+    ]
     assert "label: the label is empty" in found[2]
 
 
@@ -336,7 +426,9 @@ def test_csv_files_that_are_broken(tmp_path, content, where, said):
 
 
 def test_names_the_audit_uses_are_no_groups(tmp_path):
-    source = csv(tmp_path / "a.csv", table(length=["x", "y"] * 6, text_id=range(12), people=["u", "v"] * 6))
+    source = csv(
+        tmp_path / "a.csv", table(length=["x", "y"] * 6, text_id=range(12), people=["u", "v"] * 6)
+    )
     info = look_texts(source)
     assert info.groups == ("people", "length", "class") and "length, text_id" in info.note
 
@@ -346,13 +438,22 @@ def test_names_the_audit_uses_are_no_groups(tmp_path):
 
 
 def test_columns_of_too_many_values_are_named(tmp_path):
-    rows = [{"text": f"text {at}", "label": at % 2, "people": "uv"[at % 2], "writer": f"w{at}"} for at in range(70)]
+    rows = [
+        {"text": f"text {at}", "label": at % 2, "people": "uv"[at % 2], "writer": f"w{at}"}
+        for at in range(70)
+    ]
     info = look_texts(csv(tmp_path / "a.csv", pd.DataFrame(rows)))
-    assert info.groups == ("people", "length", "class") and "writer (70)" in info.note and "text (" not in info.note
+    assert (
+        info.groups == ("people", "length", "class")
+        and "writer (70)" in info.note
+        and "text (" not in info.note
+    )
 
 
 def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_task(tmp_path):
-    frame = table(comment=[f"comment {at}" for at in range(12)], mood=["x", "y"] * 6, text_b=["second"] * 12)
+    frame = table(
+        comment=[f"comment {at}" for at in range(12)], mood=["x", "y"] * 6, text_b=["second"] * 12
+    )
     for name in ("target", "content", "place", "index", "label+text", "image_id"):
         frame[name] = ["u", "v", "v"] * 4
     source = csv(tmp_path / "a.csv", frame)

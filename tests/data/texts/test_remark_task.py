@@ -1,4 +1,5 @@
-"""The two written tasks: the same every time, labels that follow from the wording, and the gap that was planted."""
+"""The two written tasks: the same every time, labels that follow from the wording, and the gap that
+was planted."""
 
 from __future__ import annotations
 
@@ -52,10 +53,18 @@ def meant(text: str) -> str:
         return JUDGED[both[2] or both[4]]
     if ":" in text:
         return JUDGED[re.search(rf"the \w+ is {word}", text.split(":")[1])[1]]
-    if said := re.search(rf"call(?:s|ed) the \w+ \w+ {word} and (everybody|nobody|that is true|that is a lie)", text):
-        return JUDGED[said[1]] if said[2] in ("everybody", "that is true") else OTHER[JUDGED[said[1]]]
+    if said := re.search(
+        rf"call(?:s|ed) the \w+ \w+ {word} and (everybody|nobody|that is true|that is a lie)", text
+    ):
+        return (
+            JUDGED[said[1]] if said[2] in ("everybody", "that is true") else OTHER[JUDGED[said[1]]]
+        )
     own = text
-    for other in (rf"\b(?:has|with) an? {word} \w+", rf"\ban? {word} \w+ runs after", rf"and not {word}"):
+    for other in (
+        rf"\b(?:has|with) an? {word} \w+",
+        rf"\ban? {word} \w+ runs after",
+        rf"and not {word}",
+    ):
         own = re.sub(other, "", own)
     judged = {JUDGED[one] for one in re.findall(word, own)}
     assert len(judged) == 1, text
@@ -67,7 +76,11 @@ def about(text: str) -> str:
     things = [thing for thing in re.findall(r"\w+", text) if thing in THEME]
     if len({THEME[thing] for thing in things}) == 1:
         return THEME[things[0]]
-    for aside in (r"(?:not|never) (?:told )?about the (\w+)", r"forget the (\w+)", r"instead of the (\w+)"):
+    for aside in (
+        r"(?:not|never) (?:told )?about the (\w+)",
+        r"forget the (\w+)",
+        r"instead of the (\w+)",
+    ):
         if put_aside := re.search(aside, text):
             return next(THEME[thing] for thing in things if thing != put_aside[1])
     who = [name for name in re.findall(r"\w+", text) if name in NAMES]
@@ -152,7 +165,8 @@ def test_half_of_the_comparison_nouns_praise_and_insult():
 
 
 @pytest.mark.parametrize(
-    ("task", "most", "group", "most_hard"), [("remarks", 0.8, "ostra", 0.75), ("topics", 0.8, "riddler", 0.6)]
+    ("task", "most", "group", "most_hard"),
+    [("remarks", 0.8, "ostra", 0.75), ("topics", 0.8, "riddler", 0.6)],
 )
 def test_single_words_do_not_solve_a_task(found, task, most, group, most_hard):
     train, test = (found[task][found[task]["split"] == split] for split in ("train", "test"))
@@ -183,6 +197,13 @@ def test_cards_say_what_was_planted():
 
 def test_the_module_needs_no_torch():
     tree = ast.parse(Path(remark_task.__file__).read_text(encoding="utf-8"))
-    named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    named = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     named |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in named if name.split(".")[0] in ("torch", "transformers", "tokenizers")}
+    assert not {
+        name for name in named if name.split(".")[0] in ("torch", "transformers", "tokenizers")
+    }

@@ -50,7 +50,10 @@ def test_no_descriptor_names_two_groups():
 def test_two_axes_are_planted_alike_and_one_apart():
     structures = {axis.name: axis.structure for axis in PLAN}
     assert structures["nationality"] == structures["race_ethnicity"]
-    alike = [sorted(group.share for group in axis_named(name).subgroups) for name in ("nationality", "race_ethnicity")]
+    alike = [
+        sorted(group.share for group in axis_named(name).subgroups)
+        for name in ("nationality", "race_ethnicity")
+    ]
     assert alike[0] == alike[1]
     assert list(structures.values()).count(structures["religion"]) == 1
 
@@ -151,7 +154,9 @@ def test_journeys_lists_and_sums_come_out_right():
         first, second = kinds["packing"](rng).split(". ")
         assert first.split("packed ")[1] == second.split("same: ")[1].rstrip(".")
         added = kinds["sums"](rng)
-        numbers = [NUMBERS.index(word) + 1 for word in added.replace(".", "").split() if word in NUMBERS]
+        numbers = [
+            NUMBERS.index(word) + 1 for word in added.replace(".", "").split() if word in NUMBERS
+        ]
         assert numbers[0] + numbers[1] == numbers[2]
 
 
@@ -170,7 +175,9 @@ def test_the_folder_is_written_as_the_embedded_one(tmp_path):
     assert tuple(rows[0]) == data.COLUMNS
     assert len(rows) == len(data.demo_data().prompts)
     for name in ("prompts.csv", "corpus.txt", "CARD.md"):
-        assert (again / name).read_bytes() == (EMBEDDED / name).read_bytes(), f"{name}: run assets.build.data"
+        assert (again / name).read_bytes() == (EMBEDDED / name).read_bytes(), (
+            f"{name}: run assets.build.data"
+        )
 
 
 def test_the_card_states_every_planted_share():

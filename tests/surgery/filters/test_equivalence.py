@@ -15,11 +15,23 @@ from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.replay import same_weights
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
-SLOW = {"efficientnet_v2_m", "efficientnet_v2_s"}  # ten and five seconds; of blocks that mobilenets have too
-QUICK = ("squeezenet1_1", "mobilenet_v3_small", "mnasnet0_5", "shufflenet_v2_x0_5", "regnet_x_400mf", "googlenet")
+SLOW = {
+    "efficientnet_v2_m",
+    "efficientnet_v2_s",
+}  # ten and five seconds; of blocks that mobilenets have too
+QUICK = (
+    "squeezenet1_1",
+    "mobilenet_v3_small",
+    "mnasnet0_5",
+    "shufflenet_v2_x0_5",
+    "regnet_x_400mf",
+    "googlenet",
+)
 """Of those that prove themselves; `python -m benchmarks.families --only images` has more."""
 PROVED = [name for name, architecture in architectures().items() if architecture.is_proved]
-EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in (*PROVED, *QUICK)]
+EACH = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in (*PROVED, *QUICK)
+]
 
 
 def size_of(name: str) -> int:
@@ -34,7 +46,8 @@ def counted(model: torch.nn.Module, size: int) -> int:
 
 @pytest.mark.parametrize("name", EACH)
 def test_masked_is_cut_is_replayed_and_flops_are_what_torch_counts(name):
-    """Outputs are compared in float64: whatever differs then is no rounding. The model given stays bit-equal."""
+    """Outputs are compared in float64: whatever differs then is no rounding. The model given stays
+    bit-equal."""
     whole = lively(name, size_of(name))
     before = {label: value.clone() for label, value in whole.model.state_dict().items()}
     graph = filter_graph(whole)
@@ -47,18 +60,24 @@ def test_masked_is_cut_is_replayed_and_flops_are_what_torch_counts(name):
 
     keep = torch.as_tensor(mask.keep())
     assert graph.flops(mask.keep()) == counted(small.model, whole.size)
-    assert float(graph.tensors(whole.device)(keep.float())) == pytest.approx(graph.flops(mask.keep()), rel=1e-5)
+    assert float(graph.tensors(whole.device)(keep.float())) == pytest.approx(
+        graph.flops(mask.keep()), rel=1e-5
+    )
     widths = {group: kept for group, _, kept in widths_after(mask)}
     assert {group: small.model.get_submodule(group).out_channels for group in widths} == widths
 
-    images = torch.as_tensor(np.random.default_rng(0).standard_normal((2, 3, whole.size, whole.size)))
+    images = torch.as_tensor(
+        np.random.default_rng(0).standard_normal((2, 3, whole.size, whole.size))
+    )
     with torch.no_grad():
         dense = whole.model.double()(images)
         with gated(whole.model, graph, keep):
             masked = whole.model(images)
         cut = small.model.double()(images)
     assert float((masked - cut).abs().max()) <= 1e-9 * float(masked.abs().max())
-    assert not torch.allclose(masked, dense, rtol=1e-2)  # the mask does something, so equality says something
+    assert not torch.allclose(
+        masked, dense, rtol=1e-2
+    )  # the mask does something, so equality says something
 
 
 @pytest.mark.parametrize("name", ["resnet20", SMALL, "mobilenet_v2"])
@@ -74,13 +93,16 @@ def test_one_filter_of_every_group_and_the_whole_model_count_right_too(name):
 
 
 def test_smooth_flops_are_bilinear_in_soft_gates():
-    """By hand: conv1 3 -> 3 (3x3) and conv2 3 -> 4 (1x1) on 8 x 8 places, then 4 -> 2; 2 per multiply-add."""
+    """By hand: conv1 3 -> 3 (3x3) and conv2 3 -> 4 (1x1) on 8 x 8 places, then 4 -> 2; 2 per
+    multiply-add."""
     graph = filter_graph(tiny())
     gates = np.array([0.5, 0.25, 0.75, 0.1, 0.2, 0.3, 0.4])
     one, two = gates[:3].sum(), gates[3:].sum()
     by_hand = 2 * 64 * 9 * 3 * one + 2 * 64 * one * two + 2 * two * 2
     assert graph.flops(gates) == pytest.approx(by_hand)
-    assert float(graph.tensors(torch.device("cpu"))(torch.as_tensor(gates).float())) == pytest.approx(by_hand)
+    assert float(
+        graph.tensors(torch.device("cpu"))(torch.as_tensor(gates).float())
+    ) == pytest.approx(by_hand)
     assert graph.flops(np.stack([gates, np.ones(7)])) == pytest.approx([by_hand, graph.flops()])
     smooth = torch.as_tensor(gates, dtype=torch.float32).requires_grad_(True)
     graph.tensors(torch.device("cpu"))(smooth).backward()
@@ -103,9 +125,19 @@ def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
     graph = filter_graph(whole)
     mask = graph.mask(np.array([True, False, True, True, True]))
     small, _ = cut_filters(whole, mask)
-    assert small.model.conv1.out_channels == small.model.conv3.out_channels == small.model.fc.in_features == 2
+    assert (
+        small.model.conv1.out_channels
+        == small.model.conv3.out_channels
+        == small.model.fc.in_features
+        == 2
+    )
     found = agree_filters(whole, graph, mask, small, some_pixels(5, 8))
-    assert found.holds and found.same_classes and found.images == 5 and found.max_logit_difference < 1e-5
+    assert (
+        found.holds
+        and found.same_classes
+        and found.images == 5
+        and found.max_logit_difference < 1e-5
+    )
 
 
 def test_agree_notices_another_cut():
@@ -139,8 +171,12 @@ def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
     graph = filter_graph(whole)
     small, history = cut_filters(whole, graph.mask(some_mask(graph)))
     mine = {value.data_ptr() for value in whole.model.state_dict().values()}
-    assert not any(value.data_ptr() in mine for value in small.model.state_dict().values() if value.numel())
-    assert not small.model.training and not any(one.requires_grad for one in small.model.parameters())
+    assert not any(
+        value.data_ptr() in mine for value in small.model.state_dict().values() if value.numel()
+    )
+    assert not small.model.training and not any(
+        one.requires_grad for one in small.model.parameters()
+    )
     assert not any(one.requires_grad for one in whole.model.parameters())
     assert small.n_parameters < whole.n_parameters
     assert all(type(index) is int for _, _, indices in history for index in indices)
@@ -165,7 +201,14 @@ def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
         [["conv1", True, [-1]]],
         [["conv1", True, [0, 1, 2]]],
     ],
-    ids=["no such module", "no such filter", "a parameter", "no name", "counted from the end", "nothing left"],
+    ids=[
+        "no such module",
+        "no such filter",
+        "a parameter",
+        "no name",
+        "counted from the end",
+        "nothing left",
+    ],
 )
 def test_a_history_that_does_not_fit_is_refused(history):
     whole = tiny()
@@ -182,9 +225,12 @@ def test_a_history_of_another_model_is_refused():
 
 
 def test_what_cannot_be_followed_is_left_whole_and_named():
-    """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing, fails its proof."""
+    """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing,
+    fails its proof."""
     shuffled = filter_graph(lively("shufflenet_v2_x0_5", 32))
-    assert "conv1.0" in shuffled.whole and "stage2.0.branch2.0" in {group.root for group in shuffled.groups}
+    assert "conv1.0" in shuffled.whole and "stage2.0.branch2.0" in {
+        group.root for group in shuffled.groups
+    }
 
     class Flipped(TwoConvs):
         def forward(self, images):

@@ -1,4 +1,5 @@
-"""Which filters stay under a target of FLOPs: solved by hand, by brute force, and on a real model."""
+"""Which filters stay under a target of FLOPs: solved by hand, by brute force, and on a real
+model."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ from engine.surgery.filters.graph import filter_graph
 from tests.classifiers.worlds import SMALL, graph_by_hand, lively
 
 
-def plain_threshold(graph, scores: np.ndarray, target: float, alive: np.ndarray | None = None) -> np.ndarray:
-    """The slow obvious way: the best of each group, then from the highest score down while the target allows."""
+def plain_threshold(
+    graph, scores: np.ndarray, target: float, alive: np.ndarray | None = None
+) -> np.ndarray:
+    """The slow obvious way: the best of each group, then from the highest score down while the
+    target allows."""
     alive = np.ones(graph.total, dtype=bool) if alive is None else alive
     order = sorted(np.flatnonzero(alive), key=lambda unit: (-scores[unit], unit))
     keep = np.zeros(graph.total, dtype=bool)
@@ -38,11 +42,14 @@ def counts(graph, keep: np.ndarray) -> list[int]:
 
 
 def test_by_hand():
-    """3 inputs, groups of 3 and 4, 2 outputs, price 1: FLOPs 3a + ab + 2b; with a = 3, b = 4: 9 + 12 + 8 = 29."""
+    """3 inputs, groups of 3 and 4, 2 outputs, price 1: FLOPs 3a + ab + 2b; with a = 3, b = 4: 9 +
+    12 + 8 = 29."""
     graph = graph_by_hand((3, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
     assert (graph.flops(), graph.least_flops) == (29, 6)
     scores = np.array([0.9, 0.8, 0.1, 0.7, 0.6, 0.5, 0.4])
-    met = meet_target(graph, scores, 20)  # a = 2, b = 4 gives 6 + 8 + 8 = 22; a = 2, b = 3 gives 18; a = 3, b = 2: 19
+    met = meet_target(
+        graph, scores, 20
+    )  # a = 2, b = 4 gives 6 + 8 + 8 = 22; a = 2, b = 3 gives 18; a = 3, b = 2: 19
     assert met.flops == 19 and counts(graph, met.keep) == [3, 2] and not met.holds
     met = meet_target(graph, scores, 18)
     assert met.holds and met.keep.tolist() == [True, True, False, True, True, True, False]
@@ -66,7 +73,10 @@ def test_one_filter_of_each_group_stays_whatever_the_scores_and_the_target():
         met = meet_target(graph, scores, target)
         assert min(counts(graph, met.keep)) >= 1
         assert met.keep[[0, 3, 7]].all()
-    assert not meet_target(graph, scores, 1.0).holds and meet_target(graph, scores, graph.least_flops).holds
+    assert (
+        not meet_target(graph, scores, 1.0).holds
+        and meet_target(graph, scores, graph.least_flops).holds
+    )
 
 
 def test_only_the_living_stay():
@@ -87,18 +97,25 @@ def test_a_score_that_is_no_number_goes_first():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_never_worse_than_the_plain_threshold_and_no_exchange_of_two_is_nearer(seed):
-    """Brute force over every one and every two filters that could be toggled without emptying a group."""
+    """Brute force over every one and every two filters that could be toggled without emptying a
+    group."""
     draw = np.random.default_rng(seed)
     graph = graph_by_hand((3, 4, 3), draw.integers(1, 40, 4), fixed_in=3, fixed_out=2)
     scores = draw.permutation(graph.total).astype(float)
-    best = [max(np.flatnonzero(graph.group_of == group), key=lambda unit: scores[unit]) for group in range(3)]
+    best = [
+        max(np.flatnonzero(graph.group_of == group), key=lambda unit: scores[unit])
+        for group in range(3)
+    ]
     free = [unit for unit in range(graph.total) if unit not in best]
     pairs = [[unit] for unit in free] + [list(pair) for pair in combinations(free, 2)]
     for target in draw.uniform(graph.least_flops, graph.flops(), 12):
         met = meet_target(graph, scores, target)
         assert met.flops == graph.flops(met.keep) and min(counts(graph, met.keep)) >= 1
         assert met.holds == (missed(graph, met.keep, target) <= TOLERANCE * target)
-        assert missed(graph, met.keep, target) <= missed(graph, plain_threshold(graph, scores, target), target) + 1e-9
+        assert (
+            missed(graph, met.keep, target)
+            <= missed(graph, plain_threshold(graph, scores, target), target) + 1e-9
+        )
         if met.holds:
             continue
         for pair in pairs:
@@ -127,7 +144,8 @@ def test_a_real_model_meets_its_target_within_a_thousandth(speedup):
 
 
 def test_scores_decide_what_stays():
-    """What is cut of a real model has lower scores than what stays, but for the best of a layer and a few exchanged."""
+    """What is cut of a real model has lower scores than what stays, but for the best of a layer and
+    a few exchanged."""
     graph = filter_graph(lively(SMALL, 32))
     scores = np.random.default_rng(2).random(graph.total)
     keep = meet_target(graph, scores, graph.flops() / 4).keep

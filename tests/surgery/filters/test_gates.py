@@ -30,7 +30,9 @@ def test_a_silenced_filter_is_zero_after_its_batch_norm():
     with masked_filters(model, graph, FilterMask(graph.widths, (("conv2", (1, 3)),))):
         answers(model, images)
         # the hook of the test came first, so the gate's own output is what the next layer sees
-    by_hand = model.model.fc(torch.relu(seen["bn2"] * torch.tensor([1.0, 0, 1, 0]).view(1, 4, 1, 1)).mean(dim=(2, 3)))
+    by_hand = model.model.fc(
+        torch.relu(seen["bn2"] * torch.tensor([1.0, 0, 1, 0]).view(1, 4, 1, 1)).mean(dim=(2, 3))
+    )
     with masked_filters(model, graph, FilterMask(graph.widths, (("conv2", (1, 3)),))):
         assert torch.allclose(answers(model, images), by_hand.detach(), atol=1e-6)
 
@@ -52,11 +54,21 @@ def test_gates_leave_nothing_behind_after_an_exception():
     with pytest.raises(ZeroDivisionError), gated(model.model, graph, torch.ones(7)):
         raise ZeroDivisionError
     assert hooks_of(model.model) == 0
-    with pytest.raises(RuntimeError), gated(model.model, graph, torch.ones(3)):  # fails in the middle of a pass
+    with (
+        pytest.raises(RuntimeError),
+        gated(model.model, graph, torch.ones(3)),
+    ):  # fails in the middle of a pass
         answers(model, model.prepared(some_pixels(2, 8)))
     assert hooks_of(model.model) == 0
-    broken = FilterGraph((*graph.groups, FilterGroup("x", 1, 7, ("x",), (("nowhere", np.arange(1)),))), graph.layers,
-                         graph.price, graph.inputs, graph.outputs, graph.fixed_in, graph.fixed_out)  # fmt: skip
+    broken = FilterGraph(
+        (*graph.groups, FilterGroup("x", 1, 7, ("x",), (("nowhere", np.arange(1)),))),
+        graph.layers,
+        graph.price,
+        graph.inputs,
+        graph.outputs,
+        graph.fixed_in,
+        graph.fixed_out,
+    )
     with pytest.raises(AttributeError), gated(model.model, broken, torch.ones(8)):
         pass
     assert hooks_of(model.model) == 0
@@ -84,7 +96,9 @@ def test_every_image_may_have_gates_of_its_own():
         together = answers(model, images)
     for place in range(3):
         with gated(model.model, graph, own[place]):
-            assert torch.allclose(answers(model, images[place : place + 1]), together[place], atol=1e-6)
+            assert torch.allclose(
+                answers(model, images[place : place + 1]), together[place], atol=1e-6
+            )
 
 
 def test_the_gradient_of_a_gate_is_that_of_its_finite_difference():
@@ -111,7 +125,10 @@ def test_a_mask_for_other_groups_is_refused():
     model = tiny()
     graph = filter_graph(model)
     for widths in ((("conv1", 3), ("conv2", 5)), (("conv1", 3),), (("conv2", 4), ("conv1", 3))):
-        with pytest.raises(MaskError, match="not those of the model"), masked_filters(model, graph, FilterMask(widths)):
+        with (
+            pytest.raises(MaskError, match="not those of the model"),
+            masked_filters(model, graph, FilterMask(widths)),
+        ):
             pass
 
 
@@ -128,8 +145,15 @@ def test_the_proof_names_the_group_that_is_not_reached():
     model = tiny()
     graph = filter_graph(model)
     deaf = FilterGroup("conv2", 4, 3, ("conv2",), ())  # a group without a place for its gate
-    broken = FilterGraph((graph.groups[0], deaf), graph.layers, graph.price, graph.inputs, graph.outputs,
-                         graph.fixed_in, graph.fixed_out)  # fmt: skip
+    broken = FilterGraph(
+        (graph.groups[0], deaf),
+        graph.layers,
+        graph.price,
+        graph.inputs,
+        graph.outputs,
+        graph.fixed_in,
+        graph.fixed_out,
+    )
     with pytest.raises(MaskError, match="all filters of conv2 changes nothing"):
         prove_filter_mask_works(model, broken)
 

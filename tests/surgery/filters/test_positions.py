@@ -1,4 +1,5 @@
-"""Where the numbers of a cut model sit in the whole one: put back, they are the masked model again."""
+"""Where the numbers of a cut model sit in the whole one: put back, they are the masked model
+again."""
 
 from __future__ import annotations
 
@@ -24,12 +25,18 @@ EACH = pytest.mark.parametrize("name", [TwoConvs, Tied, SMALL, "resnet20", "mobi
 
 
 def test_by_hand():
-    """conv1 keeps filters 0 and 2 of 3, conv2 1 and 3 of 4: rows and columns of the whole one, counted flat."""
+    """conv1 keeps filters 0 and 2 of 3, conv2 1 and 3 of 4: rows and columns of the whole one,
+    counted flat."""
     whole = tiny()
     mask = filter_graph(whole).mask(np.array([1, 0, 1, 0, 1, 0, 1]))
     places = places_of(whole, mask)
     assert places["conv1.bias"].tolist() == [0, 2] and places["bn2.weight"].tolist() == [1, 3]
-    assert places["conv2.weight"].flatten().tolist() == [3, 5, 9, 11]  # [4, 3]: rows 1 and 3, columns 0 and 2
+    assert places["conv2.weight"].flatten().tolist() == [
+        3,
+        5,
+        9,
+        11,
+    ]  # [4, 3]: rows 1 and 3, columns 0 and 2
     assert places["fc.weight"].tolist() == [[1, 3], [5, 7]]
     assert places["fc.bias"].tolist() == [0, 1]  # nothing of it is cut
     assert places["conv1.weight"].shape == (2, 3, 3, 3) and places["conv1.weight"][1, 0, 0, 0] == 54
@@ -44,12 +51,15 @@ def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
     for key, value in small.model.state_dict().items():
         if value.is_floating_point():
             assert torch.equal(values[key].flatten()[places[key].flatten()], value.flatten()), key
-    assert set(places) == {key for key, value in small.model.state_dict().items() if value.is_floating_point()}
+    assert set(places) == {
+        key for key, value in small.model.state_dict().items() if value.is_floating_point()
+    }
 
 
 @EACH
 def test_what_is_put_back_is_cut_to_the_same_and_the_rest_stays(name):
-    """Numbers that the small model learned come back to their places; cut filters are as they were."""
+    """Numbers that the small model learned come back to their places; cut filters are as they
+    were."""
     whole = small_model(name)
     mask = filter_graph(whole).mask(some_mask(filter_graph(whole)))
     small, _ = cut_filters(whole, mask)
@@ -58,7 +68,9 @@ def test_what_is_put_back_is_cut_to_the_same_and_the_rest_stays(name):
         for value in small.model.state_dict().values():
             value.add_(7) if not value.is_floating_point() else value.mul_(1.5)
     found = put_back(before, state(small.model), places)
-    assert {key: value.shape for key, value in found.items()} == {key: value.shape for key, value in before.items()}
+    assert {key: value.shape for key, value in found.items()} == {
+        key: value.shape for key, value in before.items()
+    }
     whole.model.load_state_dict(found)
     again, _ = cut_filters(whole, mask)
     for key, value in small.model.state_dict().items():

@@ -21,7 +21,12 @@ from engine.surgery.filters.record import (
     read_filter_mask,
     write_filter_mask,
 )
-from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier, same_weights, save_cut_classifier
+from engine.surgery.filters.replay import (
+    is_cut_folder,
+    load_cut_classifier,
+    same_weights,
+    save_cut_classifier,
+)
 from engine.surgery.filters.weights import arrays_of, with_weights
 from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
 
@@ -32,13 +37,26 @@ def cut():
     graph = filter_graph(whole)
     mask = graph.mask(some_mask(graph))
     small, history = cut_filters(whole, mask)
-    retrained = {name: value + 0.125 if value.dtype.kind == "f" else value
-                 for name, value in arrays_of(small.model).items()}  # fmt: skip
+    retrained = {
+        name: value + 0.125 if value.dtype.kind == "f" else value
+        for name, value in arrays_of(small.model).items()
+    }
     small = with_weights(small, retrained)
     record = FilterRecord(
-        "digits", SMALL, whole.weight_hash, whole.classes, whole.size, groups_of(mask), history, "autobot", "pw",
-        {"rate": 0.85}, 4.0, 3.999, "run-1",
-    )  # fmt: skip
+        "digits",
+        SMALL,
+        whole.weight_hash,
+        whole.classes,
+        whole.size,
+        groups_of(mask),
+        history,
+        "autobot",
+        "pw",
+        {"rate": 0.85},
+        4.0,
+        3.999,
+        "run-1",
+    )
     return small, record
 
 
@@ -57,13 +75,17 @@ def faults_of(path, value) -> str:
 def test_a_record_comes_back_as_it_was(tmp_path, cut):
     path = write_filter_mask(tmp_path / "mask.json", cut[1])
     again = read_filter_mask(path)
-    assert again == cut[1] and again.mask == cut[0].cut and list(again.groups) == list(cut[1].groups)
+    assert (
+        again == cut[1] and again.mask == cut[0].cut and list(again.groups) == list(cut[1].groups)
+    )
     assert again.mask.n_cut == sum(len(group["cut"]) for group in again.groups.values()) > 0
     assert kind_of_mask(path) == "filters"
 
 
 def test_what_is_no_mask_of_filters(tmp_path, plain):
-    for number, text in enumerate(("[1]", "{", "", '{"kind": "heads"}', '{"schema": 1, "units": []}', "[" * 9999)):
+    for number, text in enumerate(
+        ("[1]", "{", "", '{"kind": "heads"}', '{"schema": 1, "units": []}', "[" * 9999)
+    ):
         path = tmp_path / f"{number}.json"
         path.write_text(text)
         assert kind_of_mask(path) != "filters"
@@ -120,8 +142,11 @@ def test_faults_are_told_together(tmp_path, plain):
     [{"size": 0}, {"size": -5}, {"classes": [1, 2]}, {"classes": ["one"]}],
     ids=str,
 )
-def test_values_that_no_model_can_have_are_refused_when_the_mask_is_read_or_used(tmp_path, cut, plain, change):
-    """At the latest the model that is made from the mask says so, as a wrong request and not as a crash."""
+def test_values_that_no_model_can_have_are_refused_when_the_mask_is_read_or_used(
+    tmp_path, cut, plain, change
+):
+    """At the latest the model that is made from the mask says so, as a wrong request and not as a
+    crash."""
     folder = save_cut_classifier(*cut, tmp_path / "model")
     (folder / "mask.json").write_text(json.dumps({**plain, **change}))
     with pytest.raises(RequestError):
@@ -133,7 +158,9 @@ def test_a_mask_for_another_model_says_both_faults(cut):
     with pytest.raises(RequestError) as caught:
         check_filter_mask_fits(cut[1], "resnet18", "f" * 64, "mine")
     text = "\n".join(map(str, caught.value.faults))
-    assert len(caught.value.faults) == 2 and "mine is resnet18" in text and "ffffffffffffffff…" in text
+    assert (
+        len(caught.value.faults) == 2 and "mine is resnet18" in text and "ffffffffffffffff…" in text
+    )
 
 
 def test_a_cut_classifier_comes_back_bit_equal(tmp_path, cut):
@@ -141,12 +168,19 @@ def test_a_cut_classifier_comes_back_bit_equal(tmp_path, cut):
     folder = save_cut_classifier(small, record, tmp_path / "model")
     again = load_cut_classifier(folder, "cpu")
     assert is_cut_folder(folder) and same_weights(small, again)
-    assert (again.classes, again.size, again.target, again.cut) == (small.classes, 16, "digit", record.mask)
+    assert (again.classes, again.size, again.target, again.cut) == (
+        small.classes,
+        16,
+        "digit",
+        record.mask,
+    )
     assert (again.mean, again.std, again.weight_hash) == (small.mean, small.std, record.weight_hash)
     images = small.prepared(some_pixels(4, 16))
     with torch.no_grad():
         assert torch.equal(again.model(again.prepared(some_pixels(4, 16))), small.model(images))
-    assert not again.model.training and not any(one.requires_grad for one in again.model.parameters())
+    assert not again.model.training and not any(
+        one.requires_grad for one in again.model.parameters()
+    )
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, cut):
@@ -162,7 +196,15 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path, cut):
 
 @pytest.mark.parametrize(
     "damage",
-    ["weights gone", "weights short", "weights of another", "no card", "card without mean", "no mask", "short history"],
+    [
+        "weights gone",
+        "weights short",
+        "weights of another",
+        "no card",
+        "card without mean",
+        "no mask",
+        "short history",
+    ],
 )
 def test_a_damaged_folder_is_refused(tmp_path, cut, damage):
     folder = save_cut_classifier(*cut, tmp_path / "model")
@@ -174,7 +216,13 @@ def test_a_damaged_folder_is_refused(tmp_path, cut, damage):
     elif damage == "weights of another":
         from safetensors.torch import save_file
 
-        save_file({name: value.contiguous() for name, value in lively(SMALL, 16).model.state_dict().items()}, weights)
+        save_file(
+            {
+                name: value.contiguous()
+                for name, value in lively(SMALL, 16).model.state_dict().items()
+            },
+            weights,
+        )
     elif damage == "no card":
         card.unlink()
     elif damage == "card without mean":

@@ -1,4 +1,5 @@
-"""Texts of a model with one head off from those of the dense one: the same to the token as drawn from the start."""
+"""Texts of a model with one head off from those of the dense one: the same to the token as drawn
+from the start."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ LARGE = HeadMask(3, 4, ((0, 0), (0, 1), (1, 2), (1, 3), (2, 0)))
 
 
 def begun(lm, decoding=DECODING):
-    return begin(lm, PROMPTS, [f"p{at}" for at in range(len(PROMPTS))], [0] * len(PROMPTS), decoding)
+    return begin(
+        lm, PROMPTS, [f"p{at}" for at in range(len(PROMPTS))], [0] * len(PROMPTS), decoding
+    )
 
 
 def plainly(lm, mask, decoding=DECODING):
@@ -36,16 +39,22 @@ def test_texts_are_those_of_drawing_from_the_start(name):
     lm = tiny_model(name)
     dense = draw_on(lm, begun(lm), DECODING)[0]
     together = redrawn(lm, SINGLE, begun(lm), dense, DECODING)
-    assert together == [plainly(lm, mask) for mask in SINGLE] and any(one != dense for one in together)
+    assert together == [plainly(lm, mask) for mask in SINGLE] and any(
+        one != dense for one in together
+    )
 
 
 def test_a_draft_that_says_something_else_changes_no_text():
     lm, other = tiny_model("gpt2"), [[5] * 9 + [2], *([[2]] * 23)]
     assert redrawn(lm, SINGLE, begun(lm), other, DECODING) == [plainly(lm, mask) for mask in SINGLE]
-    assert redrawn(lm, SINGLE, begun(lm), [[]] * 24, DECODING) == [plainly(lm, mask) for mask in SINGLE]
+    assert redrawn(lm, SINGLE, begun(lm), [[]] * 24, DECODING) == [
+        plainly(lm, mask) for mask in SINGLE
+    ]
 
 
-@pytest.mark.parametrize("decoding", [Decoding(8, 4, 0.7), Decoding(8, 4, 1.0, 5), Decoding(8, 4, 1.0, 0, 0.8)])
+@pytest.mark.parametrize(
+    "decoding", [Decoding(8, 4, 0.7), Decoding(8, 4, 1.0, 5), Decoding(8, 4, 1.0, 0, 0.8)]
+)
 def test_temperature_top_k_and_top_p_hold_in_drafts(decoding):
     lm = tiny_model("gpt2")
     dense = draw_on(lm, begun(lm, decoding), decoding)[0]
@@ -59,7 +68,9 @@ def test_what_rounding_could_turn_is_drawn_from_the_start(monkeypatch):
     monkeypatch.setattr(drafts, "near_of", near)  # every token comes near another
     began = []
     monkeypatch.setattr(
-        drafts, "draw_on", lambda lm, one, *a, **k: began.extend(one.drawn) or draw_on(lm, one, *a, **k)
+        drafts,
+        "draw_on",
+        lambda lm, one, *a, **k: began.extend(one.drawn) or draw_on(lm, one, *a, **k),
     )
     assert redrawn(lm, [ONE], begun(lm), dense, DECODING) == [expected]
     assert began == [[]] * len(PROMPTS)
@@ -67,7 +78,8 @@ def test_what_rounding_could_turn_is_drawn_from_the_start(monkeypatch):
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypatch, turned):
-    """Which of two tokens that lead by a last bit wins may hang on the batch: up to there, or to the end if it did."""
+    """Which of two tokens that lead by a last bit wins may hang on the batch: up to there, or to
+    the end if it did."""
     monkeypatch.setattr(decode, "batch_of", lambda lm: 7)
     lm, drawn, step = tiny_model("gpt2"), [], 2
     dense, expected = draw_on(lm, begun(lm), DECODING)[0], plainly(lm, ONE)
@@ -75,7 +87,8 @@ def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypa
     key, most = begun(lm).keys[group[3]], DECODING.max_new_tokens
 
     def draw(lm, one, decoding, hooks, near, **more):
-        """As it is, but for one text, whose third token is a tie until it is drawn in plain drawing's batch."""
+        """As it is, but for one text, whose third token is a tie until it is drawn in plain
+        drawing's batch."""
         drawn.append((near, decoding.max_new_tokens, list(one.keys)))
         texts, leads = draw_on(lm, one, decoding, hooks, near=near, **more)
         if near and key in one.keys:
@@ -87,7 +100,9 @@ def test_a_tie_is_drawn_with_the_texts_that_plain_drawing_draws_it_with(monkeypa
     monkeypatch.setattr(drafts, "draw_on", draw)
     assert redrawn(lm, [ONE], begun(lm), dense, DECODING) == [expected]
     mates = [begun(lm).keys[at] for at in group]
-    assert [one for one in drawn if not one[0]] == [(0.0, step + 1, mates), (0.0, most, mates)][: 1 + turned]
+    assert [one for one in drawn if not one[0]] == [(0.0, step + 1, mates), (0.0, most, mates)][
+        : 1 + turned
+    ]
     assert len(mates) == 7
 
 
@@ -108,7 +123,9 @@ def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(mo
     lm, sizes, padded = tiny_model("gpt2"), [], decode.left_pad
     dense, expected = draw_on(lm, begun(lm), DECODING)[0], [plainly(lm, mask) for mask in SINGLE]
     weights = lm.n_parameters * lm.dtype.itemsize
-    monkeypatch.setattr(decode, "left_pad", lambda rows, device: sizes.append(len(rows)) or padded(rows, device))
+    monkeypatch.setattr(
+        decode, "left_pad", lambda rows, device: sizes.append(len(rows)) or padded(rows, device)
+    )
     for spare, most in ((400_000, len(PROMPTS) - 1), (0, 1)):
         sizes.clear()
         monkeypatch.setattr(room, "on_device", lambda device, spare=spare: weights + spare)
@@ -149,7 +166,14 @@ def test_of_a_draft_only_what_a_text_can_have_is_read():
 
 @pytest.mark.parametrize(
     "what",
-    [Decoding(10, 4, 1.0, 3), Decoding(10, 4, 1.0, 0, 0.9), "mixtral", "longrope", "a prompt of nothing", "16 bits"],
+    [
+        Decoding(10, 4, 1.0, 3),
+        Decoding(10, 4, 1.0, 0, 0.9),
+        "mixtral",
+        "longrope",
+        "a prompt of nothing",
+        "16 bits",
+    ],
 )
 def test_what_a_last_bit_turns_without_a_lead_that_shows_it_is_no_draft(what, monkeypatch):
     """Who is among the first three, which expert a token is sent to, and what 16 bits round."""
@@ -157,7 +181,9 @@ def test_what_a_last_bit_turns_without_a_lead_that_shows_it_is_no_draft(what, mo
     lm = tiny_model("mixtral" if what == "mixtral" else "gpt2", *["bfloat16"] * (what == "16 bits"))
     start = begun(lm, decoding)
     if what == "longrope":
-        monkeypatch.setattr(lm.model.config, "rope_parameters", {"full": {"rope_type": "longrope"}}, raising=False)
+        monkeypatch.setattr(
+            lm.model.config, "rope_parameters", {"full": {"rope_type": "longrope"}}, raising=False
+        )
     if what == "a prompt of nothing":
         start = replace(start, prompts=[[], *start.prompts[1:]])
     assert not can_draft(lm, start, decoding) and can_draft(tiny_model("gpt2"), begun(lm), DECODING)
@@ -175,7 +201,14 @@ def test_texts_of_the_demo_are_those_of_drawing_from_the_start():
     from engine.models.load_language_model import load_language_model
 
     lm, decoding = load_language_model("demo-gpt2", device="cpu"), Decoding(max_new_tokens=40)
-    words = ["the people from", "my neighbour is", "a story about her", "every day they", "he said that", "we saw"]
+    words = [
+        "the people from",
+        "my neighbour is",
+        "a story about her",
+        "every day they",
+        "he said that",
+        "we saw",
+    ]
     texts = [f"{word} {more}" for word in words for more in words]
     start = begin(lm, texts, [f"p{at}" for at in range(len(texts))], [0] * len(texts), decoding)
     singles = [HeadMask(lm.n_layers, lm.n_heads, ((2, head),)) for head in range(4)]
@@ -184,4 +217,6 @@ def test_texts_of_the_demo_are_those_of_drawing_from_the_start():
         with masked(lm, mask):
             return draw_on(lm, start, decoding)[0]
 
-    assert redrawn(lm, singles, start, draw_on(lm, start, decoding)[0], decoding) == [drawn(mask) for mask in singles]
+    assert redrawn(lm, singles, start, draw_on(lm, start, decoding)[0], decoding) == [
+        drawn(mask) for mask in singles
+    ]

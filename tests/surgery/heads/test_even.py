@@ -1,4 +1,5 @@
-"""Even cuts: whole groups in every layer, and a folder that plain transformers loads as the masked model."""
+"""Even cuts: whole groups in every layer, and a folder that plain transformers loads as the masked
+model."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ IDS = torch.randint(3, VOCABULARY, (4, 20), generator=torch.Generator().manual_s
 
 
 @pytest.mark.parametrize(("family", "group"), [("llama_grouped", 2), ("llama", 1)])
-def test_the_folder_loads_with_plain_transformers_and_answers_as_the_masked_model(family, group, tmp_path):
+def test_the_folder_loads_with_plain_transformers_and_answers_as_the_masked_model(
+    family, group, tmp_path
+):
     lm = tiny_language_model(family)
     shape = shape_of(lm.model.config)
     assert (
@@ -30,7 +33,11 @@ def test_the_folder_loads_with_plain_transformers_and_answers_as_the_masked_mode
     )
     folder = save_even(cut(lm, EVEN), shape, tmp_path / "plain")
     said = json.loads((folder / "config.json").read_text())
-    assert said["num_attention_heads"] == 2 and said["num_key_value_heads"] == 2 // group and said["head_dim"] == 8
+    assert (
+        said["num_attention_heads"] == 2
+        and said["num_key_value_heads"] == 2 // group
+        and said["head_dim"] == 8
+    )
     assert said["hidden_size"] == 32 and lm.model.config.num_attention_heads == 4
     assert AutoConfig.from_pretrained(folder).num_attention_heads % said["num_key_value_heads"] == 0
     plain = AutoModelForCausalLM.from_pretrained(folder).eval()
@@ -41,11 +48,18 @@ def test_the_folder_loads_with_plain_transformers_and_answers_as_the_masked_mode
 
 def test_what_config_cannot_say_is_refused(tmp_path):
     lm = tiny_language_model("llama_grouped")
-    half = HeadMask(3, 4, tuple((layer, head) for layer in range(3) for head in (0, 2)))  # half of both groups
-    three = HeadMask(3, 4, ((0, 0), (1, 1), (2, 2)))  # 32 does not divide by 3: Llama's config refuses it
+    half = HeadMask(
+        3, 4, tuple((layer, head) for layer in range(3) for head in (0, 2))
+    )  # half of both groups
+    three = HeadMask(
+        3, 4, ((0, 0), (1, 1), (2, 2))
+    )  # 32 does not divide by 3: Llama's config refuses it
     plain = shape_of(tiny_language_model("llama").model.config)
     assert (
-        is_even(three, Shape(3, 4)) and not is_even(three, plain) and plain.may_take(1) == 0 and plain.may_take(3) == 3
+        is_even(three, Shape(3, 4))
+        and not is_even(three, plain)
+        and plain.may_take(1) == 0
+        and plain.may_take(3) == 3
     )
     uneven = HeadMask(3, 4, ((0, 0), (0, 1)))
     all_of_it = HeadMask(3, 4, tuple((layer, head) for layer in range(3) for head in range(4)))

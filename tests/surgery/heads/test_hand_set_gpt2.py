@@ -2,12 +2,14 @@
 
 Three tokens a, b, c and three positions, each a row of a Hadamard matrix:
     e_a = p_0 = (1, -1, 1, -1)    e_b = p_1 = (1, 1, -1, -1)    e_c = p_2 = (1, -1, -1, 1)
-Token vectors fill dimensions 0-3, position vectors 4-7. Every input x = (e_token, p_i) has mean 0 and variance 1, so
-the first LayerNorm changes nothing. One layer, two heads of width 4; the MLP writes zero.
+Token vectors fill dimensions 0-3, position vectors 4-7. Every input x = (e_token, p_i) has mean 0
+and variance 1, so the first LayerNorm changes nothing. One layer, two heads of width 4; the MLP
+writes zero.
 
-Head 0: its query at position i is 50 * p_(i-1), its key p_j, so it reads the previous token (position 0 reads itself;
-score 50 * 4 / sqrt(4) = 100 against 0, and exp(-100) is nothing) and adds g * e_previous to the token dimensions (g is
-the head's gate, 1 = on). Head 1 reads something random and its output weights are zero.
+Head 0: its query at position i is 50 * p_(i-1), its key p_j, so it reads the previous token
+(position 0 reads itself; score 50 * 4 / sqrt(4) = 100 against 0, and exp(-100) is nothing) and adds
+g * e_previous to the token dimensions (g is the head's gate, 1 = on). Head 1 reads something random
+and its output weights are zero.
 
 Before the last LayerNorm the state is (e_current + g * e_previous, p_i), mean 0 and
     variance = (4 + 4 g^2 + 4) / 8 = 1 + g^2 / 2      where the two tokens differ,
@@ -42,12 +44,22 @@ def lm():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
-        n_embd=8, n_head=2, n_layer=1, n_positions=3, vocab_size=3, layer_norm_epsilon=0.0, tie_word_embeddings=False
+        n_embd=8,
+        n_head=2,
+        n_layer=1,
+        n_positions=3,
+        vocab_size=3,
+        layer_norm_epsilon=0.0,
+        tie_word_embeddings=False,
     )
     torch.manual_seed(1)
     model = GPT2LMHeadModel(config).eval().requires_grad_(False)
     block = model.transformer.h[0]
-    for parameter in (model.transformer.wte.weight, model.transformer.wpe.weight, model.lm_head.weight):
+    for parameter in (
+        model.transformer.wte.weight,
+        model.transformer.wpe.weight,
+        model.lm_head.weight,
+    ):
         parameter.zero_()
     model.transformer.wte.weight[:, :4] = ROWS
     model.transformer.wpe.weight[:, 4:] = ROWS
@@ -63,7 +75,9 @@ def lm():
     block.attn.c_proj.weight.zero_()
     block.attn.c_proj.weight[:4, :4] = torch.eye(4)
     place = torch.device("cpu")
-    return LanguageModel("by hand", None, model, None, adapter_for("gpt2"), "0" * 64, place, torch.float32)
+    return LanguageModel(
+        "by hand", None, model, None, adapter_for("gpt2"), "0" * 64, place, torch.float32
+    )
 
 
 def worked_out(gate):
@@ -106,7 +120,8 @@ def test_a_gate_in_between(lm):
 
 
 def test_gradient_of_the_gate(lm):
-    """At g = 1 the logit of a at position 1, g / sqrt(1 + g^2 / 2), has the slope (1 + g^2 / 2)^(-3/2) = 1.5^(-3/2)."""
+    """At g = 1 the logit of a at position 1, g / sqrt(1 + g^2 / 2), has the slope (1 + g^2 /
+    2)^(-3/2) = 1.5^(-3/2)."""
     gates = torch.ones(1, 2, requires_grad=True)
     with gated(lm, gates):
         logits(lm)[1, 0].backward()

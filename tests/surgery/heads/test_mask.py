@@ -18,7 +18,9 @@ TOKENS = torch.tensor([[5, 9, 7, 22, 40]])
 
 
 def hooks(lm):
-    return sum(len(module._forward_pre_hooks) + len(module._forward_hooks) for module in lm.model.modules())
+    return sum(
+        len(module._forward_pre_hooks) + len(module._forward_hooks) for module in lm.model.modules()
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -66,7 +68,9 @@ def test_no_hook_stays_when_hooking_fails_half_way(monkeypatch):
     lm = tiny_model("gpt2")
     find = type(lm.adapter).output_projection
     monkeypatch.setattr(
-        type(lm.adapter), "output_projection", lambda self, model, layer: find(self, model, layer) if layer < 2 else 1
+        type(lm.adapter),
+        "output_projection",
+        lambda self, model, layer: find(self, model, layer) if layer < 2 else 1,
     )
     with pytest.raises(AttributeError), masked(lm, MASK):
         pass
@@ -180,7 +184,10 @@ def test_the_proof_notices_logits_that_are_no_numbers():
 @pytest.mark.parametrize("name", ["bert", "distilbert", "roberta"])
 def test_gradient_of_gates_of_encoders_equals_finite_differences(name):
     clf = tiny_model(name, dtype="float64")
-    tokens, labels = torch.tensor([[5, 9, 7, 22, 40, 3, 11], [8, 8, 30, 12, 6, 41, 2]]), torch.tensor([2, 0])
+    tokens, labels = (
+        torch.tensor([[5, 9, 7, 22, 40, 3, 11], [8, 8, 30, 12, 6, 41, 2]]),
+        torch.tensor([2, 0]),
+    )
 
     def loss(gates):
         with gated(clf, gates):
@@ -189,10 +196,16 @@ def test_gradient_of_gates_of_encoders_equals_finite_differences(name):
     _compare_slopes(loss, 1e-5, 1e-8, least=1e-3)
 
 
-# GPT-Neo's and GPT-J's attention weights and Llama's norms are float32 whatever the model's dtype: a coarser check.
+# GPT-Neo's and GPT-J's attention weights and Llama's norms are float32 whatever the model's dtype:
+# a coarser check.
 @pytest.mark.parametrize(
     ("name", "step", "tolerance"),
-    [("gpt2", 1e-5, 1e-8), ("llama_grouped", 1e-3, 1e-3), ("gpt_neo", 1e-3, 1e-3), ("gptj", 1e-3, 1e-3)],
+    [
+        ("gpt2", 1e-5, 1e-8),
+        ("llama_grouped", 1e-3, 1e-3),
+        ("gpt_neo", 1e-3, 1e-3),
+        ("gptj", 1e-3, 1e-3),
+    ],
 )
 def test_gradient_of_gates_equals_finite_differences(name, step, tolerance):
     lm = tiny_model(name, dtype="float64")

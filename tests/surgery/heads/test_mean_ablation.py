@@ -1,4 +1,5 @@
-"""Mean ablation: against a hook that sets the head to its mean, cut for real, saved, and read again."""
+"""Mean ablation: against a hook that sets the head to its mean, cut for real, saved, and read
+again."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from engine.surgery.equivalence import agree
 from engine.surgery.heads.cut import can_be_zeroed, cut, zeroed
 from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
-from engine.surgery.heads.mean_ablation import centred, for_record, head_means, means_of, means_table
+from engine.surgery.heads.mean_ablation import (
+    centred,
+    for_record,
+    head_means,
+    means_of,
+    means_table,
+)
 from engine.surgery.heads.prefix import row_logps
 from engine.surgery.heads.replay import load_cut, read_mask, record_of, save_cut, write_mask
 from tests.tiny import TINY, text, tiny_model
@@ -38,7 +45,9 @@ def by_hand(lm, means, mask):
         def put(module, args, layer=layer):
             inside = args[0].clone()
             for head in mask.cut_in(layer):
-                inside[..., head * 8 : (head + 1) * 8] = torch.from_numpy(means)[layer, head * 8 : (head + 1) * 8]
+                inside[..., head * 8 : (head + 1) * 8] = torch.from_numpy(means)[
+                    layer, head * 8 : (head + 1) * 8
+                ]
             return (inside,)
 
         handles.append(lm.adapter.output_projection(lm.model, layer).register_forward_pre_hook(put))
@@ -84,10 +93,15 @@ def test_masked_is_cut_is_reloaded(pair, tmp_path):
     lm, shifted, _ = pair
     small = cut(shifted, MASK)
     width = shifted.adapter.head_dim(shifted.model)
-    rows = [tuple(map(float, shifted.means.reshape(3, 4, width)[layer, head])) for layer, head in MASK.cut]
+    rows = [
+        tuple(map(float, shifted.means.reshape(3, 4, width)[layer, head]))
+        for layer, head in MASK.cut
+    ]
     record = record_of(shifted, MASK, means=tuple(rows))
     folder = save_cut(small, record, tmp_path / "cut")
-    again = for_record(lm, read_mask(folder / "mask.json"))  # as `apply` does, from the mask file alone
+    again = for_record(
+        lm, read_mask(folder / "mask.json")
+    )  # as `apply` does, from the mask file alone
     for one, other in ((shifted, small), (shifted, load_cut(folder)), (again, load_cut(folder))):
         assert agree(one, MASK, PROMPTS, other).holds
     assert small.n_parameters < lm.n_parameters
@@ -97,7 +111,10 @@ def test_folding_nothing_gives_the_model_back(pair):
     lm, shifted, _ = pair
     plain = cut(shifted, HeadMask(3, 4, ()))
     assert plain.model.state_dict().keys() == lm.model.state_dict().keys()
-    assert all(torch.equal(value, lm.model.state_dict()[name]) for name, value in plain.model.state_dict().items())
+    assert all(
+        torch.equal(value, lm.model.state_dict()[name])
+        for name, value in plain.model.state_dict().items()
+    )
     assert shifted.n_parameters == lm.n_parameters
 
 
@@ -147,12 +164,20 @@ def test_what_cannot_be_centred_is_refused():
         centred(cut(tiny_model("gpt2"), MASK), shifted.means)
 
 
-@pytest.mark.parametrize("means, said", [
-    ([[1.0], None], "1 of 2 units"), ([[1.0], [1.0, 2.0]], "equally many"), ([[1.0], ["x"]], "finite numbers"),
-    ([[1.0], [float("nan")]], "NaN is no number"), ([[1.0], 3], "finite numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "means, said",
+    [
+        ([[1.0], None], "1 of 2 units"),
+        ([[1.0], [1.0, 2.0]], "equally many"),
+        ([[1.0], ["x"]], "finite numbers"),
+        ([[1.0], [float("nan")]], "NaN is no number"),
+        ([[1.0], 3], "finite numbers"),
+    ],
+)
 def test_bad_means_in_a_mask_file_are_named(tmp_path, means, said):
-    path = write_mask(tmp_path / "mask.json", record_of(tiny_model("gpt2"), HeadMask(3, 4, ((0, 1), (2, 3)))))
+    path = write_mask(
+        tmp_path / "mask.json", record_of(tiny_model("gpt2"), HeadMask(3, 4, ((0, 1), (2, 3))))
+    )
     plain = json.loads(path.read_text())
     for unit, mean in zip(plain["units"], means, strict=True):
         if mean is not None:

@@ -52,7 +52,9 @@ def test_batch_size_order_and_choice_of_units_change_nothing(family):
     units = list(range(lm.n_layers * lm.n_heads))
     dense, off = row_logps(lm, TEXTS, FIRST, units)
     shares = []
-    few, few_off = row_logps(lm, TEXTS[::-1], FIRST[::-1], units[::-2], hooks=Hooks(inside=shares.append), tokens=9)
+    few, few_off = row_logps(
+        lm, TEXTS[::-1], FIRST[::-1], units[::-2], hooks=Hooks(inside=shares.append), tokens=9
+    )
     assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == pytest.approx(1)
     np.testing.assert_allclose(few[::-1], dense, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(few_off[:, ::-1], off[::-2], rtol=1e-5, atol=1e-6)
@@ -62,7 +64,10 @@ def test_batch_size_order_and_choice_of_units_change_nothing(family):
 def test_reading_only_as_far_as_the_units_need_gives_their_numbers_to_the_bit(family):
     lm = tiny_model(family)
     for units in ([1], list(range(lm.n_heads)), list(range(lm.n_layers * lm.n_heads))):
-        whole, part = row_logps(lm, TEXTS, FIRST, units), row_logps(lm, TEXTS, FIRST, units, whole=False)
+        whole, part = (
+            row_logps(lm, TEXTS, FIRST, units),
+            row_logps(lm, TEXTS, FIRST, units, whole=False),
+        )
         np.testing.assert_array_equal(part[1], whole[1])
         assert not part[0].any()
     assert np.abs(row_logps(lm, TEXTS, FIRST, [])[0]).min() > 0, "the model reads to its end again"
@@ -125,13 +130,18 @@ def test_nothing_stays_behind_when_it_is_cancelled():
         row_logps(lm, TEXTS, FIRST, [0, 5], hooks=Hooks(check=check), tokens=6)
     assert not is_masked(lm)
     assert all("forward" not in vars(module) for module in lm.model.modules())
-    assert not any(module._forward_pre_hooks or module._forward_hooks for module in lm.model.modules())
+    assert not any(
+        module._forward_pre_hooks or module._forward_hooks for module in lm.model.modules()
+    )
     np.testing.assert_array_equal(row_logps(lm, TEXTS, FIRST, [0, 5])[1], before)
 
 
 def test_a_masked_model_is_refused():
     lm = tiny_model("gpt2")
-    with masked(lm, HeadMask(lm.n_layers, lm.n_heads, ((0, 0),))), pytest.raises(MaskError, match="masked already"):
+    with (
+        masked(lm, HeadMask(lm.n_layers, lm.n_heads, ((0, 0),))),
+        pytest.raises(MaskError, match="masked already"),
+    ):
         row_logps(lm, TEXTS, FIRST, [1])
 
 

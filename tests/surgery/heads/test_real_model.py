@@ -1,4 +1,5 @@
-"""A real pre-trained Llama with grouped KV (5 layers x 8 heads on 4 KV heads): masked = cut = reloaded."""
+"""A real pre-trained Llama with grouped KV (5 layers x 8 heads on 4 KV heads): masked = cut =
+reloaded."""
 
 from __future__ import annotations
 
@@ -14,9 +15,15 @@ from engine.surgery.heads.replay import check_mask_fits, load_cut, read_mask, re
 from tests.places import SHARED
 
 STORIES = SHARED / "stories260k"
-PROMPTS = ["Once upon a time there was a little girl", "Tom and his dog", "The sun was shining and the big red"]
+PROMPTS = [
+    "Once upon a time there was a little girl",
+    "Tom and his dog",
+    "The sun was shining and the big red",
+]
 
-pytestmark = pytest.mark.skipif(not STORIES.is_dir(), reason="the stories260k checkpoint is not on this machine")
+pytestmark = pytest.mark.skipif(
+    not STORIES.is_dir(), reason="the stories260k checkpoint is not on this machine"
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +35,9 @@ def test_it_tells_a_story(lm):
     prove_mask_works(lm)
     tokens = lm.tokenizer(PROMPTS[0], return_tensors="pt", add_special_tokens=True)["input_ids"]
     with torch.no_grad():
-        out = lm.model.generate(tokens, do_sample=False, max_new_tokens=12, pad_token_id=lm.tokenizer.pad_token_id)
+        out = lm.model.generate(
+            tokens, do_sample=False, max_new_tokens=12, pad_token_id=lm.tokenizer.pad_token_id
+        )
     assert lm.tokenizer.decode(out[0], skip_special_tokens=True).startswith(PROMPTS[0])
     assert (lm.n_layers, lm.n_heads, lm.n_positions, lm.n_parameters) == (5, 8, 512, 260_032)
 

@@ -61,10 +61,15 @@ def test_a_mask_comes_back_as_written(tmp_path):
     assert read_mask(path) == RECORD
     assert read_mask(path).mask == MASK
     assert [item.name for item in path.parent.iterdir()] == ["mask.json"]
-    assert json.loads(path.read_text())["units"] == [{"layer": 0, "head": 1}, {"layer": 2, "head": 3}]
+    assert json.loads(path.read_text())["units"] == [
+        {"layer": 0, "head": 1},
+        {"layer": 2, "head": 3},
+    ]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\xff\xfe\x00", b"null", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1, 2]", b"\xff\xfe\x00", b"null", b"[" * 100_000]
+)
 def test_garbage_is_refused(tmp_path, content):
     (fault,) = faults_of(tmp_path, content)
     assert "is no JSON object" in fault
@@ -80,7 +85,9 @@ def test_unknown_schema(tmp_path, plain):
     assert "mask: has schema 99, kind ''. Known: schema 1. A newer version" in said
 
 
-@pytest.mark.parametrize("name", ["method", "settings", "run", "created", "revision", "asked", "realised"])
+@pytest.mark.parametrize(
+    "name", ["method", "settings", "run", "created", "revision", "asked", "realised"]
+)
 def test_metadata_of_the_wrong_kind_are_refused(tmp_path, plain, name):
     (said,) = faults_of(tmp_path, plain | {name: [1]})
     assert f"mask {name}: is of the wrong kind" in said
@@ -99,7 +106,13 @@ def test_all_missing_fields_are_named(tmp_path, plain):
 
 
 def test_all_bad_units_are_named(tmp_path, plain):
-    units = [{"layer": 0, "head": 1}, {"layer": 0, "head": 1}, {"layer": 3, "head": 0}, {"layer": 0.0, "head": 1}, 7]
+    units = [
+        {"layer": 0, "head": 1},
+        {"layer": 0, "head": 1},
+        {"layer": 3, "head": 0},
+        {"layer": 0.0, "head": 1},
+        7,
+    ]
     found = faults_of(tmp_path, plain | {"units": units})
     assert len(found) == 4
     assert found[0].startswith("mask unit 1: (0, 1) is named twice")
@@ -126,12 +139,18 @@ def saved(tmp_path):
 
 def test_a_saved_cut_is_complete_and_comes_back_exactly(saved, tmp_path):
     lm, smaller, folder = saved
-    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {p.name for p in folder.iterdir()}
+    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {
+        p.name for p in folder.iterdir()
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["out"]  # no draft left
     again = load_cut(folder)
-    assert again.cut == MASK and again.weight_hash == lm.weight_hash and again.dtype == torch.float32
+    assert (
+        again.cut == MASK and again.weight_hash == lm.weight_hash and again.dtype == torch.float32
+    )
     wanted, found = smaller.model.state_dict(), again.model.state_dict()
-    assert wanted.keys() == found.keys() and all(torch.equal(wanted[name], found[name]) for name in wanted)
+    assert wanted.keys() == found.keys() and all(
+        torch.equal(wanted[name], found[name]) for name in wanted
+    )
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
 
 
@@ -206,5 +225,8 @@ def test_nothing_stays_when_writing_fails(saved, tmp_path, monkeypatch):
 
 
 def test_masks_are_read_without_torch():
-    code = "import sys, engine.surgery.heads.replay; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    code = (
+        "import sys, engine.surgery.heads.replay; sys.exit('torch' in sys.modules or 'transformers'"
+        " in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

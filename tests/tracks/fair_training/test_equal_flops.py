@@ -1,4 +1,5 @@
-"""A whole audit at equal FLOPs with controls in BiFP's widths: what is cut, compared, verified and said."""
+"""A whole audit at equal FLOPs with controls in BiFP's widths: what is cut, compared, verified and
+said."""
 
 from __future__ import annotations
 
@@ -23,10 +24,17 @@ from tests.tracks.fair_training.worlds import fair_request
 DRAWS, SEEDS = 2, 2
 ALONE = "as bifp-str kept, which is not trained here"
 REQUEST = fair_request(
-    methods=("bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "pf"), equal="FLOPs", seeds=SEEDS,
-    method_settings={"bifp-widths-random": {"draws": DRAWS}}, train=None, model="demo-resnet", keep_weights="none",
-    tradeoff_strengths=(0.5,), tradeoff_methods=("bifp-str", "pf"), tradeoff_sparsity=0.5,
-)  # fmt: skip
+    methods=("bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "pf"),
+    equal="FLOPs",
+    seeds=SEEDS,
+    method_settings={"bifp-widths-random": {"draws": DRAWS}},
+    train=None,
+    model="demo-resnet",
+    keep_weights="none",
+    tradeoff_strengths=(0.5,),
+    tradeoff_methods=("bifp-str", "pf"),
+    tradeoff_sparsity=0.5,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +56,28 @@ def test_controls_have_the_widths_of_their_seed_and_other_filters(run):
     for number in range(SEEDS * DRAWS):
         found = kept.loc[f"bifp-widths-random-50%#{number}"]
         assert (found == kept.loc[f"bifp-str-50%#{number % SEEDS}"]).all()
-    masks = [variants.loc[f"bifp-widths-random-50%#{number}", "mask_digest"] for number in range(SEEDS * DRAWS)]
+    masks = [
+        variants.loc[f"bifp-widths-random-50%#{number}", "mask_digest"]
+        for number in range(SEEDS * DRAWS)
+    ]
     assert len(set(masks)) == SEEDS * DRAWS
 
 
 def test_draws_of_a_seed_are_averaged_before_seeds_are_compared(run):
     table = run.table("arm_differences")
-    mine = table[(table["method"] == "bifp-widths-random") & (table["metric"] == "accuracy") & (table["axis"] == "")]
+    mine = table[
+        (table["method"] == "bifp-widths-random")
+        & (table["metric"] == "accuracy")
+        & (table["axis"] == "")
+    ]
     (row,) = mine.to_dict("records")
     results = run.table("results")
-    accuracy = results[(results["metric"] == "accuracy") & (results["axis"] == "")].set_index("variant")["value"]
-    control = np.mean([accuracy[f"bifp-widths-random-50%#{number}"] for number in range(SEEDS * DRAWS)])
+    accuracy = results[(results["metric"] == "accuracy") & (results["axis"] == "")].set_index(
+        "variant"
+    )["value"]
+    control = np.mean(
+        [accuracy[f"bifp-widths-random-50%#{number}"] for number in range(SEEDS * DRAWS)]
+    )
     base = np.mean([accuracy[f"bifp-str-50%#{number}"] for number in range(SEEDS)])
     assert row["value"] == pytest.approx(control - base) and row["n_trials"] == SEEDS
     assert {"accuracy", "accuracy_gap", "tpr_gap", "degradation_gap"} == set(table["metric"])
@@ -73,7 +92,9 @@ def test_it_verifies_and_notices_a_cut_that_costs_more(run, tmp_path):
         def table(self, name: str) -> Any:
             found = run.table(name)
             if name == "variants":
-                found["flops"] = found["flops"].where(found["variant"] != "pf-50%#0", found["flops"] * 1.01)
+                found["flops"] = found["flops"].where(
+                    found["variant"] != "pf-50%#0", found["flops"] * 1.01
+                )
             return found
 
     wrong = [check["what"] for check in recomputed(Copy()) if not check["ok"]]
@@ -126,5 +147,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str):
 
 def test_equal_flops_is_the_default_and_the_controls_are_trained_by_default():
     usual = FairRequest(model="demo-resnet", data="avatars", axes=("male",))
-    assert usual.equal == "FLOPs" and {"bifp-widths-random", "bifp-widths-fpgm"} <= set(usual.methods)
+    assert usual.equal == "FLOPs" and {"bifp-widths-random", "bifp-widths-fpgm"} <= set(
+        usual.methods
+    )
     assert json.loads(json.dumps(replace(REQUEST).to_dict()))["equal"] == "FLOPs"

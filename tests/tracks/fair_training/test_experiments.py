@@ -1,4 +1,5 @@
-"""Figures of BiFP: their requests hold up at the paper's settings and with `quick`; runs are read."""
+"""Figures of BiFP: their requests hold up at the paper's settings and with `quick`; runs are
+read."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import pytest
 from engine.audit.experiments import ExperimentAsk
 from engine.tracks.fair_training.embedded import REQUEST
 from engine.tracks.fair_training.experiments._reads import saved
-from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper, without_words
+from tests.experiment_checks import (
+    QUICK,
+    check_quick_requests,
+    check_reading,
+    of_paper,
+    without_words,
+)
 from tests.tracks.fair_training.made_up_run import make_run
 
 FOUND = of_paper("BiFP")
@@ -48,21 +55,39 @@ def test_what_the_paper_says_it_saved_stands_beside_ours(run):
 def test_the_papers_settings_can_be_asked_for(monkeypatch):
     base = "engine.tracks.fair_training.experiments._base.kind_of"
     monkeypatch.setattr(base, lambda data: "celeba" if "celeba" in data else "lfw")
-    for data, targets in (("celeba", ["Blond_Hair", "Bags_Under_Eyes"]), ("lfw", ["Wavy Hair", "Big Nose"])):
+    for data, targets in (
+        ("celeba", ["Blond_Hair", "Bags_Under_Eyes"]),
+        ("lfw", ["Wavy Hair", "Big Nose"]),
+    ):
         found = FOUND["bifp-fig3"].requests(ExperimentAsk(data=data))
         assert [one.target for one in found] == targets
-        assert all((one.model, one.tune_on, one.axes) == ("resnet10", "validation", ("Male",)) for one in found)
+        assert all(
+            (one.model, one.tune_on, one.axes) == ("resnet10", "validation", ("Male",))
+            for one in found
+        )
         assert found[0].tradeoff_sparsity == 0.7 and found[0].sparsities[0] == 0.2
-        assert [one.model for one in FOUND["bifp-fig4"].requests(ExperimentAsk(data=data))] == ["mobilenet_v2"] * 2
-        blond = [without_words(one) for one in FOUND["bifp-fig5"].requests(ExperimentAsk(data=data))]
+        assert [one.model for one in FOUND["bifp-fig4"].requests(ExperimentAsk(data=data))] == [
+            "mobilenet_v2"
+        ] * 2
+        blond = [
+            without_words(one) for one in FOUND["bifp-fig5"].requests(ExperimentAsk(data=data))
+        ]
         assert blond == [without_words(found[0])], "figures of one target share its audit"
 
 
 def rows(**by_method):
-    return pd.DataFrame([
-        {"method": method, "reached": not math.isnan(steps), "iterations": steps, "total_iterations": 100.0}
-        for method, found in by_method.items() for steps in found
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "method": method,
+                "reached": not math.isnan(steps),
+                "iterations": steps,
+                "total_iterations": 100.0,
+            }
+            for method, found in by_method.items()
+            for steps in found
+        ]
+    )
 
 
 def test_savings_are_bounds_where_no_rival_got_there():

@@ -1,4 +1,5 @@
-"""The form of a fair training: what is typed is asked, what is refused is told in percent and in the form's words."""
+"""The form of a fair training: what is typed is asked, what is refused is told in percent and in
+the form's words."""
 
 from __future__ import annotations
 
@@ -46,15 +47,26 @@ def test_bad_shares_are_told_in_percent_and_a_zero_is_not_dropped(monkeypatch, t
     found = asked(at.run())
     assert found["request"]["sparsities"] == [0.0, 0.5, 1.5] and found["faults"] == []
     said = refused(found["request"])
-    assert "Sparsities: 0 % is not allowed. Give shares above 0 % and below 100 %, such as 48.8 %." in said
+    assert (
+        "Sparsities: 0 % is not allowed. Give shares above 0 % and below 100 %, such as 48.8 %."
+        in said
+    )
     assert any(text.startswith("Sparsities: 150 % is not allowed.") for text in said)
     assert any(text.startswith("At a sparsity of: -5 % is not allowed.") for text in said)
     assert not re.search(r"\b[01]\.\d", " ".join(said)), "no share is left"
 
 
 def test_a_share_out_of_reach_is_told_in_percent_and_counts_stay():
-    asked_for = {"track": FAIR, "model": "demo-resnet", "data": "avatars", "axes": ["male"], "sparsities": [0.999]}
-    assert refused(asked_for)[0].startswith("Sparsities: 99.9 % is out of reach for FLOPs: one filter per group")
+    asked_for = {
+        "track": FAIR,
+        "model": "demo-resnet",
+        "data": "avatars",
+        "axes": ["male"],
+        "sparsities": [0.999],
+    }
+    assert refused(asked_for)[0].startswith(
+        "Sparsities: 99.9 % is out of reach for FLOPs: one filter per group"
+    )
     said = refused({**asked_for, "equal": "filters"})
     assert said[0].startswith("Sparsities: 99.9 % is out of reach for filters: 8 of 480 must stay")
     assert re.search(r"Ask for \d\d\.\d % at most\.$", said[0])
@@ -66,17 +78,25 @@ def test_too_few_images_for_a_gap_are_warned_of_beforehand(monkeypatch, tmp_path
     def warned() -> str:
         return next(item.value for item in at.caption if "no gap is measured" in item.value)
 
-    assert f"fewer than {MIN_IMAGES} images" in warned() and f"fewer than {MIN_PER_CLASS} of a class" in warned()
+    assert (
+        f"fewer than {MIN_IMAGES} images" in warned()
+        and f"fewer than {MIN_PER_CLASS} of a class" in warned()
+    )
     number(at, FAIR, "max_images").set_value(500).run()
     assert asked(at)["request"]["max_images"] == 500
-    assert f"Of 500 images that befalls a subgroup and class of less than {MIN_PER_CLASS / 5:g} % of them." in warned()
+    assert (
+        f"Of 500 images that befalls a subgroup and class of less than {MIN_PER_CLASS / 5:g} % of"
+        " them." in warned()
+    )
 
 
 def test_training_on_validation_images_says_how_few_are_left_to_look_at(monkeypatch, tmp_path):
     at = drawn(FAIR, monkeypatch, tmp_path)
     at.selectbox(key=key(FAIR, "tune_on")).set_value("validation").run()
     assert asked(at)["request"]["tune_on"] == "validation"
-    assert any(item.value.startswith("Only 20 % of the validation images are left") for item in at.caption)
+    assert any(
+        item.value.startswith("Only 20 % of the validation images are left") for item in at.caption
+    )
 
 
 def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
@@ -84,7 +104,11 @@ def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
     request = asked(at)["request"]
     assert request["track"] == FAIR and request["data"] == "avatars" and request["strength"] == 1.0
     assert request["sparsities"] == [0.488, 0.672, 0.832]
-    assert request["tradeoff_strengths"] == [] and request["method_settings"] == {} and request["recipe"] == {}
+    assert (
+        request["tradeoff_strengths"] == []
+        and request["method_settings"] == {}
+        and request["recipe"] == {}
+    )
     made = request_from(request)
     assert set(made.methods) == set(type(made)("", "", ()).methods), "the engine knows every field"
     first, second = request["axes"][:2]

@@ -1,4 +1,5 @@
-"""Mask scores on their budget: the projection by hand and against its definition, the steps by hand, going on."""
+"""Mask scores on their budget: the projection by hand and against its definition, the steps by
+hand, going on."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from scipy.optimize import minimize
 from torch import tensor
 
 from engine.tracks.fair_training.training.flop_mask import on_priced_budget
-from engine.tracks.fair_training.training.mask_optimizer import BLOCK, CLOSE, FADES, MaskOptimizer, on_budget
+from engine.tracks.fair_training.training.mask_optimizer import (
+    BLOCK,
+    CLOSE,
+    FADES,
+    MaskOptimizer,
+    on_budget,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,8 +26,16 @@ from engine.tracks.fair_training.training.mask_optimizer import BLOCK, CLOSE, FA
         ([1.0, 0.0, 1.0, 0.0], 2, [1, 0, 1, 0]),
         ([0.9, 0.7, 0.5, 0.3], 2, [0.8, 0.6, 0.4, 0.2]),  # .4 too much, shared by all
         ([0.1, 0.1, 0.1, 0.1], 2, [0.5, 0.5, 0.5, 0.5]),
-        ([9.0, 9.0, 9.0, 9.0], 1, [0.25, 0.25, 0.25, 0.25]),  # a step that raises all alike changes nothing
-        ([5.0, 0.2, 0.1, 0.0], 2, [1.0, 1.3 / 3, 1.0 / 3, 0.7 / 3]),  # one is full, the others share what is left
+        (
+            [9.0, 9.0, 9.0, 9.0],
+            1,
+            [0.25, 0.25, 0.25, 0.25],
+        ),  # a step that raises all alike changes nothing
+        (
+            [5.0, 0.2, 0.1, 0.0],
+            2,
+            [1.0, 1.3 / 3, 1.0 / 3, 0.7 / 3],
+        ),  # one is full, the others share what is left
         ([0.6, 0.5, 0.4, -3.0], 1, [1.3 / 3, 1.0 / 3, 0.7 / 3, 0.0]),
         ([2.0, 3.0, -1.0, -2.0], 2, [1, 1, 0, 0]),
         ([0.3, 0.8], 2, [1, 1]),
@@ -32,12 +47,16 @@ def test_the_budget_by_hand(scores, count, expected):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_the_nearest_point_of_the_budget_and_keeps_the_order(seed):
-    """Nearer than any of many other points that hold the budget; its sum is exact; a second time changes nothing."""
+    """Nearer than any of many other points that hold the budget; its sum is exact; a second time
+    changes nothing."""
     draw = np.random.default_rng(seed)
     scores = tensor(draw.normal(0.5, 2.0, 40))
     count = int(draw.integers(1, 40))
     found = on_budget(scores, count)
-    assert float(found.sum()) == pytest.approx(count, abs=1e-6) and 0.0 <= found.min() <= found.max() <= 1.0
+    assert (
+        float(found.sum()) == pytest.approx(count, abs=1e-6)
+        and 0.0 <= found.min() <= found.max() <= 1.0
+    )
     assert torch.allclose(on_budget(found, count), found, atol=1e-9)
     order = scores.argsort()
     assert (found[order].diff() >= 0).all()
@@ -55,7 +74,8 @@ def test_many_scores_in_single_precision():
 
 
 def test_the_first_step_by_hand():
-    """Momentum and scale are corrected for their start, so it is rate * g / rms(g), then the budget."""
+    """Momentum and scale are corrected for their start, so it is rate * g / rms(g), then the
+    budget."""
     scores = tensor([0.5, 0.5, 0.5, 0.5])
     mask_optimizer = MaskOptimizer(scores, 2)
     mask_optimizer.step(tensor([3.0, -1.0, 1.0, -1.0]), 0.1)
@@ -67,7 +87,10 @@ def test_the_first_step_by_hand():
 def test_two_steps_by_hand():
     scores = tensor([0.5, 0.5, 0.5, 0.5], dtype=torch.float64)
     mask_optimizer = MaskOptimizer(scores, 2)
-    one, two = (tensor(values, dtype=torch.float64) for values in ([1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0]))
+    one, two = (
+        tensor(values, dtype=torch.float64)
+        for values in ([1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0])
+    )
     mask_optimizer.step(one, 0.1)
     between = scores.clone()
     mask_optimizer.step(two, 0.05)
@@ -78,7 +101,8 @@ def test_two_steps_by_hand():
 
 
 def test_sizes_count_unlike_in_adam():
-    """All gradients have the same sign; the largest rise, the others fall, nothing piles up at 1."""
+    """All gradients have the same sign; the largest rise, the others fall, nothing piles up at
+    1."""
     scores = torch.full((10,), 0.5)
     mask_optimizer = MaskOptimizer(scores, 5)
     for _ in range(400):
@@ -96,7 +120,9 @@ def test_the_scale_of_the_gradient_does_not_matter():
         for gradient in gradients:
             mask_optimizer.step(gradient * factor, 0.05)
         ends.append(scores)
-    assert torch.allclose(ends[0], ends[2], atol=1e-4) and torch.allclose(ends[0], ends[1], atol=1e-3)
+    assert torch.allclose(ends[0], ends[2], atol=1e-4) and torch.allclose(
+        ends[0], ends[1], atol=1e-3
+    )
 
 
 def test_no_gradient_moves_nothing():
@@ -131,7 +157,12 @@ def test_the_priced_budget_is_the_nearest_point_that_costs_as_much(seed):
     budget = float(0.4 * price.sum())
     found = on_priced_budget(tensor(scores.tolist()).double(), price, budget).numpy()
     held = {"type": "eq", "fun": lambda m: price @ m - budget}
-    best = minimize(lambda m: ((m - scores) ** 2).sum(), np.full(12, 0.4), bounds=[(0, 1)] * 12, constraints=[held])
+    best = minimize(
+        lambda m: ((m - scores) ** 2).sum(),
+        np.full(12, 0.4),
+        bounds=[(0, 1)] * 12,
+        constraints=[held],
+    )
     assert price @ found == pytest.approx(budget) and np.allclose(found, best.x, atol=1e-3)
     even = on_priced_budget(tensor(scores.tolist()).double(), np.ones(12), 5.0)
     assert torch.allclose(even, on_budget(tensor(scores.tolist()).double(), 5), atol=1e-6)
@@ -161,14 +192,19 @@ def halved(scores, count):
 def test_it_is_what_halving_finds(seed, spread):
     """Also where scores lie in heaps, between which the sum does not change."""
     draw = np.random.default_rng(seed)
-    scores = tensor(np.concatenate([draw.normal(0, spread, 300), draw.choice([-9.0, 0.5, 9.0], 200)]))
+    scores = tensor(
+        np.concatenate([draw.normal(0, spread, 300), draw.choice([-9.0, 0.5, 9.0], 200)])
+    )
     for count in (1, 17, 250, 499):
         assert torch.allclose(on_budget(scores, count), halved(scores, count), atol=1e-6)
-        assert torch.allclose(on_budget(scores.float(), count).double(), halved(scores, count), atol=1e-4)
+        assert torch.allclose(
+            on_budget(scores.float(), count).double(), halved(scores, count), atol=1e-4
+        )
 
 
 def plainly(scores, momentum, gradient, scale, steps, count, rate):
-    """A step with one operation after the other on all scores, as it is written down; scores and momentum change."""
+    """A step with one operation after the other on all scores, as it is written down; scores and
+    momentum change."""
     momentum.mul_(FADES[0]).add_(gradient, alpha=1 - FADES[0])
     square = float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) ** 2 / len(gradient)
     scale = FADES[1] * scale + (1 - FADES[1]) * square

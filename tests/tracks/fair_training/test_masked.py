@@ -1,4 +1,5 @@
-"""Masks on parameters: the same as gates on filters and as really cut; no trace; exact numbers of units; gradients."""
+"""Masks on parameters: the same as gates on filters and as really cut; no trace; exact numbers of
+units; gradients."""
 
 from __future__ import annotations
 
@@ -44,12 +45,15 @@ def small(name: str):
 
 def some_images(classifier, n: int = 2, dtype=torch.float64) -> torch.Tensor:
     draw = np.random.default_rng(0)
-    return torch.as_tensor(draw.standard_normal((n, 3, classifier.size, classifier.size)), dtype=dtype)
+    return torch.as_tensor(
+        draw.standard_normal((n, 3, classifier.size, classifier.size)), dtype=dtype
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_masked_parameters_are_gates_are_really_cut(name):
-    """In float64, so that whatever differs is no rounding. resnet56 has shortcuts without parameters."""
+    """In float64, so that whatever differs is no rounding. resnet56 has shortcuts without
+    parameters."""
     whole = small(name)
     graph = filter_graph(whole)
     mask = graph.mask(some_mask(graph))
@@ -100,7 +104,10 @@ def test_masked_equals_gates_while_training_too(name):
 def test_no_mask_is_the_model_itself():
     whole = tiny()
     images = whole.prepared(some_pixels(3, 8))
-    for held in (masked_filters_of(whole.model, filter_graph(whole)), masked_weights_of(whole.model)):
+    for held in (
+        masked_filters_of(whole.model, filter_graph(whole)),
+        masked_weights_of(whole.model),
+    ):
         with torch.no_grad():
             found, masked = held.forward(images, None)
             assert torch.equal(found, whole.model(images)) and masked == {}
@@ -118,7 +125,9 @@ def test_no_mask_is_the_model_itself():
 def test_masked_weights_are_zeroed_weights(name):
     whole = small(name)
     held = masked_weights_of(whole.model)
-    assert held.total == sum(one.weight.numel() for one in whole.model.modules() if isinstance(one, COUNTED))
+    assert held.total == sum(
+        one.weight.numel() for one in whole.model.modules() if isinstance(one, COUNTED)
+    )
     keep = torch.as_tensor(np.random.default_rng(1).random(held.total) < 0.7).float()
     zeroed = small(name)
     place = 0
@@ -154,10 +163,18 @@ def test_baked_leaves_nothing_behind_even_after_an_exception(training):
     before = state(whole.model)
     with held.baked(mask) as model:
         assert not same(before, state(model)) and hooks_of(model) > 0 and not model.training
-    assert same(before, state(whole.model)) and hooks_of(whole.model) == 0 and whole.model.training == training
+    assert (
+        same(before, state(whole.model))
+        and hooks_of(whole.model) == 0
+        and whole.model.training == training
+    )
     with pytest.raises(ZeroDivisionError), held.baked(mask):
         raise ZeroDivisionError
-    assert same(before, state(whole.model)) and hooks_of(whole.model) == 0 and whole.model.training == training
+    assert (
+        same(before, state(whole.model))
+        and hooks_of(whole.model) == 0
+        and whole.model.training == training
+    )
 
 
 def test_a_filter_that_was_masked_comes_back_as_it_was():
@@ -193,7 +210,11 @@ def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
     whole = lively(make, 16, 2) if isinstance(make, str) else tiny(make())
     graph = filter_graph(whole)
     whole.model.double()
-    held = masked_filters_of(whole.model, graph) if units == "filters" else masked_weights_of(whole.model)
+    held = (
+        masked_filters_of(whole.model, graph)
+        if units == "filters"
+        else masked_weights_of(whole.model)
+    )
     images = some_images(whole, 2)
     draw = torch.Generator().manual_seed(0)
     mask = (0.3 + 0.7 * torch.rand(held.total, generator=draw)).double()
@@ -213,7 +234,8 @@ def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
 
 
 def test_the_gradient_of_a_mask_is_theta_times_the_gradient_of_z_summed_over_the_unit():
-    """What the upper level adds its implicit term to. Cut ones are almost 0, so that the ReLU behind them is open."""
+    """What the upper level adds its implicit term to. Cut ones are almost 0, so that the ReLU
+    behind them is open."""
     whole = tiny()
     whole.model.bn2.bias += 2.0  # every filter speaks
     graph = filter_graph(whole)
@@ -227,14 +249,17 @@ def test_the_gradient_of_a_mask_is_theta_times_the_gradient_of_z_summed_over_the
     by_hand = torch.zeros(7)
     by_hand[:3] = (values["conv1.weight"] * z["conv1.weight"].grad).sum(dim=(1, 2, 3))
     by_hand[:3] += values["conv1.bias"] * z["conv1.bias"].grad
-    by_hand[3:] = values["bn2.weight"] * z["bn2.weight"].grad + values["bn2.bias"] * z["bn2.bias"].grad
+    by_hand[3:] = (
+        values["bn2.weight"] * z["bn2.weight"].grad + values["bn2.bias"] * z["bn2.bias"].grad
+    )
     assert torch.allclose(mask.grad, by_hand, rtol=1e-4, atol=1e-6) and mask.grad[4].abs() > 1e-3
     each = {name: values[name].detach() * value.grad for name, value in z.items()}
     assert torch.allclose(held.sums(each), by_hand, rtol=1e-4, atol=1e-6)
 
 
 def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
-    """Half of the filters are gated by a hook: what ends at z and what reaches the mask add up to all of it."""
+    """Half of the filters are gated by a hook: what ends at z and what reaches the mask add up to
+    all of it."""
     model = TwoConvs()
     model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
     whole = tiny(model)
@@ -245,14 +270,22 @@ def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
     other = mask.detach().clone().requires_grad_(True)
     logits, z = held.forward(images, other, leaves=True)
     rest, *gradients = torch.autograd.grad(logits[:, 0].sum(), [other, *z.values()])
-    found = held.sums({name: values[name].detach() * g for name, g in zip(z, gradients, strict=True)})
-    assert found[:3].abs().min() > 0 and rest[3:].abs().min() > 0 and not found[3:].any() and not rest[:3].any()
+    found = held.sums(
+        {name: values[name].detach() * g for name, g in zip(z, gradients, strict=True)}
+    )
+    assert (
+        found[:3].abs().min() > 0
+        and rest[3:].abs().min() > 0
+        and not found[3:].any()
+        and not rest[:3].any()
+    )
     assert torch.allclose(found + rest, mask.grad, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", [SMALL, "resnet20"])
 def test_at_exactly_zero_no_cut_filter_hears_of_a_gradient_and_just_above_most_do(name):
-    """Why the mask learns at ALMOST: a channel of zeros stops at its ReLU. The answers hardly change."""
+    """Why the mask learns at ALMOST: a channel of zeros stops at its ReLU. The answers hardly
+    change."""
     whole = lively(name, 16)
     graph = filter_graph(whole)
     held = masked_filters_of(whole.model, graph)
@@ -303,7 +336,10 @@ def test_the_best_are_exactly_so_many_one_per_block_and_none_better_is_left_out(
     scores = draw.integers(0, 10, 80) / 10  # many ties
     for count in (6, 7, 31, 79, 80):
         keep = best(scores, count, blocks)
-        assert keep.sum() == count and (np.bincount(blocks[keep], minlength=6)[np.unique(blocks)] >= 1).all()
+        assert (
+            keep.sum() == count
+            and (np.bincount(blocks[keep], minlength=6)[np.unique(blocks)] >= 1).all()
+        )
         alone = np.bincount(blocks[keep], minlength=6)[blocks] == 1
         free = keep & ~alone
         if free.any() and not keep.all():
@@ -314,7 +350,14 @@ def test_the_best_are_exactly_so_many_one_per_block_and_none_better_is_left_out(
 
 @pytest.mark.parametrize(
     ("total", "sparsity", "count"),
-    [(100, 0.7, 30), (100, 0.0, 100), (10, 0.488, 5), (10, 0.832, 2), (3, 0.99, 1), (1000, 1 - 0.8**3, 512)],
+    [
+        (100, 0.7, 30),
+        (100, 0.0, 100),
+        (10, 0.488, 5),
+        (10, 0.832, 2),
+        (3, 0.99, 1),
+        (1000, 1 - 0.8**3, 512),
+    ],
 )
 def test_how_many_stay(total, sparsity, count):
     assert kept_of(total, sparsity) == count
@@ -324,7 +367,11 @@ def test_how_many_stay(total, sparsity, count):
 def test_the_best_of_many_are_those_that_sorting_finds(draw):
     rng, n = np.random.default_rng(0), 20 * SAMPLE + 3
     scores = rng.random(n, dtype=np.float32)
-    scores = {"uniform": scores, "mostly 0 and 1": (3 * scores - 1).clip(0, 1), "few values": scores.round(1)}[draw]
+    scores = {
+        "uniform": scores,
+        "mostly 0 and 1": (3 * scores - 1).clip(0, 1),
+        "few values": scores.round(1),
+    }[draw]
     blocks = np.repeat(np.arange(3), [5, n - 10, 5])
     for count in (5, 1000, n // 3, n // 2, n - 7, n):
         first = np.lexsort((np.arange(n), -scores))[:count]
@@ -332,7 +379,9 @@ def test_the_best_of_many_are_those_that_sorting_finds(draw):
         if all(expected[blocks == block].any() for block in range(3)):
             np.testing.assert_array_equal(best(scores, count, blocks), expected)
         starts = np.array([0, 5, n - 5])
-        np.testing.assert_array_equal(best(scores, count, blocks, starts), best(scores, count, blocks))
+        np.testing.assert_array_equal(
+            best(scores, count, blocks, starts), best(scores, count, blocks)
+        )
 
 
 def test_where_blocks_begin():

@@ -1,4 +1,5 @@
-"""What every way to a sparse and fair model promises, found by itself; and the simple ones by hand."""
+"""What every way to a sparse and fair model promises, found by itself; and the simple ones by
+hand."""
 
 from __future__ import annotations
 
@@ -27,9 +28,22 @@ from engine.tracks.fair_training.methods._stages import (
     sensitivity,
     trainer_of,
 )
-from engine.tracks.fair_training.methods.base import FILTERS, FLOPS, NONE, NOTIONS, WEIGHTS, fair_method, fair_methods
+from engine.tracks.fair_training.methods.base import (
+    FILTERS,
+    FLOPS,
+    NONE,
+    NOTIONS,
+    WEIGHTS,
+    fair_method,
+    fair_methods,
+)
 from engine.tracks.fair_training.methods.lottery import _rounds
-from engine.tracks.fair_training.training.masked import best, kept_of, masked_filters_of, masked_weights_of
+from engine.tracks.fair_training.training.masked import (
+    best,
+    kept_of,
+    masked_filters_of,
+    masked_weights_of,
+)
 from engine.tracks.fair_training.training.trainer import Trainer
 from tests.classifiers.worlds import TwoConvs, tiny
 from tests.places import ROOT
@@ -49,10 +63,15 @@ from tests.tracks.fair_training.jobs import (
 
 EACH = pytest.mark.parametrize("name", each())
 CUT = pytest.mark.parametrize(
-    "name", [name for name, one in fair_methods().items() if one.units != NONE and not one.widths_of]
+    "name",
+    [name for name, one in fair_methods().items() if one.units != NONE and not one.widths_of],
 )
-CONTROLS = pytest.mark.parametrize("name", [name for name, one in fair_methods().items() if one.widths_of])
-STRUCTURED = [name for name, one in fair_methods().items() if one.units == FILTERS and not one.widths_of]
+CONTROLS = pytest.mark.parametrize(
+    "name", [name for name, one in fair_methods().items() if one.widths_of]
+)
+STRUCTURED = [
+    name for name, one in fair_methods().items() if one.units == FILTERS and not one.widths_of
+]
 
 
 @cache
@@ -63,21 +82,46 @@ def once(name: str, strength: float = 1.0):
 def held(name: str):
     """The units of a method."""
     model = small_model().model
-    return masked_filters_of(model, small_graph()) if fair_method(name).units == FILTERS else masked_weights_of(model)
+    return (
+        masked_filters_of(model, small_graph())
+        if fair_method(name).units == FILTERS
+        else masked_weights_of(model)
+    )
 
 
 def test_the_methods_that_there_are():
     assert set(fair_methods()) == {
-        "dense-tuned", "dense-fair", "snip", "fpgm", "lottery", "pf", "pf-late", "pf-snip", "pf-random", "fp",
-        "bifp-str", "bifp-uns", "bifp-str-no-m", "bifp-str-no-w", "bifp-str-no-both",
-        "bifp-widths-fpgm", "bifp-widths-random",
-    }  # fmt: skip
+        "dense-tuned",
+        "dense-fair",
+        "snip",
+        "fpgm",
+        "lottery",
+        "pf",
+        "pf-late",
+        "pf-snip",
+        "pf-random",
+        "fp",
+        "bifp-str",
+        "bifp-uns",
+        "bifp-str-no-m",
+        "bifp-str-no-w",
+        "bifp-str-no-both",
+        "bifp-widths-fpgm",
+        "bifp-widths-random",
+    }
     assert {name for name, one in fair_methods().items() if not one.fair} == {
-        "dense-tuned", "snip", "fpgm", "lottery", "bifp-str-no-both",
-    }  # fmt: skip
+        "dense-tuned",
+        "snip",
+        "fpgm",
+        "lottery",
+        "bifp-str-no-both",
+    }
     assert {name for name, one in fair_methods().items() if one.units == WEIGHTS} == {
-        "snip", "lottery", "pf-snip", "bifp-uns",
-    }  # fmt: skip
+        "snip",
+        "lottery",
+        "pf-snip",
+        "bifp-uns",
+    }
 
 
 @pytest.mark.parametrize("name", fair_methods())
@@ -85,7 +129,11 @@ def test_a_method_says_what_it_is(name):
     method = fair_methods()[name]
     assert method.name == name and name.replace("-", "_").isidentifier()
     assert isinstance(method.version, int) and method.version >= 1 and method.rounds_of_all > 0
-    assert method.units in (FILTERS, WEIGHTS, NONE) and type(method.fair) is bool and type(method).__doc__
+    assert (
+        method.units in (FILTERS, WEIGHTS, NONE)
+        and type(method.fair) is bool
+        and type(method).__doc__
+    )
     for setting in method.settings:
         assert setting.allows(setting.default) and setting.help and setting.name.isidentifier()
     names = [setting.name for setting in method.settings]
@@ -101,7 +149,9 @@ def test_an_unknown_method_names_the_known_ones():
 @EACH
 def test_one_result_per_sparsity_ascending_and_exactly_as_much_cut_as_asked(name):
     method, found = fair_methods()[name], once(name)
-    expected = (0.0,) if method.units == NONE else SPARSITIES if method.one_descent else SPARSITIES[1:]
+    expected = (
+        (0.0,) if method.units == NONE else SPARSITIES if method.one_descent else SPARSITIES[1:]
+    )
     assert tuple(one.sparsity for one in found) == expected
     for one in found:
         if method.units == NONE:
@@ -109,10 +159,14 @@ def test_one_result_per_sparsity_ascending_and_exactly_as_much_cut_as_asked(name
             continue
         blocks = held(name).blocks
         assert one.keep.shape == one.scores.shape == blocks.shape and one.keep.dtype == bool
-        assert one.keep.sum() == (sum(widths()) if method.widths_of else kept_of(len(blocks), one.sparsity))
+        assert one.keep.sum() == (
+            sum(widths()) if method.widths_of else kept_of(len(blocks), one.sparsity)
+        )
         assert set(blocks[one.keep]) == set(blocks)  # one of every layer stays
         assert np.isfinite(one.scores).all()
-        assert np.array_equal(one.keep, best(one.scores, one.keep.sum(), blocks))  # what stays scores highest
+        assert np.array_equal(
+            one.keep, best(one.scores, one.keep.sum(), blocks)
+        )  # what stays scores highest
 
 
 @CUT
@@ -157,16 +211,21 @@ def test_the_weights_are_the_whole_model_s_and_nothing_is_left_on_it(name):
     classifier = small_model()
     method = fair_methods()[name]
     shapes = {key: value.shape for key, value in classifier.model.state_dict().items()}
-    (*_, one) = method.train(fair_job(method, classifier=classifier))
+    *_, one = method.train(fair_job(method, classifier=classifier))
     assert {key: value.shape for key, value in one.weights.items()} == shapes
     assert all(bool(value.isfinite().all()) for value in one.weights.values())
-    assert not classifier.model.training and not any(part.requires_grad for part in classifier.model.parameters())
-    assert not any(part._forward_hooks or part._forward_pre_hooks for part in classifier.model.modules())
+    assert not classifier.model.training and not any(
+        part.requires_grad for part in classifier.model.parameters()
+    )
+    assert not any(
+        part._forward_hooks or part._forward_pre_hooks for part in classifier.model.modules()
+    )
 
 
 @EACH
 def test_the_weights_belong_to_the_last_look(name):
-    """What is handed over answers as what was measured last: really cut for filters, with zeros for weights."""
+    """What is handed over answers as what was measured last: really cut for filters, with zeros for
+    weights."""
     whole = small_model()
     for one in once(name):
         small = with_weights(whole, {key: value.numpy() for key, value in one.weights.items()})
@@ -196,8 +255,13 @@ def test_the_model_that_was_given_changes_and_no_other(name):
     )
     rates = job.recipe, dict(job.settings)
     list(fair_method(name).train(job))
-    assert all(np.array_equal(one, two) for one, two in zip(before[0], (*world(), job.original), strict=True))
-    assert torch.equal(before[1], job.targets.labels) and torch.equal(before[2], job.targets.weights)
+    assert all(
+        np.array_equal(one, two)
+        for one, two in zip(before[0], (*world(), job.original), strict=True)
+    )
+    assert torch.equal(before[1], job.targets.labels) and torch.equal(
+        before[2], job.targets.weights
+    )
     assert rates == (job.recipe, dict(job.settings))
 
 
@@ -210,12 +274,17 @@ def test_random_numbers_of_the_outside_world_do_not_matter(name):
 
 @EACH
 def test_it_spends_what_it_says(name):
-    """Every method but the descent takes as many weight updates as it was given, both stages together."""
+    """Every method but the descent takes as many weight updates as it was given, both stages
+    together."""
     spent = once(name)[-1].spent
-    assert set(spent) == {"iterations", "mask_updates", "examples", "seconds"} and spent["seconds"] > 0
+    assert (
+        set(spent) == {"iterations", "mask_updates", "examples", "seconds"} and spent["seconds"] > 0
+    )
     if not fair_methods()[name].one_descent:
         assert spent["iterations"] == ITERATIONS
-    assert (spent["mask_updates"] > 0) == (name.startswith("bifp") and not fair_methods()[name].widths_of)
+    assert (spent["mask_updates"] > 0) == (
+        name.startswith("bifp") and not fair_methods()[name].widths_of
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,17 +310,22 @@ def test_strength_does_something(name):
 
 @pytest.mark.parametrize("name", [name for name, one in fair_methods().items() if one.fair])
 def test_a_tolerance_above_every_gap_is_no_fairness_term(name):
-    assert same_weights(trained(name, strength=5.0, tolerance=1.0)[0], trained(name, strength=0.0)[0])
+    assert same_weights(
+        trained(name, strength=5.0, tolerance=1.0)[0], trained(name, strength=0.0)[0]
+    )
 
 
 @pytest.mark.parametrize("name", ["dense-fair", "bifp-str", "bifp-uns"])
 def test_what_was_there_before_matters_to_degradation_only(name):
-    """A start that was right about group 0 only: now group 0 is what fell, whichever group is ahead."""
+    """A start that was right about group 0 only: now group 0 is what fell, whichever group is
+    ahead."""
     method, found = fair_methods()[name], {}
     _, labels, groups = world()
     for notion in NOTIONS:
         for right in (0, 1):
-            start = np.where(groups[:, None] == right, np.eye(2)[labels], 1 - np.eye(2)[labels]).astype(np.float32)
+            start = np.where(
+                groups[:, None] == right, np.eye(2)[labels], 1 - np.eye(2)[labels]
+            ).astype(np.float32)
             job = replace(fair_job(name, strength=5.0, notion=notion), original=start)
             (found[notion, right],) = method.train(job)
     assert same_weights(found["accuracy", 0], found["accuracy", 1])
@@ -259,24 +333,39 @@ def test_what_was_there_before_matters_to_degradation_only(name):
 
 
 def test_ablations_lack_what_their_names_say():
-    """λ acts on the weights only, on the mask only, or on both: what does not matter is the same to the bit."""
-    both, no_m, no_w = (fair_method(name) for name in ("bifp-str", "bifp-str-no-m", "bifp-str-no-w"))
+    """λ acts on the weights only, on the mask only, or on both: what does not matter is the same to
+    the bit."""
+    both, no_m, no_w = (
+        fair_method(name) for name in ("bifp-str", "bifp-str-no-m", "bifp-str-no-w")
+    )
     assert (both.fair_weights, both.fair_mask) == (True, True)
     assert (no_m.fair_weights, no_m.fair_mask) == (True, False)
     assert (no_w.fair_weights, no_w.fair_mask) == (False, True)
-    fixed = {"settings": {"settle": 1.0}, "strength": 5.0}  # the mask never learns, so only the weights' term is left
+    fixed = {
+        "settings": {"settle": 1.0},
+        "strength": 5.0,
+    }  # the mask never learns, so only the weights' term is left
     assert same_weights(trained("bifp-str", **fixed)[0], trained("bifp-str-no-m", **fixed)[0])
-    assert same_weights(trained("bifp-str-no-w", **fixed)[0], trained("bifp-str-no-both", settings={"settle": 1.0})[0])
+    assert same_weights(
+        trained("bifp-str-no-w", **fixed)[0],
+        trained("bifp-str-no-both", settings={"settle": 1.0})[0],
+    )
     assert not same_weights(trained("bifp-str", **fixed)[0], trained("bifp-str-no-w", **fixed)[0])
 
 
 def test_a_mask_that_never_learns_is_pf():
-    """BiFP with a fixed first mask is prune, then train fairly; pf cuts before it trains, so up to rounding."""
+    """BiFP with a fixed first mask is prune, then train fairly; pf cuts before it trains, so up to
+    rounding."""
     found = {}
     for name, settings in (("bifp-str", {"settle": 1.0}), ("pf", {})):
         classifier = tiny(TwoConvs(), 16)
-        job = replace(fair_job(name, classifier=classifier, strength=2.0, sparsities=(0.3,), settings=settings),
-                      graph=filter_graph(classifier), look=lambda model: {})  # fmt: skip
+        job = replace(
+            fair_job(
+                name, classifier=classifier, strength=2.0, sparsities=(0.3,), settings=settings
+            ),
+            graph=filter_graph(classifier),
+            look=lambda model: {},
+        )
         (found[name],) = fair_method(name).train(job)
     one, two = found["bifp-str"], found["pf"]
     places = places_of(tiny(TwoConvs(), 16), filter_graph(tiny(TwoConvs(), 16)).mask(one.keep))
@@ -284,14 +373,29 @@ def test_a_mask_that_never_learns_is_pf():
     for key, place in places.items():
         mine, other = (each.weights[key].flatten()[place.flatten()] for each in (one, two))
         assert torch.allclose(mine, other, atol=1e-4), key
-    assert [row["loss"] for row in one.curve] == pytest.approx([row["loss"] for row in two.curve], abs=1e-4)
+    assert [row["loss"] for row in one.curve] == pytest.approx(
+        [row["loss"] for row in two.curve], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", ["bifp-str", "bifp-uns"])
-@pytest.mark.parametrize("setting", [{"implicit": "none"}, {"implicit": "published"}, {"rho": 0.01}, {"mask_rate": 0.2},
-                                     {"own": 0.4}, {"ridge": True}, {"update": "plain"},
-                                     {"inner": 2}, {"settle": 0.8}, {"start": "random"}, {"sharpness": 5.0}],
-                         ids=lambda one: "-".join(map(str, *one.items())))  # fmt: skip
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"implicit": "none"},
+        {"implicit": "published"},
+        {"rho": 0.01},
+        {"mask_rate": 0.2},
+        {"own": 0.4},
+        {"ridge": True},
+        {"update": "plain"},
+        {"inner": 2},
+        {"settle": 0.8},
+        {"start": "random"},
+        {"sharpness": 5.0},
+    ],
+    ids=lambda one: "-".join(map(str, *one.items())),
+)
 def test_every_setting_of_bifp_does_something(name, setting):
     other = trained(name, settings=setting, iterations=10, strength=5.0)[0]
     plain = _longer(name)
@@ -307,7 +411,9 @@ def _longer(name: str):
 def test_every_declared_setting_is_read():
     """A setting that nobody reads would be a promise on the screen that is not kept."""
     for name, method in fair_methods().items():
-        sources = "".join(inspect.getsource(inspect.getmodule(kind)) for kind in type(method).__mro__[:-2])
+        sources = "".join(
+            inspect.getsource(inspect.getmodule(kind)) for kind in type(method).__mro__[:-2]
+        )
         for setting in method.settings:
             assert f'"{setting.name}"' in sources + inspect.getsource(_stages), (name, setting.name)
 
@@ -318,12 +424,22 @@ def test_geometric_median_random_and_magnitude_by_hand():
     model.conv1.weight[:] = torch.tensor([0.0, 1, 5]).view(3, 1, 1, 1) * _first_only((3, 3, 3, 3))
     job = fair_job("fpgm", classifier=classifier)
     job = replace(job, graph=filter_graph(classifier))
-    assert geometric_median(job)[:3].tolist() == pytest.approx([2 / 3, 1 / 3, 1])  # distances 6, 5, 9
+    assert geometric_median(job)[:3].tolist() == pytest.approx(
+        [2 / 3, 1 / 3, 1]
+    )  # distances 6, 5, 9
     drawn = by_chance(job)
     assert np.array_equal(drawn, shares_within(job.graph, rng("random filters", 0).random(7)))
-    assert sorted(drawn[:3]) == pytest.approx([1 / 3, 2 / 3, 1]) and sorted(drawn[3:]) == [0.25, 0.5, 0.75, 1]
+    assert sorted(drawn[:3]) == pytest.approx([1 / 3, 2 / 3, 1]) and sorted(drawn[3:]) == [
+        0.25,
+        0.5,
+        0.75,
+        1,
+    ]
     trainer = trainer_of(fair_method("snip"), job)
-    weights = [model.get_parameter(name).flatten() for name in ("conv1.weight", "conv2.weight", "fc.weight")]
+    weights = [
+        model.get_parameter(name).flatten()
+        for name in ("conv1.weight", "conv2.weight", "fc.weight")
+    ]
     assert magnitudes(trainer) == pytest.approx(torch.cat(weights).abs().numpy(), abs=1e-7)
 
 
@@ -334,17 +450,23 @@ def _first_only(shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def test_snip_by_hand():
-    """|theta dL/dtheta|, the gradient of two batches summed before the absolute value; batch norm as it was trained."""
+    """|theta dL/dtheta|, the gradient of two batches summed before the absolute value; batch norm
+    as it was trained."""
     classifier, other = small_model(), small_model()
     job = fair_job("snip", classifier=classifier)
     statistics = classifier.model.get_buffer("bn1.running_mean").clone()
     found = sensitivity(job, trainer_of(fair_method("snip"), job), 2)
     batches = job.batches.forever()
     model = other.model.requires_grad_(True).eval()
-    total = sum(job.targets.loss(batch.rows, model(batch.inputs)) for batch in (next(batches), next(batches)))
+    total = sum(
+        job.targets.loss(batch.rows, model(batch.inputs))
+        for batch in (next(batches), next(batches))
+    )
     total.backward()
     names = [part.name for part in masked_weights_of(model).parts]
-    by_hand = torch.cat([(value * value.grad).abs().flatten() for value in map(model.get_parameter, names)])
+    by_hand = torch.cat(
+        [(value * value.grad).abs().flatten() for value in map(model.get_parameter, names)]
+    )
     assert found == pytest.approx(by_hand.detach().numpy(), rel=1e-3, abs=1e-5)
     assert torch.equal(statistics, classifier.model.get_buffer("bn1.running_mean"))
     one = once("snip")[0]
@@ -360,14 +482,18 @@ def test_fpgm_pf_and_pf_random_cut_what_they_say():
     assert np.array_equal(once("pf-random")[0].scores, drawn)
     other = trained("pf-random", seed=1)[0]
     assert not np.array_equal(other.keep, once("pf-random")[0].keep)
-    assert not np.array_equal(once("fp")[0].scores, ranks)  # fp looks at the filters after fair training
+    assert not np.array_equal(
+        once("fp")[0].scores, ranks
+    )  # fp looks at the filters after fair training
 
 
 def test_two_stages_take_as_long_as_one_and_are_told_apart():
     for name, stages in (("fp", ("fair", "plain")), ("pf-late", ("plain", "fair"))):
         phases = [row["phase"] for row in trained(name, iterations=8)[0].curve]
         assert phases == [stages[0]] * 4 + [stages[1]] * 4
-        shifted = [row["phase"] for row in trained(name, iterations=8, settings={"first": 0.25})[0].curve]
+        shifted = [
+            row["phase"] for row in trained(name, iterations=8, settings={"first": 0.25})[0].curve
+        ]
         assert shifted == [stages[0]] * 2 + [stages[1]] * 6
 
 
@@ -381,9 +507,17 @@ def test_fp_trains_the_whole_model_first():
 
 @pytest.mark.parametrize(
     ("left", "goal", "share", "rounds"),
-    [(1.0, 0.8, 0.2, 1), (1.0, 0.512, 0.2, 3), (0.512, 0.328, 0.2, 2), (1.0, 0.5, 0.9, 1), (1.0, 1.0, 0.2, 0),
-     (0.5, 0.5, 0.2, 0), (1.0, 0.79, 0.2, 2), (1.0, 0.168, 0.2, 8)],
-)  # fmt: skip
+    [
+        (1.0, 0.8, 0.2, 1),
+        (1.0, 0.512, 0.2, 3),
+        (0.512, 0.328, 0.2, 2),
+        (1.0, 0.5, 0.9, 1),
+        (1.0, 1.0, 0.2, 0),
+        (0.5, 0.5, 0.2, 0),
+        (1.0, 0.79, 0.2, 2),
+        (1.0, 0.168, 0.2, 8),
+    ],
+)
 def test_rounds_of_the_lottery_by_hand(left, goal, share, rounds):
     assert _rounds(left, goal, share) == rounds
 
@@ -395,7 +529,9 @@ def test_the_lottery_cuts_a_share_per_round_and_rewinds(monkeypatch):
     run = Trainer.run
 
     def watched(self, phase, *args, **more):
-        rewound = all(torch.equal(value, start[name]) for name, value in self.model.state_dict().items())
+        rewound = all(
+            torch.equal(value, start[name]) for name, value in self.model.state_dict().items()
+        )
         seen.append((phase, 1.0 if self.keep is None else self.keep.mean(), rewound, self.keep))
         run(self, phase, *args, **more)
 
@@ -403,14 +539,25 @@ def test_the_lottery_cuts_a_share_per_round_and_rewinds(monkeypatch):
     job = fair_job("lottery", classifier=classifier, sparsities=(0.3, 0.7), settings={"share": 0.2})
     one, two = fair_method("lottery").train(job)
     assert [phase for phase, *_ in seen] == [
-        "round-1", "round-2", "final-2", "round-3", "round-4", "round-5", "round-6", "final-6",
-    ]  # fmt: skip
-    assert [share for _, share, *_ in seen] == pytest.approx([1, 0.8, 0.7, 0.7, 0.56, 0.448, 0.3584, 0.3], abs=1e-3)
+        "round-1",
+        "round-2",
+        "final-2",
+        "round-3",
+        "round-4",
+        "round-5",
+        "round-6",
+        "final-6",
+    ]
+    assert [share for _, share, *_ in seen] == pytest.approx(
+        [1, 0.8, 0.7, 0.7, 0.56, 0.448, 0.3584, 0.3], abs=1e-3
+    )
     assert all(rewound for *_, rewound, _ in seen)
     for (*_, before), (*_, after) in zip(seen[1:], seen[2:], strict=False):
         assert not (after & ~before).any()  # nothing comes back
     assert not (two.keep & ~one.keep).any()
-    assert two.spent["iterations"] == 7 * ITERATIONS  # the last training of the first leads nowhere else
+    assert (
+        two.spent["iterations"] == 7 * ITERATIONS
+    )  # the last training of the first leads nowhere else
     assert one.spent["iterations"] == 3 * ITERATIONS
 
 
@@ -440,18 +587,19 @@ def test_weights_that_are_cut_are_zero_and_filters_that_are_cut_are_still_there(
     flat = torch.cat([one.weights[part.name].flatten() for part in parts]).numpy()
     assert (flat[~one.keep] == 0).all() and (flat[one.keep] != 0).all()
     two = once("bifp-str")[0]
-    assert all((value != 0).any() for name, value in two.weights.items() if name.endswith("bn1.weight"))
+    assert all(
+        (value != 0).any() for name, value in two.weights.items() if name.endswith("bn1.weight")
+    )
     assert (two.weights["bn1.weight"] != 0).all()
 
 
 def test_stating_what_to_do_does_not_load_torch():
     code = (
-        "import sys\n"
-        "import engine.tracks.fair_training.methods.base\n"
-        "engine.tracks.fair_training.methods.base.fair_methods()\n"
-        "import engine.tracks.fair_training.training.job, engine.tracks.fair_training.degradation\n"
-        "bad = [name for name in ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\n"
-        "sys.exit(', '.join(bad) or 0)"
+        "import sys\nimport"
+        " engine.tracks.fair_training.methods.base\nengine.tracks.fair_training.methods.base.fair_methods()\nimport"
+        " engine.tracks.fair_training.training.job, engine.tracks.fair_training.degradation\nbad ="
+        " [name for name in ('torch', 'torchvision', 'torch_pruning') if name in"
+        " sys.modules]\nsys.exit(', '.join(bad) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
-"""Every page with a run of fair training: alone and through app.py, with hostile names, and while a job runs."""
+"""Every page with a run of fair training: alone and through app.py, with hostile names, and while a
+job runs."""
 
 from __future__ import annotations
 
@@ -40,8 +41,18 @@ def fair_store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fair")
     make_run(folder, FAIR_RUN)
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
-    few = {"methods": ("bifp-str", "bifp-uns", "pf", "dense-tuned"), "sparsities": (0.488,), "seeds": 2, "images": 160}
-    more = {"tradeoff": False, "surface": False, "weights": False, "created": "2026-03-02T00:00:00+00:00"}
+    few = {
+        "methods": ("bifp-str", "bifp-uns", "pf", "dense-tuned"),
+        "sparsities": (0.488,),
+        "seeds": 2,
+        "images": 160,
+    }
+    more = {
+        "tradeoff": False,
+        "surface": False,
+        "weights": False,
+        "created": "2026-03-02T00:00:00+00:00",
+    }
     make_run(folder, HOSTILE_RUN, hostile=True, title=title, **few, **more)
     another("fair_training", folder, OTHER_RUN)
     return folder
@@ -81,26 +92,40 @@ def test_the_page_says_so_kindly_to_a_run_of_another_kind(fair):
 @pytest.mark.parametrize(
     ("tab", "charts", "questions"),
     [
-        ("Result", 4 + 2, ["As more is cut, who stays accurate, and how far apart are the subgroups of gender?"]),
-        ("Against others", 2 + 2 + 1 + 2, [
-            "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
-            "How much accuracy does more fairness cost, and who offers the better choice?",
-            "What does the loss look like between BiFP and what it would be without its parts?",
-            "Is there a ridge between BiFP and the models without its parts?",
-        ]),
-        ("Effort", 1 + 3 + 1, [
-            "How much training does it take until the model is as fair and accurate as stated?",
-            "How did training go, and does the gap it follows stand for the measured one?",
-            "What does the cut save: parameters, bytes, time?",
-        ]),
+        (
+            "Result",
+            4 + 2,
+            ["As more is cut, who stays accurate, and how far apart are the subgroups of gender?"],
+        ),
+        (
+            "Against others",
+            2 + 2 + 1 + 2,
+            [
+                "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
+                "How much accuracy does more fairness cost, and who offers the better choice?",
+                "What does the loss look like between BiFP and what it would be without its parts?",
+                "Is there a ridge between BiFP and the models without its parts?",
+            ],
+        ),
+        (
+            "Effort",
+            1 + 3 + 1,
+            [
+                "How much training does it take until the model is as fair and accurate as stated?",
+                "How did training go, and does the gap it follows stand for the measured one?",
+                "What does the cut save: parameters, bytes, time?",
+            ],
+        ),
         ("Layers", 2, ["How much of each layer is left?", "Which layers go first as more is cut?"]),
     ],
-)  # fmt: skip
+)
 def test_every_chart_of_the_page_is_there(fair, tab, charts, questions):
     at = opened("training", run=FAIR_RUN, tab=tab)
     assert_calm(at)
     assert len(charts_of(at)) == charts
-    assert [question for question in questions if question not in words_of(at).replace("\\", "")] == []
+    assert [
+        question for question in questions if question not in words_of(at).replace("\\", "")
+    ] == []
 
 
 def test_what_is_counted_and_which_methods_are_shown_are_choices(fair):
@@ -128,7 +153,9 @@ def test_weights_and_models_without_a_cut(fair):
     assert "nothing gets faster" in html_of(at)
     at.selectbox(key="method").set_value("dense-tuned").run()
     assert_calm(at)
-    assert "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
+    assert (
+        "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
+    )
     summary = opened("summary", run=FAIR_RUN, method="Tuned dense with λ")
     assert_calm(summary)
     assert "without a cut (tuned dense with λ)" in html_of(summary)
@@ -137,8 +164,9 @@ def test_weights_and_models_without_a_cut(fair):
 def test_read_by_degradation(fair):
     at = opened("training", run=FAIR_RUN, reading="Degradation gap", tab="Against others")
     assert_calm(at)
-    assert "At the same share cut, is BiFP's degradation gap smaller, and is it as accurate?" in words_of(at).replace(
-        "\\", ""
+    assert (
+        "At the same share cut, is BiFP's degradation gap smaller, and is it as accurate?"
+        in words_of(at).replace("\\", "")
     )
 
 
@@ -163,7 +191,9 @@ def test_compare_lays_it_beside_the_pw_loss(tmp_path, monkeypatch):
 def test_the_seed_whose_mask_is_taken_can_be_chosen(fair):
     at = opened("export", run=FAIR_RUN, method="P&F", cut="67.2 %")
     assert_calm(at)
-    assert at.selectbox(key="taken").options == [f"P&F, 67.2 % cut, seed {seed}" for seed in range(3)]
+    assert at.selectbox(key="taken").options == [
+        f"P&F, 67.2 % cut, seed {seed}" for seed in range(3)
+    ]
 
 
 def test_switching_between_kinds_of_audit_keeps_calm(fair):
@@ -188,12 +218,41 @@ def running(tmp_path, monkeypatch):
     request = FairRequest("demo-resnet", "avatars", ("male",))
     job_id = jobs.job_id_of(request)
     folder = jobs._prepare(store, job_id, request)
-    jobs._write(folder, jobs.JobState(job_id, "<b>my</b> training", "running", "trained", "bifp", 3, 30,
-                                      started=jobs._now(), updated=jobs._now()))  # fmt: skip
-    rows = [{"shard": SHARD, "phase": "both", "step": step, "loss": 0.5, "penalty": 0.1, "surrogate_gap": 0.2,
-             "mask_updates": step, "examples": 64 * step, "seconds": 1.0, "accuracy": 0.8, "gap": 0.1,
-             "degradation": 0.1, "val_loss": 0.5} for step in (40, 80)]  # fmt: skip
-    (folder / "points.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    jobs._write(
+        folder,
+        jobs.JobState(
+            job_id,
+            "<b>my</b> training",
+            "running",
+            "trained",
+            "bifp",
+            3,
+            30,
+            started=jobs._now(),
+            updated=jobs._now(),
+        ),
+    )
+    rows = [
+        {
+            "shard": SHARD,
+            "phase": "both",
+            "step": step,
+            "loss": 0.5,
+            "penalty": 0.1,
+            "surrogate_gap": 0.2,
+            "mask_updates": step,
+            "examples": 64 * step,
+            "seconds": 1.0,
+            "accuracy": 0.8,
+            "gap": 0.1,
+            "degradation": 0.1,
+            "val_loss": 0.5,
+        }
+        for step in (40, 80)
+    ]
+    (folder / "points.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield store, job_id
@@ -204,7 +263,10 @@ def test_a_running_training_is_watched_and_cancelled(running):
     at = opened("training", run=None)
     assert_calm(at)
     shown = words_of(at).replace("\\", "").replace("\u00a0", " ")
-    assert "How is the training going?" in shown and "BiFP-str, 48.8 % cut, λ 1, seed 0: mask and weights, 80" in shown
+    assert (
+        "How is the training going?" in shown
+        and "BiFP-str, 48.8 % cut, λ 1, seed 0: mask and weights, 80" in shown
+    )
     assert len(charts_of(at)) == 3 and "there is none" in shown
     button = next(item for item in at.button if item.label == "Cancel")
     button.click().run()
@@ -214,7 +276,9 @@ def test_a_running_training_is_watched_and_cancelled(running):
 
 def test_the_images_of_one_seed_that_changed_class_are_shown(fair):
     at = opened("examples", run=FAIR_RUN, method="BiFP-str")
-    assert at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options
+    assert (
+        at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options
+    )
     assert "Which images are these?" in words_of(at) and 'class="pa-gallery"' in html_of(at)
     first = html_of(at)
     at.selectbox(key="trial").set_value(1).run()

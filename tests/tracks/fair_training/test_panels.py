@@ -1,4 +1,5 @@
-"""Panels of fair training: answers follow the tables, hard cases are said, what was not run is not drawn."""
+"""Panels of fair training: answers follow the tables, hard cases are said, what was not run is not
+drawn."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def store(tmp_path_factory) -> Store:
     make_run(folder, "plain")
     make_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
     make_run(folder, "hostile", hostile=True, **FEW, seeds=2)
-    made_up.make("image_classifiers", folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False)
+    made_up.make(
+        "image_classifiers", folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False
+    )
     return Store(folder)
 
 
@@ -74,13 +77,17 @@ def changed(run: Run, folder, table: str, edit) -> Run:
         del tables[table]
     else:
         tables[table] = edit(tables[table].copy())
-    return Store(folder).write("changed", {name: v for name, v in run.meta.items() if name != "tables"}, tables)
+    return Store(folder).write(
+        "changed", {name: v for name, v in run.meta.items() if name != "tables"}, tables
+    )
 
 
 @pytest.mark.parametrize(("name", "dark"), [("plain", True), ("few", False), ("hostile", True)])
 def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     run = store.open(name)
-    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    panels = [
+        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
+    ]
     assert len({panel.key for panel in panels}) >= 11
     for panel in panels:
         assert panel.question.endswith("?") and panel.said.endswith("."), panel.key
@@ -97,7 +104,11 @@ def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
 def test_the_track_declares_what_pages_ask(run):
     track = tracks()["fair_training"]
     assert track_of(run) is track and track.offers(run) == ("accuracy", "degradation", "auc")
-    assert [track.reading(name).label for name in track.readings] == ["accuracy gap", "degradation gap", "AUC gap"]
+    assert [track.reading(name).label for name in track.readings] == [
+        "accuracy gap",
+        "degradation gap",
+        "AUC gap",
+    ]
     assert track.order(["dense-fair", "pf", "bifp-str"]) == ["bifp-str", "pf", "dense-fair"]
     styles = [track.style(method) for method in own.METHODS]
     assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 17
@@ -131,9 +142,15 @@ def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
     assert own.NOT_FASTER in headline(run, UNS).warnings
-    assert own.NOT_FASTER in fair_saved.saved(run, UNS).said and "65.2 %" in fair_saved.saved(run, UNS).said
+    assert (
+        own.NOT_FASTER in fair_saved.saved(run, UNS).said
+        and "65.2 %" in fair_saved.saved(run, UNS).said
+    )
     assert own.NOT_FASTER not in headline(run, STR).warnings
-    assert "of 18,072 weights" in headline(run, UNS).sentence and "of 112 filters" in headline(run, STR).sentence
+    assert (
+        "of 18,072 weights" in headline(run, UNS).sentence
+        and "of 112 filters" in headline(run, STR).sentence
+    )
     assert "weights" in filter_layers.layer_survival(run, UNS).said
 
 
@@ -142,14 +159,19 @@ def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
     assert len(panel.parts) == 4 and panel.own_axes
     results = run.table("results").set_index(["variant", "axis", "metric"])
     row = results.loc[("bifp-str-67.2%", "gender", "accuracy_gap")]
-    assert f"accuracy gap {phrasing.with_interval(row['value'], row['low'], row['high'])}" in panel.said
+    assert (
+        f"accuracy gap {phrasing.with_interval(row['value'], row['low'], row['high'])}"
+        in panel.said
+    )
     line = next(trace for trace in panel.parts[1].data if trace.name == "BiFP-str")
     table = panel.table.query("method == 'BiFP-str' and measure == 'accuracy gap'")
     assert list(line.y) == table["value"].tolist() and line.error_y.array is not None
     other = next(trace for trace in panel.parts[1].data if trace.name == "SNIP")
     assert other.error_y.array is None, "many lines: bars of the chosen one only"
-    names = {family: set(curve.fair_curve(run, STR, family=family).table["method"]) for family in
-             fair_lookup.families(run)}  # fmt: skip
+    names = {
+        family: set(curve.fair_curve(run, STR, family=family).table["method"])
+        for family in fair_lookup.families(run)
+    }
     assert "BiFP-str without m" in names["bifp"] and "SNIP" not in names["bifp"]
     assert "SNIP" in names["pruning"] and "P&F" not in names["pruning"] and "P&F" in names["stages"]
     assert names["all"] == names["main"] | names["bifp"]
@@ -157,7 +179,10 @@ def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
 
 
 def test_another_axis_is_said_not_to_be_trained_for(run):
-    assert "not to this axis" in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).said
+    assert (
+        "not to this axis"
+        in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).said
+    )
     assert any(
         "was not part of it" in text
         for text in headline(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).warnings
@@ -170,12 +195,17 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     rows = table[(table["base"] == "bifp-str") & ((table["sparsity"] - 0.672).abs() < 1e-9)]
     gap = rows[(rows["axis"] == "gender") & (rows["metric"] == "accuracy_gap")].set_index("method")
     said = panel.table.query("measure == 'accuracy gap'").set_index("against")
-    assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), "BiFP minus the other"
+    assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), (
+        "BiFP minus the other"
+    )
     assert said.loc["P&F", "low"] == pytest.approx(-gap.loc["pf", "high"])
     worse = gap[(gap["low"] > 0) & (gap["q"] <= MAX_Q)].index
     filled = {trace.name for trace in panel.parts[0].data if trace.marker.symbol == "circle"}
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
-    assert "clearly smaller than that of SNIP" in panel.said and "not told apart from that of P&F" in panel.said
+    assert (
+        "clearly smaller than that of SNIP" in panel.said
+        and "not told apart from that of P&F" in panel.said
+    )
 
     def never(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(q=0.4)
@@ -206,11 +236,15 @@ def test_the_trade_off_is_drawn_where_it_was_asked_for(run, store):
     front = run.table("tradeoff").query("axis == 'gender' and on_front")
     line = next(trace for trace in panel.parts[0].data if trace.line.dash == "dot")
     assert sorted(line.x) == sorted(front["accuracy"])
-    none = tradeoff.tradeoff(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
+    none = tradeoff.tradeoff(
+        store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy")
+    )
     assert none.whole() is None and "no sweep over λ" in none.said
     assert not tradeoff.has_tradeoff(store.open("few"), STR)
     other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
-    assert "degradation gap" in other.said and len(other.parts) == 1, "areas are of the accuracy gap"
+    assert "degradation gap" in other.said and len(other.parts) == 1, (
+        "areas are of the accuracy gap"
+    )
 
 
 def test_training_cost_says_who_never_got_there(run, tmp_path):
@@ -220,7 +254,9 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     low, high = mine["iterations"].min(), mine["iterations"].max()
     assert f"BiFP-str in 3 of 3 seeds, after {low:.0f} to {high:.0f} weight updates" in panel.said
     assert "Never reached by SNIP, FPGM, Lottery" in panel.said
-    assert "BiFP saves at least" in panel.said, "P&F is missing in a seed, so what it had is all that is known"
+    assert "BiFP saves at least" in panel.said, (
+        "P&F is missing in a seed, so what it had is all that is known"
+    )
     assert "a saving of at most 90" in panel.caveat, "looked at every 40 of 400 updates"
     texts = panel.figure.layout.yaxis.ticktext
     assert sum("never reached" in text for text in texts) == 5
@@ -231,7 +267,9 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     assert seconds.said != panel.said and "seconds" in seconds.said
 
     def quick(rows: pd.DataFrame) -> pd.DataFrame:
-        return rows.assign(reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0))
+        return rows.assign(
+            reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0)
+        )
 
     saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).said
     assert "In every seed BiFP-str needs less than F&P, on average 90 % less." in saved
@@ -240,7 +278,9 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
         return rows.assign(reached=False, iterations=math.nan)
 
     none = effort.effort(changed(run, tmp_path, "reached", never), STR).said
-    assert "was reached by no method" in none and "With nothing cut it was not reached either" in none
+    assert (
+        "was reached by no method" in none and "With nothing cut it was not reached either" in none
+    )
 
 
 def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
@@ -248,7 +288,9 @@ def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
     assert len(panel.parts) == 3 and panel.table["seed"].nunique() == 3
     gap = [trace.name for trace in panel.parts[1].data if trace.showlegend]
     assert gap == ["measured, validation", "surrogate, training"]
-    assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations), "where a phase begins"
+    assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations), (
+        "where a phase begins"
+    )
     assert "rank correlation" in panel.said and own.SURROGATE in panel.caveat
     assert training_curves.training(run, DENSE).whole() is None
     assert own.phase_name("round-2") == "round 2" and own.phase_name("else-where") == "else where"
@@ -257,10 +299,15 @@ def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
 def test_surface_and_path(run, store):
     panel = surface.surface(run, STR)
     assert "BiFP-str 0.420" in panel.said and panel.figure.data[0].z.shape == (9, 9)
-    assert surface.surface(run, STR, show="gap").figure.data[0].colorbar.title.text == "accuracy gap"
+    assert (
+        surface.surface(run, STR, show="gap").figure.data[0].colorbar.title.text == "accuracy gap"
+    )
     path = fair_path.path(run, STR)
     rows = pd.DataFrame({"t": [0.0, 0.5, 1.0], "loss": [1.0, 1.75, 2.0]})
-    assert fair_path.barrier(rows) == pytest.approx(0.25) and fair_path.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
+    assert (
+        fair_path.barrier(rows) == pytest.approx(0.25)
+        and fair_path.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
+    )
     assert "a ridge of 0.300" in path.said and "a ridge of 0.020" in path.said
     for make in (surface.surface, fair_path.path):
         none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
@@ -271,7 +318,9 @@ def test_layers_are_those_of_the_reported_variants(run):
     panel = filter_layers.layer_survival(run, STR)
     layers = run.table("layers")
     mine = layers[layers["variant"].isin([f"bifp-str-67.2%#{seed}" for seed in range(3)])]
-    assert panel.table["kept"].tolist() == pytest.approx(mine.groupby("layer")["kept"].mean().tolist())
+    assert panel.table["kept"].tolist() == pytest.approx(
+        mine.groupby("layer")["kept"].mean().tolist()
+    )
     heat = filter_layers.layers_by_speedup(run, STR)
     assert heat.figure.data[0].z.shape == (6, 3), "the sweep at 70 % is not on the slider"
     assert list(heat.figure.layout.xaxis.ticktext) == ["48.8 %", "67.2 %", "83.2 %"]
@@ -291,22 +340,32 @@ def test_a_degradation_gap_is_told_as_it_is(run):
     head = headline(run, choice)
     row = lookup.result(run, "bifp-str-67.2%", "degradation_gap", "gender")
     assert (
-        f"The degradation gap of gender is {phrasing.with_interval(row['value'], row['low'], row['high'])}"
-        in head.sentence
+        "The degradation gap of gender is"
+        f" {phrasing.with_interval(row['value'], row['low'], row['high'])}" in head.sentence
     )
     assert "before" not in head.sentence.split("degradation gap")[1]
     assert "change not measured" not in compare.compare_runs([run], choice).said
 
 
 def test_live_curves_name_the_newest_training_first():
-    rows = [{"shard": shard, "phase": "both", "step": step, "loss": 1.0 / step, "surrogate_gap": 0.2,
-             "accuracy": 0.8 if step == 20 else math.nan, "gap": 0.1 if step == 20 else math.nan}
-            for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
-            for step in (10, 20, 30)]  # fmt: skip
+    rows = [
+        {
+            "shard": shard,
+            "phase": "both",
+            "step": step,
+            "loss": 1.0 / step,
+            "surrogate_gap": 0.2,
+            "accuracy": 0.8 if step == 20 else math.nan,
+            "gap": 0.1 if step == 20 else math.nan,
+        }
+        for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
+        for step in (10, 20, 30)
+    ]
     panel = live.live(pd.DataFrame(rows), STR)
-    assert panel.said == (
-        "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800, measured gap 0.100, "
-        "surrogate gap 0.200."
+    assert (
+        panel.said
+        == "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800,"
+        " measured gap 0.100, surrogate gap 0.200."
     )
     assert panel.table["training"].tolist()[1].startswith("BiFP-str, 48.8 % cut")
     assert live.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
@@ -322,12 +381,22 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
     mine = table.loc[(pw.meta["title"], "AutoBot + PW, 4×")]
     assert mine["accuracy"] == results.loc[("autobot+pw-4x", "", "accuracy"), "value"]
     assert mine["accuracy gap"] == results.loc[("autobot+pw-4x", "gender", "accuracy_gap"), "value"]
-    assert not table.loc[(slice(None), ["Starting model", "Dense model"]), "on the front"].any(), "cut models compete"
+    assert not table.loc[(slice(None), ["Starting model", "Dense model"]), "on the front"].any(), (
+        "cut models compete"
+    )
     differing, warnings = compare.comparability([run, pw])
     assert "track" in set(differing["setting"]) and warnings[0].startswith("Two kinds of audit")
     assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
-    other = made_up.make("image_classifiers", store.root, "elsewhere", images=120, stream=3, speedups=(2.0,),
-                         switches=False, loss_share=False)  # fmt: skip
+    other = made_up.make(
+        "image_classifiers",
+        store.root,
+        "elsewhere",
+        images=120,
+        stream=3,
+        speedups=(2.0,),
+        switches=False,
+        loss_share=False,
+    )
     assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).said
 
 
@@ -349,7 +418,10 @@ def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
 
 def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp_path):
     (path,) = bundle.export_run(run, tmp_path / "one", ["masks"], variant="bifp-str-67.2%#1")
-    record, row = read_filter_mask(path), run.table("variants").set_index("variant").loc["bifp-str-67.2%#1"]
+    record, row = (
+        read_filter_mask(path),
+        run.table("variants").set_index("variant").loc["bifp-str-67.2%#1"],
+    )
     assert record.mask.to_dict() == json.loads(row["cut"]) and record.settings["strength"] == 1.0
     assert len(bundle.export_run(run, tmp_path / "all", ["masks"], variant="bifp-str-67.2%")) == 3
     (path,) = bundle.export_run(run, tmp_path / "weights", ["masks"], variant="bifp-uns-48.8%#0")
@@ -362,7 +434,11 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
 
 def test_card_and_report_hold_the_limits(run, store):
     card = model_card(run, lookup.variant_of(run, UNS))
-    assert "BiFP-uns, 67.2 % cut" in card and own.NOT_FASTER in card and "load_classifier(folder)" in card
+    assert (
+        "BiFP-uns, 67.2 % cut" in card
+        and own.NOT_FASTER in card
+        and "load_classifier(folder)" in card
+    )
     page = report_html(store.open("hostile"))  # one sparsity, four methods
     assert (
         "At the same share cut, is BiFP&#x27;s accuracy gap smaller, and is it as accurate?" in page
@@ -373,5 +449,7 @@ def test_card_and_report_hold_the_limits(run, store):
 
 def test_read_by_auc_the_first_chart_shows_auc(run):
     panel = curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
-    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(panel.table["measure"])
+    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(
+        panel.table["measure"]
+    )
     assert "AUC gap" in panel.said and "gap of true positive rates" in panel.said

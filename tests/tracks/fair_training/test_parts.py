@@ -1,4 +1,5 @@
-"""The parts of a fair training's measurement: planes between models, batch norm again, shares cut, levelling down."""
+"""The parts of a fair training's measurement: planes between models, batch norm again, shares cut,
+levelling down."""
 
 from __future__ import annotations
 
@@ -18,14 +19,27 @@ from engine.store.array_table import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.measurements._between import recompute
-from engine.tracks.fair_training.measurements._work import _stepper, job_of, must_be_zero, trained_shard, zeros_of
+from engine.tracks.fair_training.measurements._work import (
+    _stepper,
+    job_of,
+    must_be_zero,
+    trained_shard,
+    zeros_of,
+)
 from engine.tracks.fair_training.measurements.surface import SIDE, Plane
 from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_method
 from engine.tracks.fair_training.run import refuse_target, targets_of
 from engine.tracks.fair_training.summary import _compared, _lost, _reached
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
 from engine.tracks.fair_training.training.masked import masked_weights_of
-from engine.tracks.fair_training.warnings import _degenerate, _effort, _levelled, _looks, _masks, _target
+from engine.tracks.fair_training.warnings import (
+    _degenerate,
+    _effort,
+    _levelled,
+    _looks,
+    _masks,
+    _target,
+)
 from tests.classifiers.worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 
@@ -36,9 +50,12 @@ def context():
 
 
 def test_the_dense_model_is_measured_as_in_every_audit_of_images():
-    assert set(dense_measurements()) < set(fair_measurements()) and {"trained", "fair_cost", "surface", "path"} <= set(
-        fair_measurements()
-    )
+    assert set(dense_measurements()) < set(fair_measurements()) and {
+        "trained",
+        "fair_cost",
+        "surface",
+        "path",
+    } <= set(fair_measurements())
     assert all(fair_measurements()[name] is kind for name, kind in dense_measurements().items())
 
 
@@ -49,12 +66,21 @@ def test_a_plane_gives_its_corners_back():
     for place, corner in enumerate(plane.corners):
         assert np.allclose(plane.shares(*corner), np.eye(3)[place])
     first, second, third = plane.corners
-    assert first == (0.0, 0.0) and second == pytest.approx((np.linalg.norm(points[1] - points[0]), 0.0))
-    assert np.hypot(*third) == pytest.approx(np.linalg.norm(points[2] - points[0]))  # distances are kept
-    assert np.hypot(third[0] - second[0], third[1]) == pytest.approx(np.linalg.norm(points[2] - points[1]))
+    assert first == (0.0, 0.0) and second == pytest.approx(
+        (np.linalg.norm(points[1] - points[0]), 0.0)
+    )
+    assert np.hypot(*third) == pytest.approx(
+        np.linalg.norm(points[2] - points[0])
+    )  # distances are kept
+    assert np.hypot(third[0] - second[0], third[1]) == pytest.approx(
+        np.linalg.norm(points[2] - points[1])
+    )
     x, y = 1.3, -0.4
     mixed = sum(share * point for share, point in zip(plane.shares(x, y), points, strict=True))
-    assert np.linalg.norm(mixed - points[0]) == pytest.approx(np.hypot(x, y)) and sum(plane.shares(x, y)) == 1.0
+    assert (
+        np.linalg.norm(mixed - points[0]) == pytest.approx(np.hypot(x, y))
+        and sum(plane.shares(x, y)) == 1.0
+    )
 
 
 def test_the_grid_reaches_beyond_the_corners():
@@ -78,7 +104,11 @@ def test_batch_norm_is_recomputed_as_torch_does():
     for name, value in other.state_dict().items():
         assert torch.allclose(model.state_dict()[name].float(), value.float(), atol=1e-6), name
     assert not any(module.training for module in model.modules())
-    assert all(module.momentum == 0.1 for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d))
+    assert all(
+        module.momentum == 0.1
+        for module in model.modules()
+        if isinstance(module, torch.nn.BatchNorm2d)
+    )
 
 
 def test_weights_that_are_not_zero_where_the_mask_cuts_are_refused():
@@ -103,7 +133,10 @@ def test_what_is_cut_is_said_by_layer(context):
     assert cut[layers[0][0]] == 2 and cut[layers[-1][0]] == 1 and sum(cut.values()) == 3
     other = keep.copy()
     other[[2, 1]] = other[[1, 2]]
-    assert cut_said(context, WEIGHTS, other)[0] == cut and cut_said(context, WEIGHTS, other)[1] != digest
+    assert (
+        cut_said(context, WEIGHTS, other)[0] == cut
+        and cut_said(context, WEIGHTS, other)[1] != digest
+    )
     assert cut_said(context, NONE, np.zeros(0, dtype=bool)) == ({}, "")
 
 
@@ -111,15 +144,22 @@ def test_a_job_is_what_the_request_says(context):
     shard = FairShard("trained", "bifp-str", 0.5, 1.0, 1)
     job = job_of(context, fair_method("bifp-str"), shard, (0.5,), "key")
     assert (job.strength, job.iterations, job.check_every, job.notion) == (1.0, 6, 3, "accuracy")
-    assert job.batches.size == 16 and len(job.groups) == len(job.original) == len(context.tuned) == 200
+    assert (
+        job.batches.size == 16 and len(job.groups) == len(job.original) == len(context.tuned) == 200
+    )
     assert job.settings["rho"] == 1.0 and job.classifier.model is not context.dense.model
     rows = np.arange(5)
-    assert torch.equal(job.targets.labels[rows].argmax(1), torch.as_tensor(context.labels("train")[:5]))
+    assert torch.equal(
+        job.targets.labels[rows].argmax(1), torch.as_tensor(context.labels("train")[:5])
+    )
     first = trained_shard(FairShard("surface", "bifp-str", 0.5, 1.0))
     assert job.seed != job_of(context, fair_method("bifp-str"), first, (0.5,), "key").seed
     context.dense.model.train()
     found = job.look(context.dense.model)
-    assert set(found) == {"accuracy", "gap", "degradation", "val_loss"} and context.dense.model.training
+    assert (
+        set(found) == {"accuracy", "gap", "degradation", "val_loss"}
+        and context.dense.model.training
+    )
     context.dense.model.eval()
     assert job.look(context.dense.model) == found  # always in eval mode
 
@@ -138,18 +178,36 @@ def test_phases_of_one_training_are_one_progress(context):
 def test_rows_of_a_curve_are_arrays_also_where_some_were_not_looked_at():
     arrays = curve_arrays([{"phase": "a", "step": 1}, {"phase": "bcd", "step": 2, "cut": 0.5}])
     assert list(arrays["curve/phase"]) == ["a", "bcd"] and arrays["curve/phase"].dtype.kind == "U"
-    assert np.isnan(arrays["curve/cut"][0]) and arrays["curve/cut"][1] == 0.5 and curve_arrays([]) == {}
+    assert (
+        np.isnan(arrays["curve/cut"][0])
+        and arrays["curve/cut"][1] == 0.5
+        and curve_arrays([]) == {}
+    )
 
 
 def results(before: float = 0.3, **ends: tuple[float, float, float]) -> pd.DataFrame:
-    """Rows of one variant on one axis: (delta, low, high) of its gap and of its two ends; the dense model's gap, whose
-    null band reaches up to .1."""
-    dense = {"variant": "dense", "axis": "skin", "metric": "accuracy_gap", "value": before, "null_high": 0.1}
+    """Rows of one variant on one axis: (delta, low, high) of its gap and of its two ends; the dense
+    model's gap, whose null band reaches up to .1."""
+    dense = {
+        "variant": "dense",
+        "axis": "skin",
+        "metric": "accuracy_gap",
+        "value": before,
+        "null_high": 0.1,
+    }
     rows = [dense] + [
-        {"variant": "pf-50%", "axis": "skin", "metric": metric, "delta": delta, "delta_low": low, "delta_high": high,
-         "delta_p": 0.01, "n": 100.0}
+        {
+            "variant": "pf-50%",
+            "axis": "skin",
+            "metric": metric,
+            "delta": delta,
+            "delta_low": low,
+            "delta_high": high,
+            "delta_p": 0.01,
+            "n": 100.0,
+        }
         for metric, (delta, low, high) in ends.items()
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
@@ -172,7 +230,10 @@ def test_gaps_that_shrank_by_levelling_down_are_named(gap, worst, best, said):
 
 def test_models_of_one_class_are_counted():
     variants = pd.DataFrame({"seed": [-1, 0, 1], "degenerate": [1, 0, 1]})
-    assert "1 of 2 trained models" in _degenerate(variants)[0] and _degenerate(variants.assign(degenerate=0)) == []
+    assert (
+        "1 of 2 trained models" in _degenerate(variants)[0]
+        and _degenerate(variants.assign(degenerate=0)) == []
+    )
 
 
 def test_a_target_inside_the_noise_is_said(context):
@@ -188,7 +249,8 @@ def test_a_target_without_groups_to_compare_is_said(context):
 
 
 def test_a_gap_inside_its_null_band_is_no_target(context):
-    """Nothing is looked for where there is nothing to mend, and a stated gap is refused with the reason."""
+    """Nothing is looked for where there is nothing to mend, and a stated gap is refused with the
+    reason."""
     band, gap = context.look.null_band(), context.look.of(context.look.dense)["gap"]
     assert gap <= band.high and np.isnan(targets_of(context, fair_request())["gap"])
     (said,) = _target(context, targets_of(context, fair_request()), None)
@@ -201,7 +263,8 @@ def test_a_gap_inside_its_null_band_is_no_target(context):
 
 
 def test_a_gap_above_its_null_band_is_halved_in_its_excess():
-    """One group is always right and the other half the time: the target lies between the gap and what chance gives."""
+    """One group is always right and the other half the time: the target lies between the gap and
+    what chance gives."""
     labels, groups = np.arange(400) % 2, np.arange(400) // 200
     right = (groups == 0) | (np.arange(400) // 2 % 2 == 0)
     answers = np.eye(2)[np.where(right, labels, 1 - labels)]
@@ -229,7 +292,10 @@ def test_the_notion_degradation_takes_half_of_the_gap_of_accuracy_and_says_so():
     targets = targets_of(other, request)
     assert dense["degradation"] == 0.0 and targets["gap"] == pytest.approx(dense["gap"] / 2)
     assert "half of the dense model's gap of accuracy" in _target(other, targets, None)[0]
-    assert targets_of(other, stated)["gap"] == 0.03 and _target(other, targets_of(other, stated), 0.03) == []
+    assert (
+        targets_of(other, stated)["gap"] == 0.03
+        and _target(other, targets_of(other, stated), 0.03) == []
+    )
 
 
 def test_targets_are_unknown_where_no_gap_may_be_compared():
@@ -240,10 +306,15 @@ def test_targets_are_unknown_where_no_gap_may_be_compared():
     assert np.isfinite(targets_of(other, request)["accuracy"])
 
 
-LOOKED = pd.DataFrame({
-    "step": range(1, 7), "gap": [0.0, 0.2, np.nan, 0.0, 0.0, 0.2], "degradation": [0.2, 0.2, np.nan, 0.2, 0.2, 0.0],
-    "accuracy": [0.9, 0.9, np.nan, 0.9, 0.9, 0.9], "cut": [0.5, 0.5, np.nan, 0.5, 0.5, 0.5],
-})  # fmt: skip
+LOOKED = pd.DataFrame(
+    {
+        "step": range(1, 7),
+        "gap": [0.0, 0.2, np.nan, 0.0, 0.0, 0.2],
+        "degradation": [0.2, 0.2, np.nan, 0.2, 0.2, 0.0],
+        "accuracy": [0.9, 0.9, np.nan, 0.9, 0.9, 0.9],
+        "cut": [0.5, 0.5, np.nan, 0.5, 0.5, 0.5],
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +324,12 @@ LOOKED = pd.DataFrame({
         (LOOKED, "degradation", 6, True),  # the last look counts alone
         (LOOKED.iloc[:2], "accuracy", None, False),
         (LOOKED.iloc[:1], "accuracy", 1, True),
-        (LOOKED.assign(cut=[0.5, 0.5, np.nan, 0.4, 0.5, 0.5]), "accuracy", None, False),  # not sparse yet
+        (
+            LOOKED.assign(cut=[0.5, 0.5, np.nan, 0.4, 0.5, 0.5]),
+            "accuracy",
+            None,
+            False,
+        ),  # not sparse yet
         (LOOKED.assign(gap=np.nan), "accuracy", None, False),
         (LOOKED.iloc[2:3], "accuracy", None, False),  # never looked at
         (LOOKED.assign(accuracy=0.4), "accuracy", None, False),
@@ -262,11 +338,14 @@ LOOKED = pd.DataFrame({
 def test_reached_takes_two_looks_in_a_row(curve, notion, step, held):
     looks = met_at(curve, {"gap": 0.05, "accuracy": 0.5}, 0.5, notion)
     first = first_reached(looks)
-    assert (None if first is None else first["step"]) == step and bool(looks["met"].tail(1).any()) == held
+    assert (None if first is None else first["step"]) == step and bool(
+        looks["met"].tail(1).any()
+    ) == held
 
 
 def test_bifp_is_said_to_see_more_images_and_to_have_been_tuned(context):
-    """3 of 4 updates of the mask's default settle: 1 + 0.75; with two inner updates half of it more."""
+    """3 of 4 updates of the mask's default settle: 1 + 0.75; with two inner updates half of it
+    more."""
     variants = pd.DataFrame({"method": ["dense", "bifp-str", "bifp-str", "pf"]})
     (said,) = _effort(context, variants)
     assert "1.75 times the images" in said and "chosen on avatars" in said
@@ -277,9 +356,15 @@ def test_bifp_is_said_to_see_more_images_and_to_have_been_tuned(context):
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [({}, False), ({"mask_rate": 0.0}, True), ({"settle": 1.0}, True), ({"inner": 7}, True), ({"inner": 4}, False),
-     ({"inner": 4, "settle": 0.5}, True)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"mask_rate": 0.0}, True),
+        ({"settle": 1.0}, True),
+        ({"inner": 7}, True),
+        ({"inner": 4}, False),
+        ({"inner": 4, "settle": 0.5}, True),
+    ],
+)
 def test_a_mask_that_never_learns_is_said(settings, said):
     request = fair_request(method_settings={"bifp-str": settings})
     found = _masks(request, pd.DataFrame({"method": ["dense", "bifp-str", "bifp-uns"]}))
@@ -289,31 +374,63 @@ def test_a_mask_that_never_learns_is_said(settings, said):
 class Stored:
     """As much of a run as the summary's lines read."""
 
-    def __init__(self, gap: float | None = 0.1, notion: str = "accuracy", **tables: pd.DataFrame) -> None:
-        self.meta, self.tables = {"targets": {"gap": gap, "accuracy": 0.8}, "request": {"notion": notion}}, tables
+    def __init__(
+        self, gap: float | None = 0.1, notion: str = "accuracy", **tables: pd.DataFrame
+    ) -> None:
+        self.meta, self.tables = (
+            {"targets": {"gap": gap, "accuracy": 0.8}, "request": {"notion": notion}},
+            tables,
+        )
 
     def table(self, name: str) -> pd.DataFrame:
         return self.tables[name]
 
 
 def test_the_summary_counts_only_comparisons_that_could_be_made():
-    table = pd.DataFrame({"axis": "skin", "metric": "accuracy_gap", "method": ["pf", "snip", "fp"],
-                          "base": "bifp-str", "sparsity": 0.5, "value": 0.1, "low": 0.05, "high": 0.2,
-                          "q": [0.01, np.nan, 0.5]})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "axis": "skin",
+            "metric": "accuracy_gap",
+            "method": ["pf", "snip", "fp"],
+            "base": "bifp-str",
+            "sparsity": 0.5,
+            "value": 0.1,
+            "low": 0.05,
+            "high": 0.2,
+            "q": [0.01, np.nan, 0.5],
+        }
+    )
     head, line = _compared(Stored(arm_differences=table), "skin")
     assert "1 of 2 comparisons differ" in head and "pf minus bifp-str" in line
     (none,) = _compared(Stored(arm_differences=table.assign(q=np.nan)), "skin")
     assert "no gap may be compared" in none
     rows = pd.DataFrame({"value": [np.nan, 0.25]}, index=["a", "b"])
-    assert _lost(rows, "a").strip() == _lost(rows, "c").strip() == "–" and _lost(rows, "b") == "0.250"
+    assert (
+        _lost(rows, "a").strip() == _lost(rows, "c").strip() == "–" and _lost(rows, "b") == "0.250"
+    )
 
 
 def test_the_summary_says_images_and_seconds_and_when_nothing_is_known():
-    table = pd.DataFrame({"method": ["pf", "pf", "fp"], "sparsity": 0.5, "strength": 1.0,
-                          "reached": [True, True, False], "held": [True, False, False], "iterations": [10, 20, np.nan],
-                          "examples": [160, 320, np.nan], "seconds": [3.0, 5.0, np.nan]})  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "method": ["pf", "pf", "fp"],
+            "sparsity": 0.5,
+            "strength": 1.0,
+            "reached": [True, True, False],
+            "held": [True, False, False],
+            "iterations": [10, 20, np.nan],
+            "examples": [160, 320, np.nan],
+            "seconds": [3.0, 5.0, np.nan],
+        }
+    )
     head, first, second = _reached(Stored(reached=table))
-    assert "gap of 0.100" in head and "240 images, 4 s; held to the end by 1" in first and "never" in second
-    assert "gap of what was lost of 0.100" in _reached(Stored(notion="degradation", reached=table))[0]
+    assert (
+        "gap of 0.100" in head
+        and "240 images, 4 s; held to the end by 1" in first
+        and "never" in second
+    )
+    assert (
+        "gap of what was lost of 0.100" in _reached(Stored(notion="degradation", reached=table))[0]
+    )
     (unknown,) = _reached(Stored(gap=None, reached=table))
     assert "not known" in unknown and "never" not in unknown

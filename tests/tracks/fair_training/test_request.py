@@ -35,25 +35,65 @@ def test_a_good_request_is_a_plan():
 
 def test_an_axis_in_other_capitals_is_the_same_run():
     other = validate_fair(fair_request(axes=("Skin",)))
-    assert other.request.axes == ("skin",) and other.run_id == validate_fair(fair_request(axes=("skin",))).run_id
+    assert (
+        other.request.axes == ("skin",)
+        and other.run_id == validate_fair(fair_request(axes=("skin",))).run_id
+    )
 
 
 def test_every_fault_is_told_at_once():
     """Fifteen things wrong, all said, each with what is known."""
-    text = "\n".join(faults_of(fair_request(
-        methods=("bifp-str", "magic", "pf", "pf"), sparsities=(0.5, 1.0), strength=-1, tolerance=2, notion="equality",
-        seeds=0, iterations=1.5, check_every=0, axes=("skin", "age"), method_settings={"pf": {"x": 1}, "zap": {}},
-        recipe={"epochs": 3}, train={"rate": -1}, keep_weights="some", device="tpu", tune_on="test", within=-0.1,
-        fair_gap=3, tradeoff_strengths=(float("nan"),), tradeoff_methods=("dense-fair", "sweep"), surface="yes",
-    )))  # fmt: skip
-    for said in ("method: 'magic' is not known. Known: bifp-str,", "named twice",
-    "sparsity: 1.0 is not allowed. Give numbers above 0 and below 1, such as 0.488.",
-                 "λ (strength): -1.0", "τ (tolerance): 2.0", "'equality' is not known. Known: accuracy, degradation",
-                 "seeds: 0", "iterations: 1.5", "check_every: 0", "'age' is not known", "setting of pf: 'x'",
-                 "setting: 'zap'", "recipe: 'epochs' is not known. Known: batch, mirror, optimizer, rate",
-                 "train rate: -1", "'some' is not known", "tpu", "tune_on: 'test' is not known", "within: -0.1",
-                 "fair gap: 3.0", "λ of the trade-off: nan", "dense-fair cuts nothing", "trade-off method: 'sweep'",
-                 "surface: 'yes'"):  # fmt: skip
+    text = "\n".join(
+        faults_of(
+            fair_request(
+                methods=("bifp-str", "magic", "pf", "pf"),
+                sparsities=(0.5, 1.0),
+                strength=-1,
+                tolerance=2,
+                notion="equality",
+                seeds=0,
+                iterations=1.5,
+                check_every=0,
+                axes=("skin", "age"),
+                method_settings={"pf": {"x": 1}, "zap": {}},
+                recipe={"epochs": 3},
+                train={"rate": -1},
+                keep_weights="some",
+                device="tpu",
+                tune_on="test",
+                within=-0.1,
+                fair_gap=3,
+                tradeoff_strengths=(float("nan"),),
+                tradeoff_methods=("dense-fair", "sweep"),
+                surface="yes",
+            )
+        )
+    )
+    for said in (
+        "method: 'magic' is not known. Known: bifp-str,",
+        "named twice",
+        "sparsity: 1.0 is not allowed. Give numbers above 0 and below 1, such as 0.488.",
+        "λ (strength): -1.0",
+        "τ (tolerance): 2.0",
+        "'equality' is not known. Known: accuracy, degradation",
+        "seeds: 0",
+        "iterations: 1.5",
+        "check_every: 0",
+        "'age' is not known",
+        "setting of pf: 'x'",
+        "setting: 'zap'",
+        "recipe: 'epochs' is not known. Known: batch, mirror, optimizer, rate",
+        "train rate: -1",
+        "'some' is not known",
+        "tpu",
+        "tune_on: 'test' is not known",
+        "within: -0.1",
+        "fair gap: 3.0",
+        "λ of the trade-off: nan",
+        "dense-fair cuts nothing",
+        "trade-off method: 'sweep'",
+        "surface: 'yes'",
+    ):
         assert said in text, said
     assert len(text.splitlines()) == len(set(text.splitlines()))
 
@@ -69,17 +109,32 @@ def test_every_fault_is_told_at_once():
         ({"sparsities": ()}, "sparsity: none is named"),
         ({"sparsities": ("half",)}, "sparsity: 'half' is not allowed"),
         ({"sparsities": (0.5, 0.50000001)}, "one to six digits"),
-        ({"sparsities": (0.70000001,), "tradeoff_strengths": (1.0,)}, "sparsity: two of them are one to six digits"),
-        ({"tradeoff_strengths": (1.0000001, 1.0000002)}, "λ of the trade-off: two of them are one to six digits"),
-        ({"tradeoff_strengths": (1.0000001,)}, "λ of the trade-off: two of them are one to six digits"),
+        (
+            {"sparsities": (0.70000001,), "tradeoff_strengths": (1.0,)},
+            "sparsity: two of them are one to six digits",
+        ),
+        (
+            {"tradeoff_strengths": (1.0000001, 1.0000002)},
+            "λ of the trade-off: two of them are one to six digits",
+        ),
+        (
+            {"tradeoff_strengths": (1.0000001,)},
+            "λ of the trade-off: two of them are one to six digits",
+        ),
         ({"strength": float("inf")}, "inf is not allowed"),
         ({"strength": "much"}, "'much' is not allowed"),
         ({"axes": ()}, "axis: none is named"),
         ({"axes": ("class", "skin")}, "cannot be the class itself"),
-        ({"recipe": {"schedule": "steps"}}, "'steps' is not known. Known: constant, cosine, linear"),
+        (
+            {"recipe": {"schedule": "steps"}},
+            "'steps' is not known. Known: constant, cosine, linear",
+        ),
         ({"recipe": {"batch": "all"}}, "recipe batch: 'all'"),
         ({"recipe": {"rate": float("nan")}}, "recipe rate: nan"),
-        ({"method_settings": {"bifp-str": {"rho": 0}}}, "setting of bifp-str, rho: 0 is not allowed"),
+        (
+            {"method_settings": {"bifp-str": {"rho": 0}}},
+            "setting of bifp-str, rho: 0 is not allowed",
+        ),
         ({"method_settings": {"bifp-str": 3}}, "setting of bifp-str: 3 is none"),
         ({"tradeoff_sparsity": 0.0}, "trade-off sparsity: 0.0"),
         ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ()}, "trade-off method: none is named"),
@@ -94,7 +149,10 @@ def test_what_is_wrong_is_named(change, said):
 def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     """One filter of each of 8 groups stays, and one weight of each of 13 layers."""
     faults = faults_of(fair_request(sparsities=(0.5, 0.99, 0.99999)))
-    assert any("0.99 is out of reach for filters: 8 of 480 must stay" in one and "0.983" in one for one in faults)
+    assert any(
+        "0.99 is out of reach for filters: 8 of 480 must stay" in one and "0.983" in one
+        for one in faults
+    )
     assert any("0.99999 is out of reach for weights" in one for one in faults) and len(faults) == 3
     validate_fair(fair_request(sparsities=(0.983,)))
     validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
@@ -103,7 +161,10 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
 def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
     request = fair_request(methods=("lottery",), sparsities=(0.99,))
     validate_fair(request)
-    assert any("0.99 is out of reach for filters" in one for one in faults_of(replace(request, surface=True)))
+    assert any(
+        "0.99 is out of reach for filters" in one
+        for one in faults_of(replace(request, surface=True))
+    )
 
 
 def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
@@ -116,7 +177,9 @@ def regrouped(monkeypatch, change):
     def load(source, ask):
         images = load_images(source, ask)
         table = images.table.copy()
-        table["skin"] = [change(split, group) for split, group in zip(table["split"], table["skin"], strict=True)]
+        table["skin"] = [
+            change(split, group) for split, group in zip(table["split"], table["skin"], strict=True)
+        ]
         return replace(images, table=table)
 
     monkeypatch.setattr("engine.classifiers.images.request.load_images", load)
@@ -127,14 +190,27 @@ def regrouped(monkeypatch, change):
     [
         (lambda split, group: "all", ["belong to 1 group (all): no gap"]),
         (lambda split, group: "", ["belong to 0 group (none)"]),
-        (lambda split, group: "light" if (split, group) == ("train", "dark") else group,
-         ["no train image belongs to dark"]),
-        (lambda split, group: "light" if split == "test" else group,
-         ["no test image belongs to dark", "no test image belongs to medium"]),
-        (lambda split, group: "" if split == "validation" else group, ["no validation image belongs to light"]),
+        (
+            lambda split, group: "light" if (split, group) == ("train", "dark") else group,
+            ["no train image belongs to dark"],
+        ),
+        (
+            lambda split, group: "light" if split == "test" else group,
+            ["no test image belongs to dark", "no test image belongs to medium"],
+        ),
+        (
+            lambda split, group: "" if split == "validation" else group,
+            ["no validation image belongs to light"],
+        ),
     ],
-    ids=["one group", "no group", "absent from training", "absent from test", "absent from validation"],
-)  # fmt: skip
+    ids=[
+        "one group",
+        "no group",
+        "absent from training",
+        "absent from test",
+        "absent from validation",
+    ],
+)
 def test_groups_that_are_not_there_are_named(monkeypatch, change, said):
     regrouped(monkeypatch, change)
     found = faults_of(fair_request())
@@ -145,19 +221,32 @@ def test_groups_that_are_not_there_are_named(monkeypatch, change, said):
 def test_groups_must_be_among_the_images_used_of_the_validation_split(monkeypatch, part):
     """A group may be in the split, and yet not in the fifth that is looked at, or in the rest."""
     images = validate_fair(fair_request()).images.table
-    rows = looked_rows(images, "validation") if part == "trained on" else tuned_rows(images, "validation")
+    rows = (
+        looked_rows(images, "validation")
+        if part == "trained on"
+        else tuned_rows(images, "validation")
+    )
 
     def load(source, ask):
         loaded = load_images(source, ask)
         table = loaded.table.copy()
         table["skin"] = np.where(table["skin"] == "dark", "light", table["skin"])
-        table.loc[table["split"] != "validation", "skin"] = ["dark", "light", "medium", "medium"] * 100
+        table.loc[table["split"] != "validation", "skin"] = [
+            "dark",
+            "light",
+            "medium",
+            "medium",
+        ] * 100
         table.loc[rows[:3], "skin"] = "dark"
         return replace(loaded, table=table)
 
     monkeypatch.setattr("engine.classifiers.images.request.load_images", load)
     said = faults_of(fair_request(tune_on="validation"))
-    assert len(said) == 1 and "axis skin: none of the" in said[0] and f"{part} belongs to dark" in said[0]
+    assert (
+        len(said) == 1
+        and "axis skin: none of the" in said[0]
+        and f"{part} belongs to dark" in said[0]
+    )
     validate_fair(fair_request())
 
 
@@ -175,9 +264,15 @@ def folder_of(tmp_path: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 
 def test_a_target_with_one_class_is_refused(tmp_path):
-    rows = [("cat", side, split) for side in ("left", "right") for split in ("train", "validation", "test")] * 4
+    rows = [
+        ("cat", side, split)
+        for side in ("left", "right")
+        for split in ("train", "validation", "test")
+    ] * 4
     path = folder_of(tmp_path, rows)
-    said = "\n".join(faults_of(fair_request(data=str(path), target="label", axes=("side",), max_images=None)))
+    said = "\n".join(
+        faults_of(fair_request(data=str(path), target="label", axes=("side",), max_images=None))
+    )
     assert "two classes" in said
 
 
@@ -187,9 +282,13 @@ def test_a_validation_split_too_small_to_be_trained_on_is_refused():
 
 def test_a_request_goes_to_json_and_back():
     request = fair_request(
-        strength=2, fair_gap=0.05, recipe={"rate": 0.01}, tradeoff_strengths=(3, 0.5), title="mine",
+        strength=2,
+        fair_gap=0.05,
+        recipe={"rate": 0.01},
+        tradeoff_strengths=(3, 0.5),
+        title="mine",
         changes=({"name": "underrepresent", "classes": ["3", "5"]},),
-    )  # fmt: skip
+    )
     value = json.loads(json.dumps(request.to_dict()))
     assert value["track"] == "fair_training" and FairRequest.from_dict(value) == request
     assert request_from(value) == request and track_of_request(request).name == "fair_training"
@@ -199,41 +298,82 @@ def test_a_request_goes_to_json_and_back():
 
 def test_equal_requests_are_one_run_and_one_job():
     one = fair_request(sparsities=(0.7, 0.5), strength=1)
-    other = fair_request(sparsities=(0.5, 0.7, 0.5), strength=1.0, recipe={"batch": 16, "rate": 0.001}, title="again")
+    other = fair_request(
+        sparsities=(0.5, 0.7, 0.5), strength=1.0, recipe={"batch": 16, "rate": 0.001}, title="again"
+    )
     assert validate_fair(one).run_id == validate_fair(other).run_id
-    assert job_id_of(one) == job_id_of(fair_request(sparsities=(0.5, 0.7))) != job_id_of(fair_request())
+    assert (
+        job_id_of(one)
+        == job_id_of(fair_request(sparsities=(0.5, 0.7)))
+        != job_id_of(fair_request())
+    )
 
 
 @pytest.mark.parametrize(
-    "change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}, {"iterations": 9}, {"seeds": 3},
-               {"within": 0.1}, {"fair_gap": 0.3}, {"surface": True}, {"first_seed": 1}, {"check_every": 1},
-               {"mirror": False}, {"axes": ("skin", "male")}], ids=str,
-)  # fmt: skip
+    "change",
+    [
+        {"strength": 2.0},
+        {"tolerance": 0.1},
+        {"notion": "degradation"},
+        {"iterations": 9},
+        {"seeds": 3},
+        {"within": 0.1},
+        {"fair_gap": 0.3},
+        {"surface": True},
+        {"first_seed": 1},
+        {"check_every": 1},
+        {"mirror": False},
+        {"axes": ("skin", "male")},
+    ],
+    ids=str,
+)
 def test_other_requests_are_other_runs(change):
     assert validate_fair(fair_request(**change)).run_id != validate_fair(fair_request()).run_id
 
 
 def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
     request = fair_request(
-        methods=("bifp-str", "snip", "dense-tuned", "dense-fair"), sparsities=(0.5, 0.7), strength=2.0,
-        tradeoff_strengths=(0.0, 2.0), tradeoff_methods=("bifp-str", "pf", "fpgm"), tradeoff_sparsity=0.7,
-    )  # fmt: skip
+        methods=("bifp-str", "snip", "dense-tuned", "dense-fair"),
+        sparsities=(0.5, 0.7),
+        strength=2.0,
+        tradeoff_strengths=(0.0, 2.0),
+        tradeoff_methods=("bifp-str", "pf", "fpgm"),
+        tradeoff_sparsity=0.7,
+    )
     arms = arms_of(request)
     assert [(arm.pooled, arm.strength, arm.role) for arm in arms] == [
-        ("bifp-str-50%", 2.0, "sparsity"), ("bifp-str-70%", 2.0, "sparsity"), ("snip-50%", 0.0, "sparsity"),
-        ("snip-70%", 0.0, "sparsity"), ("dense-tuned-0%", 0.0, "sparsity"), ("dense-fair-0%", 2.0, "sparsity"),
-        ("bifp-str-70%-l0", 0.0, "tradeoff"), ("pf-70%-l0", 0.0, "tradeoff"), ("pf-70%", 2.0, "tradeoff"),
+        ("bifp-str-50%", 2.0, "sparsity"),
+        ("bifp-str-70%", 2.0, "sparsity"),
+        ("snip-50%", 0.0, "sparsity"),
+        ("snip-70%", 0.0, "sparsity"),
+        ("dense-tuned-0%", 0.0, "sparsity"),
+        ("dense-fair-0%", 2.0, "sparsity"),
+        ("bifp-str-70%-l0", 0.0, "tradeoff"),
+        ("pf-70%-l0", 0.0, "tradeoff"),
+        ("pf-70%", 2.0, "tradeoff"),
         ("fpgm-70%", 0.0, "tradeoff"),
-    ]  # fmt: skip
+    ]
     assert {arm.pooled for arm in tradeoff_arms(request, arms)} == {
-        "bifp-str-70%", "bifp-str-70%-l0", "pf-70%-l0", "pf-70%", "fpgm-70%"}  # fmt: skip
+        "bifp-str-70%",
+        "bifp-str-70%-l0",
+        "pf-70%-l0",
+        "pf-70%",
+        "fpgm-70%",
+    }
     assert surface_shards(request) == [] and request.sparsities_of("pf") == (0.7,)
-    assert [shard.kind for shard in surface_shards(replace(request, surface=True))] == ["surface", "path", "path"]
+    assert [shard.kind for shard in surface_shards(replace(request, surface=True))] == [
+        "surface",
+        "path",
+        "path",
+    ]
 
 
 def test_presets_are_requests():
     """The paper's and those for two cores hold up, but for data that nobody has here."""
-    assert {key[0] for key in PAPER} == {"celeba", "lfw"} and {key[2] for key in PAPER} == {"resnet10", "mobilenet_v2"}
+    assert {key[0] for key in PAPER} == {"celeba", "lfw"} and {key[2] for key in PAPER} == {
+        "resnet10",
+        "mobilenet_v2",
+    }
     for (data, target, model), fields in PAPER.items():
         said = faults_of(FairRequest(**{**fields, "data": f"/no/{data}"}))
         assert len(said) == 1 and "/no/" in said[0], (data, target, model, said)
@@ -261,10 +401,15 @@ def test_methods_that_share_code_share_its_version(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(snip.Snip, "version", 77)
             patch.setattr(bifp_str.BifpFilters, "version", 78)
-            raised = [row for module in (pf, bifp_str_ablations) for row in importlib.reload(module).ROWS]
+            raised = [
+                row for module in (pf, bifp_str_ablations) for row in importlib.reload(module).ROWS
+            ]
         assert {row.name for row in raised if row.version > 70} == {
-            "pf-snip", "bifp-str-no-both", "bifp-str-no-m", "bifp-str-no-w"
-        }  # fmt: skip
+            "pf-snip",
+            "bifp-str-no-both",
+            "bifp-str-no-m",
+            "bifp-str-no-w",
+        }
     finally:
         importlib.reload(pf)
         importlib.reload(bifp_str_ablations)

@@ -1,4 +1,5 @@
-"""A whole fair training of a tiny classifier: complete, exact, repeatable, resumable, and verified."""
+"""A whole fair training of a tiny classifier: complete, exact, repeatable, resumable, and
+verified."""
 
 from __future__ import annotations
 
@@ -34,32 +35,57 @@ from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.fair_training.worlds import fair_request
 
 REQUEST = fair_request(
-    methods=("bifp-str", "bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery", "dense-fair"), sparsities=(0.5, 0.7),
-    axes=("skin", "male"), tradeoff_methods=("bifp-str", "pf", "fpgm"), tradeoff_strengths=(1.0, 3.0), surface=True,
-)  # fmt: skip
-RESUMED = fair_request(methods=("bifp-str", "lottery"), sparsities=(0.5, 0.7), train=None, model="demo-resnet", seeds=1)
+    methods=("bifp-str", "bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery", "dense-fair"),
+    sparsities=(0.5, 0.7),
+    axes=("skin", "male"),
+    tradeoff_methods=("bifp-str", "pf", "fpgm"),
+    tradeoff_strengths=(1.0, 3.0),
+    surface=True,
+)
+RESUMED = fair_request(
+    methods=("bifp-str", "lottery"), sparsities=(0.5, 0.7), train=None, model="demo-resnet", seeds=1
+)
 
 COLUMNS = {
-    "variants": "variant method base target_axis gamma sparsity realised n_cut seed pooled chosen degenerate met cut "
-    "history mask_digest max_logit_difference units strength parameters_cut speedup flops role",
-    "results": "variant split axis metric value low high n null_mean null_low null_high null_p delta delta_low "
-    "delta_high delta_p group verdict",
-    "groups": "variant split axis metric group value low high n n_positive delta delta_low delta_high verdict",
+    "variants": (
+        "variant method base target_axis gamma sparsity realised n_cut seed pooled chosen"
+        " degenerate met cut history mask_digest max_logit_difference units strength parameters_cut"
+        " speedup flops role"
+    ),
+    "results": (
+        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
+        " delta_low delta_high delta_p group verdict"
+    ),
+    "groups": (
+        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
+        " verdict"
+    ),
     "arm_differences": "method base sparsity axis metric group value low high p q n n_trials",
     "images": "image_id split label male skin",
     "predictions": "variant image_id p_0 p_1",
     "thumbs": "image_id png",
     "layers": "variant layer group filters kept",
-    "costs": "variant flops parameters bytes latency_ms dense_latency_ms speedup theoretical n max_logit_difference "
-    "agrees",
-    "curves": "variant phase step loss penalty surrogate_gap mask_updates examples seconds accuracy gap degradation "
-    "val_loss",
-    "reached": "variant method sparsity strength seed gap_target accuracy_target notion reached held iterations "
-    "mask_updates examples seconds total_iterations total_mask_updates total_examples total_seconds",
-    "tradeoff": "method strength sparsity axis accuracy accuracy_low accuracy_high gap gap_low gap_high degradation "
-    "degradation_low degradation_high n_trials on_front",
-    "hypervolume": "method axis value low high n_trials reference_accuracy reference_gap base difference "
-    "difference_low difference_high difference_p",
+    "costs": (
+        "variant flops parameters bytes latency_ms dense_latency_ms speedup theoretical n"
+        " max_logit_difference agrees"
+    ),
+    "curves": (
+        "variant phase step loss penalty surrogate_gap mask_updates examples seconds accuracy gap"
+        " degradation val_loss"
+    ),
+    "reached": (
+        "variant method sparsity strength seed gap_target accuracy_target notion reached held"
+        " iterations mask_updates examples seconds total_iterations total_mask_updates"
+        " total_examples total_seconds"
+    ),
+    "tradeoff": (
+        "method strength sparsity axis accuracy accuracy_low accuracy_high gap gap_low gap_high"
+        " degradation degradation_low degradation_high n_trials on_front"
+    ),
+    "hypervolume": (
+        "method axis value low high n_trials reference_accuracy reference_gap base difference "
+        "difference_low difference_high difference_p"
+    ),
     "surface": "method_b x y loss accuracy gap",
     "surface_points": "method x y loss accuracy gap",
     "path": "other t loss accuracy gap loss_without_recalibration",
@@ -69,7 +95,9 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def run(store, events) -> Run:
-    with pytest.MonkeyPatch.context() as patch:  # few points between the models: each is asked about all images
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # few points between the models: each is asked about all images
         patch.setattr("engine.tracks.fair_training.measurements.surface.SIDE", 4)
         patch.setattr("engine.tracks.fair_training.measurements.path.STEPS", 5)
         return run_job(store, REQUEST, events.append)
@@ -87,20 +115,41 @@ def answers_of(run, variant) -> np.ndarray:
 
 def test_all_tables_have_the_columns_of_the_contract(run):
     assert_tables(run, COLUMNS)
-    for key in ("track", "experiment", "created", "title", "request", "model", "data", "provenance", "warnings",
-                "spent", "targets"):  # fmt: skip
+    for key in (
+        "track",
+        "experiment",
+        "created",
+        "title",
+        "request",
+        "model",
+        "data",
+        "provenance",
+        "warnings",
+        "spent",
+        "targets",
+    ):
         assert key in run.meta, key
-    assert run.meta["track"] == "fair_training" == track_of_run(run).name and run.meta["data"]["fair_axis"] == "skin"
+    assert (
+        run.meta["track"] == "fair_training" == track_of_run(run).name
+        and run.meta["data"]["fair_axis"] == "skin"
+    )
     assert sum(run.meta["data"]["group_shares"].values()) == pytest.approx(1.0)
     again = FairRequest.from_dict(run.meta["request"])
-    assert validate_fair(again).run_id == run.id == validate_fair(REQUEST).run_id and again.mirror is True
+    assert (
+        validate_fair(again).run_id == run.id == validate_fair(REQUEST).run_id
+        and again.mirror is True
+    )
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
     variants = run.table("variants")
     cutting = [name for name in REQUEST.methods if name != "dense-fair"]
     reported = {f"{name}-{share}%" for name in cutting for share in (50, 70)} | {"dense-fair-0%"}
-    swept = {"bifp-str-70%-l3", "pf-70%-l3", "fpgm-70%"}  # λ 1 is the request's own, so it is among the reported
+    swept = {
+        "bifp-str-70%-l3",
+        "pf-70%-l3",
+        "fpgm-70%",
+    }  # λ 1 is the request's own, so it is among the reported
     single = {f"{name}#{seed}" for name in reported | swept for seed in (0, 1)}
     assert set(variants["variant"]) == {"dense"} | reported | swept | single
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | reported
@@ -112,7 +161,9 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     assert set(run.table("curves")["variant"]) == {"dense"} | single
     assert set(run.table("reached")["variant"]) == single
     assert set(run.table("costs")["variant"]) == {"dense"} | reported | swept
-    assert set(run.table("layers")["variant"]) == {name for name in single if not name.startswith("dense")}
+    assert set(run.table("layers")["variant"]) == {
+        name for name in single if not name.startswith("dense")
+    }
     first = {f"{name}#0" for name in reported}
     assert set(run.table("weights")["variant"]) == {"dense"} | first
     assert not run.table("results").duplicated(["variant", "split", "axis", "metric"]).any()
@@ -123,7 +174,9 @@ def test_sparsity_is_exact(run):
     rows, n_weights = seeds(run), 306_352
     total = {"filters": run.meta["model"]["n_filters"], "weights": n_weights}
     for row in rows[rows["units"] != "none"].itertuples():
-        assert row.n_cut == total[row.units] - round((1 - row.sparsity) * total[row.units]), row.Index
+        assert row.n_cut == total[row.units] - round((1 - row.sparsity) * total[row.units]), (
+            row.Index
+        )
         assert row.realised == pytest.approx(row.n_cut / total[row.units])
     assert (rows[rows["units"] == "none"][["n_cut", "realised", "sparsity"]] == 0).all().all()
     assert (rows[rows["units"] == "weights"]["speedup"] == 1.0).all()
@@ -132,7 +185,8 @@ def test_sparsity_is_exact(run):
 
 
 def test_kept_weights_are_those_of_the_cut_model(run):
-    """Rebuilt from run.json and tables: filters are gone, weights are zeros, and the stored answers come again."""
+    """Rebuilt from run.json and tables: filters are gone, weights are zeros, and the stored answers
+    come again."""
     plan, weights = validate_fair(REQUEST), run.table("weights")
     base = fresh_classifier(SMALL, plan.images.classes, 32, seed=0, device="cpu")
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
@@ -144,8 +198,11 @@ def test_kept_weights_are_those_of_the_cut_model(run):
             cut = tuple((group, tuple(gone)) for group, gone in json.loads(row["cut"]).items())
             shaped = replayed(base, json.loads(row["history"]), FilterMask(widths, cut))
         else:
-            zeros = sum(int((array == 0).sum()) for key, array in arrays.items()
-                        if key.endswith("weight") and array.ndim > 1)  # fmt: skip
+            zeros = sum(
+                int((array == 0).sum())
+                for key, array in arrays.items()
+                if key.endswith("weight") and array.ndim > 1
+            )
             assert zeros == row["n_cut"] == sum(json.loads(row["cut"]).values())
         small = with_weights(shaped, arrays)
         again = probabilities(small.model, rows, plan.images.read, small.prepared).numpy()
@@ -161,19 +218,30 @@ def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
     paths = export_run(run, tmp_path, ("checkpoint",), False, name)
     (agreement,) = [path for path in paths if path.name == "agreement.json"]
     assert json.loads(agreement.read_text())["largest_difference"] < 1e-5
-    found = evaluate(str(agreement.parent), None, "avatars", "blond", ("skin", "male"), "test", 200, "cpu")
-    (accuracy,) = [row["value"] for row in found.rows if row["metric"] == "accuracy" and not row["axis"]]
+    found = evaluate(
+        str(agreement.parent), None, "avatars", "blond", ("skin", "male"), "test", 200, "cpu"
+    )
+    (accuracy,) = [
+        row["value"] for row in found.rows if row["metric"] == "accuracy" and not row["axis"]
+    ]
     assert accuracy == pytest.approx(value_of(run.table("results"), f"{name}#0", "accuracy"))
 
 
 @pytest.mark.parametrize("name", ["bifp-str-70%", "snip-50%", "dense-fair-0%"])
 def test_a_picture_gets_the_answers_of_the_audit(run, store, name):
-    """Filters that are cut, weights that are zero, and a whole model that was trained: each as it was measured."""
+    """Filters that are cut, weights that are zero, and a whole model that was trained: each as it
+    was measured."""
     stored = run.table("predictions").set_index(["variant", "image_id"]).filter(regex="^p_")
     image = run.table("thumbs")["image_id"].iat[0]
-    answer = answer_here("trained picture", {"run": run.id, "image": image, "variant": name, "way": "grad-cam"}, store)
+    answer = answer_here(
+        "trained picture",
+        {"run": run.id, "image": image, "variant": name, "way": "grad-cam"},
+        store,
+    )
     for side, variant in (("dense", "dense"), ("pruned", f"{name}#0")):
-        np.testing.assert_allclose(answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3)
+        np.testing.assert_allclose(
+            answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3
+        )
     assert np.ptp(answer["pruned"]["map"]) > 0
 
 
@@ -188,8 +256,12 @@ def test_gaps_follow_from_the_stored_answers(run):
 
     for name in ("pf-50%#1", "snip-70%#0"):
         own, lost = levels(name), levels("dense") - levels(name)
-        assert value_of(results, name, "accuracy_gap", "skin") == pytest.approx(own.max() - own.min())
-        assert value_of(results, name, "degradation_gap", "skin") == pytest.approx(lost.max() - lost.min())
+        assert value_of(results, name, "accuracy_gap", "skin") == pytest.approx(
+            own.max() - own.min()
+        )
+        assert value_of(results, name, "degradation_gap", "skin") == pytest.approx(
+            lost.max() - lost.min()
+        )
     for metric in ("accuracy_gap", "degradation_gap"):
         mean = np.mean([value_of(results, f"pf-50%#{seed}", metric, "skin") for seed in (0, 1)])
         assert value_of(results, "pf-50%", metric, "skin") == pytest.approx(mean)
@@ -200,14 +272,21 @@ def test_differences_are_a_method_minus_bifp(run):
     results, table = run.table("results"), run.table("arm_differences")
     others = {"bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery"}
     assert set(zip(table["method"], table["base"], strict=True)) == {
-        *((name, "bifp-str") for name in others), ("snip", "bifp-uns"), ("lottery", "bifp-uns")}  # fmt: skip
+        *((name, "bifp-str") for name in others),
+        ("snip", "bifp-uns"),
+        ("lottery", "bifp-uns"),
+    }
     assert set(table["metric"]) == {"accuracy", "accuracy_gap", "tpr_gap", "degradation_gap"}
     assert (table["group"] == "").all()
     assert set(table["sparsity"]) == {0.5, 0.7}
     for row in table.itertuples():
-        one, other = (value_of(results, f"{name}-{100 * row.sparsity:g}%", row.metric, row.axis)
-                      for name in (row.method, row.base))  # fmt: skip
-        assert row.value == pytest.approx(one - other, abs=1e-9, nan_ok=row.axis == "male")  # too few blond men
+        one, other = (
+            value_of(results, f"{name}-{100 * row.sparsity:g}%", row.metric, row.axis)
+            for name in (row.method, row.base)
+        )
+        assert row.value == pytest.approx(
+            one - other, abs=1e-9, nan_ok=row.axis == "male"
+        )  # too few blond men
         assert row.low <= row.value <= row.high or row.axis == "male"
     known = table["p"].notna()
     assert known.sum() == 2 * 7 * 4 and (table["q"] >= table["p"] - 1e-12)[known].all()
@@ -219,18 +298,27 @@ def test_without_bifp_nothing_is_compared():
 
 def test_the_tradeoff_is_made_of_the_same_numbers(run):
     results, table = run.table("results"), run.table("tradeoff")
-    names = {("bifp-str", 1.0): "bifp-str-70%", ("bifp-str", 3.0): "bifp-str-70%-l3", ("pf", 1.0): "pf-70%",
-             ("pf", 3.0): "pf-70%-l3", ("fpgm", 0.0): "fpgm-70%"}  # fmt: skip
-    assert {(row.method, row.strength) for row in table.itertuples()} == set(names) and len(table) == 2 * len(names)
+    names = {
+        ("bifp-str", 1.0): "bifp-str-70%",
+        ("bifp-str", 3.0): "bifp-str-70%-l3",
+        ("pf", 1.0): "pf-70%",
+        ("pf", 3.0): "pf-70%-l3",
+        ("fpgm", 0.0): "fpgm-70%",
+    }
+    assert {(row.method, row.strength) for row in table.itertuples()} == set(names) and len(
+        table
+    ) == 2 * len(names)
     for row in table.itertuples():
         name = names[row.method, row.strength]
         assert row.accuracy == pytest.approx(value_of(results, name, "accuracy"))
         for gap in ("gap", "degradation"):
             wanted = value_of(results, name, f"{gap.replace('gap', 'accuracy')}_gap", row.axis)
             assert getattr(row, gap) == pytest.approx(wanted, nan_ok=row.axis == "male")
-        beaten = [(other.accuracy >= row.accuracy and other.gap <= row.gap)
-                  and (other.accuracy > row.accuracy or other.gap < row.gap)
-                  for other in table[table["axis"] == row.axis].itertuples()]  # fmt: skip
+        beaten = [
+            (other.accuracy >= row.accuracy and other.gap <= row.gap)
+            and (other.accuracy > row.accuracy or other.gap < row.gap)
+            for other in table[table["axis"] == row.axis].itertuples()
+        ]
         assert row.on_front == (not any(beaten) and row.axis == "skin")
 
 
@@ -242,14 +330,24 @@ def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
     assert table.set_index("axis").loc["male", "value"].isna().all() and len(table) == 6
     for row in table[table["axis"] == "skin"].itertuples():
         assert row.reference_accuracy == pytest.approx(guess) and row.low <= row.value <= row.high
-        names = {"bifp-str": ("bifp-str-70%", "bifp-str-70%-l3"), "pf": ("pf-70%", "pf-70%-l3"),
-                 "fpgm": ("fpgm-70%",)}[row.method]  # fmt: skip
+        names = {
+            "bifp-str": ("bifp-str-70%", "bifp-str-70%-l3"),
+            "pf": ("pf-70%", "pf-70%-l3"),
+            "fpgm": ("fpgm-70%",),
+        }[row.method]
         accuracies, gaps = np.linspace(guess, 1, 500), np.linspace(0, row.reference_gap, 500)
         areas = []
         for seed in (0, 1):
-            points = [(value_of(results, f"{name}#{seed}", "accuracy"),
-                       value_of(results, f"{name}#{seed}", "accuracy_gap", row.axis)) for name in names]  # fmt: skip
-            over = np.any([(accuracies[:, None] < one) & (gaps[None] > gap) for one, gap in points], axis=0)
+            points = [
+                (
+                    value_of(results, f"{name}#{seed}", "accuracy"),
+                    value_of(results, f"{name}#{seed}", "accuracy_gap", row.axis),
+                )
+                for name in names
+            ]
+            over = np.any(
+                [(accuracies[:, None] < one) & (gaps[None] > gap) for one, gap in points], axis=0
+            )
             areas.append(over.mean() * (1 - guess) * row.reference_gap)
         assert row.value == pytest.approx(np.mean(areas), abs=3e-3 * (1 - guess))
 
@@ -266,12 +364,20 @@ def test_curves_tell_of_every_update_and_of_the_looks(run):
 
 def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
     table, curves, realised = run.table("reached"), run.table("curves"), seeds(run)["realised"]
-    assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1, "no gap to mend, so no target"
+    assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1, (
+        "no gap to mend, so no target"
+    )
     for row in table.itertuples():
         mine = curves[(curves["variant"] == row.variant) & curves["gap"].notna()]
         sparse = mine["cut"] >= realised[row.variant] - 1e-9
-        met = (sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)).tolist()
-        both = [step for step, one, other in zip(mine["step"], met, [*met[1:], True], strict=True) if one and other]
+        met = (
+            sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)
+        ).tolist()
+        both = [
+            step
+            for step, one, other in zip(mine["step"], met, [*met[1:], True], strict=True)
+            if one and other
+        ]
         assert row.reached == bool(both) and row.held == met[-1] and row.notion == "accuracy"
         assert row.iterations == both[0] if both else np.isnan(row.iterations)
         assert row.total_iterations >= 6 and 8 < row.total_examples / row.total_iterations <= 2 * 16
@@ -283,31 +389,57 @@ def test_the_surface_goes_through_its_three_models(run):
     """At its corners and at the ends of the paths is the loss of the trained models."""
     points, path, surface = run.table("surface_points"), run.table("path"), run.table("surface")
     assert list(points["method"]) == ["bifp-str", "bifp-str-no-w", "bifp-str-no-m"]
-    assert tuple(points.loc[0, ["x", "y"]]) == (0.0, 0.0) and points.loc[1, "y"] == 0.0 and len(surface) == 16
+    assert (
+        tuple(points.loc[0, ["x", "y"]]) == (0.0, 0.0)
+        and points.loc[1, "y"] == 0.0
+        and len(surface) == 16
+    )
     assert surface["x"].min() < points["x"].min() and surface["y"].max() > points["y"].max()
-    assert np.isfinite(surface["loss"]).all() and set(path["other"]) == {"bifp-str-no-w", "bifp-str-no-m"}
+    assert np.isfinite(surface["loss"]).all() and set(path["other"]) == {
+        "bifp-str-no-w",
+        "bifp-str-no-m",
+    }
     results = run.table("results")
     for row in points.itertuples():
-        ends = [*path[(path["other"] == row.method) & (path["t"] == 1.0)]["loss"],
-                *(path[path["t"] == 0.0]["loss"] if row.method == "bifp-str" else [])]  # fmt: skip
+        ends = [
+            *path[(path["other"] == row.method) & (path["t"] == 1.0)]["loss"],
+            *(path[path["t"] == 0.0]["loss"] if row.method == "bifp-str" else []),
+        ]
         assert ends == pytest.approx([row.loss] * len(ends), abs=1e-5)
-    own = value_of(results, "bifp-str-no-w-70%#0", "cross_entropy")  # of 200 test images all are looked at
-    end = path[(path["other"] == "bifp-str-no-w") & (path["t"] == 1.0)]["loss_without_recalibration"].item()
+    own = value_of(
+        results, "bifp-str-no-w-70%#0", "cross_entropy"
+    )  # of 200 test images all are looked at
+    end = path[(path["other"] == "bifp-str-no-w") & (path["t"] == 1.0)][
+        "loss_without_recalibration"
+    ].item()
     assert end == pytest.approx(own, abs=1e-4)
 
 
 def test_warnings_say_what_a_reader_must_know(run):
     said = "\n".join(run.meta["warnings"])
-    for part in ("Only 2 seed(s)", "nothing gets faster", "short training", "none to mend", "Few images to train"):
+    for part in (
+        "Only 2 seed(s)",
+        "nothing gets faster",
+        "short training",
+        "none to mend",
+        "Few images to train",
+    ):
         assert part in said, part
 
 
 def test_the_summary_is_json_and_names_every_reported_variant(run):
     value = summary_of(run)
     assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(run.table("variants").query("chosen")["variant"])
+    assert {row["variant"] for row in value["results"]} == set(
+        run.table("variants").query("chosen")["variant"]
+    )
     text = summary_text(run)
-    for part in ("bifp-str-70%", "iterations until", "area that accuracy and gap dominate", "against BiFP"):
+    for part in (
+        "bifp-str-70%",
+        "iterations until",
+        "area that accuracy and gap dominate",
+        "against BiFP",
+    ):
         assert part in text, part
 
 
@@ -315,8 +447,15 @@ def test_progress_reaches_its_end(run, events):
     assert events[-1].done == events[-1].total > 0
     done = [event.done for event in events]
     assert done == sorted(done)
-    assert {"load", "train the dense model", "ask the dense model", "train and cut", "loss between models",
-            "measure cost", "measure"} <= {event.phase for event in events}  # fmt: skip
+    assert {
+        "load",
+        "train the dense model",
+        "ask the dense model",
+        "train and cut",
+        "loss between models",
+        "measure cost",
+        "measure",
+    } <= {event.phase for event in events}
 
 
 def test_live_points_are_the_curves(run, store):
@@ -329,24 +468,44 @@ def test_live_points_are_the_curves(run, store):
         row = {"shard": mine["shard"].iloc[0], "phase": "both", "step": 1, "loss": 9.0, "gap": None}
         file.write(json.dumps(row) + "\n{cut short")
     again = live_points(store, job_id_of(REQUEST))
-    assert len(again) == len(table) and again.set_index(["shard", "step"]).loc[(mine["shard"].iloc[0], 1), "loss"] == 9
+    assert (
+        len(again) == len(table)
+        and again.set_index(["shard", "step"]).loc[(mine["shard"].iloc[0], 1), "loss"] == 9
+    )
     assert live_points(store, "job-unknown").empty
 
 
 def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
     monkeypatch.setattr("engine.tracks.fair_training.run.open_fair_audit", None)
-    again = replace(REQUEST, title="again", sparsities=(0.7, 0.5), strength=1, recipe={"batch": 16, "rate": 1e-3})
+    again = replace(
+        REQUEST,
+        title="again",
+        sparsities=(0.7, 0.5),
+        strength=1,
+        recipe={"batch": 16, "rate": 1e-3},
+    )
     assert run_fair_audit(again, store).path == run.path
 
 
 def test_finished_trainings_serve_another_request(run, store, monkeypatch):
-    """One method and one sparsity fewer, another λ that plain methods know nothing of: nothing is trained again."""
+    """One method and one sparsity fewer, another λ that plain methods know nothing of: nothing is
+    trained again."""
     monkeypatch.setattr("engine.tracks.fair_training.training.trainer.Trainer.run", None)
     less = run_fair_audit(
-        replace(REQUEST, methods=("snip",), sparsities=(0.5,), strength=9.0,
-                tradeoff_strengths=(), surface=False, keep_weights="none"), store,
-    )  # fmt: skip
-    assert less.id != run.id and np.array_equal(answers_of(less, "snip-50%#1"), answers_of(run, "snip-50%#1"))
+        replace(
+            REQUEST,
+            methods=("snip",),
+            sparsities=(0.5,),
+            strength=9.0,
+            tradeoff_strengths=(),
+            surface=False,
+            keep_weights="none",
+        ),
+        store,
+    )
+    assert less.id != run.id and np.array_equal(
+        answers_of(less, "snip-50%#1"), answers_of(run, "snip-50%#1")
+    )
     assert not {"tradeoff", "hypervolume", "surface", "path"} & set(less.meta["tables"])
 
 
@@ -354,16 +513,28 @@ def same_tables(one: Run, other: Run) -> None:
     """But for what a clock says."""
     for name in one.meta["tables"]:
         first, second = one.table(name), other.table(name)
-        timed = [column for column in first if "seconds" in column or name == "costs" and
-                 ("latency" in column or column.startswith("speedup"))]  # fmt: skip
-        pd.testing.assert_frame_equal(first.drop(columns=timed), second.drop(columns=timed), obj=name)
+        timed = [
+            column
+            for column in first
+            if "seconds" in column
+            or name == "costs"
+            and ("latency" in column or column.startswith("speedup"))
+        ]
+        pd.testing.assert_frame_equal(
+            first.drop(columns=timed), second.drop(columns=timed), obj=name
+        )
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
-    """Stopped while the dense model is asked, and in the middle of trainings, one of them a descent."""
+    """Stopped while the dense model is asked, and in the middle of trainings, one of them a
+    descent."""
     monkeypatch.setattr(trainer, "SAVE_EVERY", -1.0)
-    whole, store, points = run_fair_audit(RESUMED, Store(tmp_path / "whole")), Store(tmp_path / "cut"), []
+    whole, store, points = (
+        run_fair_audit(RESUMED, Store(tmp_path / "whole")),
+        Store(tmp_path / "cut"),
+        [],
+    )
     unfinished = 0
     for checks in (1, 9, 16, 30, 60):
         with pytest.raises(Cancelled):
@@ -409,8 +580,18 @@ def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("name", "where", "column", "value"),
     [
-        ("results", {"variant": "pf-50%#1", "metric": "degradation_gap", "axis": "skin"}, "value", 0.5),
-        ("results", {"variant": "pf-50%#1", "metric": "accuracy_gap", "axis": "skin"}, "value", float("nan")),
+        (
+            "results",
+            {"variant": "pf-50%#1", "metric": "degradation_gap", "axis": "skin"},
+            "value",
+            0.5,
+        ),
+        (
+            "results",
+            {"variant": "pf-50%#1", "metric": "accuracy_gap", "axis": "skin"},
+            "value",
+            float("nan"),
+        ),
         ("results", {"variant": "pf-50%", "metric": "auc", "axis": ""}, "value", 0.9),
         ("variants", {"variant": "snip-70%#0"}, "n_cut", 7),
         ("reached", {"variant": "pf-70%#0"}, "iterations", 1.0),
@@ -432,16 +613,23 @@ def test_a_cut_that_is_not_the_mask_is_refused_and_not_kept(tmp_path, monkeypatc
     from engine.surgery.filters import cut as filter_cut
 
     real = filter_cut.agree_filters
-    monkeypatch.setattr("engine.classifiers.images.cutting.agree_filters",
-                        lambda *words: replace(real(*words), holds=False))  # fmt: skip
+    monkeypatch.setattr(
+        "engine.classifiers.images.cutting.agree_filters",
+        lambda *words: replace(real(*words), holds=False),
+    )
     with pytest.raises(MaskError, match="pf, 50 % cut"):
-        run_fair_audit(replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1), Store(tmp_path))
+        run_fair_audit(
+            replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1), Store(tmp_path)
+        )
     assert Store(tmp_path).ids() == []
 
 
 def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path):
-    """What was finished before is kept: the dense model's answers, and the method that came first."""
-    request = replace(RESUMED, methods=("dense-tuned", "pf"), sparsities=(0.5,), recipe={"rate": 1e-3})
+    """What was finished before is kept: the dense model's answers, and the method that came
+    first."""
+    request = replace(
+        RESUMED, methods=("dense-tuned", "pf"), sparsities=(0.5,), recipe={"rate": 1e-3}
+    )
     run_fair_audit(replace(request, methods=("dense-tuned",)), Store(tmp_path))
     finished = len(list((tmp_path / "shards").rglob("*.shard")))
     with pytest.raises(PruneAuditError, match="at step [0-9]+ of phase 'fair'"):
@@ -450,12 +638,25 @@ def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path):
 
 
 def test_trained_on_validation_images_as_in_the_paper(tmp_path):
-    request = fair_request(methods=("pf",), seeds=1, tune_on="validation", notion="degradation", keep_weights="none")
+    request = fair_request(
+        methods=("pf",), seeds=1, tune_on="validation", notion="degradation", keep_weights="none"
+    )
     run = run_fair_audit(request, Store(tmp_path))
-    assert any("trained on 160 validation images" in one for one in run.meta["warnings"]) and verify_run(run)["ok"]
-    reached = run.table("reached")  # one group at most may be compared among the 40 images looked at
-    assert run.meta["targets"]["gap"] is None and reached["gap_target"].isna().all() and not reached["reached"].any()
+    assert (
+        any("trained on 160 validation images" in one for one in run.meta["warnings"])
+        and verify_run(run)["ok"]
+    )
+    reached = run.table(
+        "reached"
+    )  # one group at most may be compared among the 40 images looked at
+    assert (
+        run.meta["targets"]["gap"] is None
+        and reached["gap_target"].isna().all()
+        and not reached["reached"].any()
+    )
     assert reached["iterations"].isna().all() and set(reached["notion"]) == {"degradation"}
-    assert "not known, no gap may be compared" in summary_text(run) and json.dumps(summary_of(run), allow_nan=False)
+    assert "not known, no gap may be compared" in summary_text(run) and json.dumps(
+        summary_of(run), allow_nan=False
+    )
     assert any("no gap may be compared there" in one for one in run.meta["warnings"])
     assert run.table("arm_differences").empty

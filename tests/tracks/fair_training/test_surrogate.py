@@ -1,4 +1,5 @@
-"""The gap that can be differentiated: by hand for two and three groups, its sign, its hinge, its gradient."""
+"""The gap that can be differentiated: by hand for two and three groups, its sign, its hinge, its
+gradient."""
 
 from __future__ import annotations
 
@@ -32,9 +33,14 @@ def test_the_logistic_of_the_margin_is_the_probability_of_the_truth(classes):
 
 
 def test_a_margin_by_hand():
-    """Three classes, logits 2, 1, 0 and truth 0: 2 - log(e^1 + e^0). For two classes it is y f(x)."""
-    assert float(margins(tensor([[2.0, 1.0, 0.0]]), tensor([0]))) == pytest.approx(2 - math.log(math.e + 1))
-    assert margins(tensor([[0.5, 2.0], [0.5, 2.0]]), tensor([1, 0])).tolist() == pytest.approx([1.5, -1.5])
+    """Three classes, logits 2, 1, 0 and truth 0: 2 - log(e^1 + e^0). For two classes it is y
+    f(x)."""
+    assert float(margins(tensor([[2.0, 1.0, 0.0]]), tensor([0]))) == pytest.approx(
+        2 - math.log(math.e + 1)
+    )
+    assert margins(tensor([[0.5, 2.0], [0.5, 2.0]]), tensor([1, 0])).tolist() == pytest.approx(
+        [1.5, -1.5]
+    )
 
 
 def test_certain_answers_have_finite_margins_and_gradients():
@@ -45,13 +51,18 @@ def test_certain_answers_have_finite_margins_and_gradients():
 
 
 def test_equation_8_by_hand_for_two_groups():
-    """Training images: three of group 0, one of group 1, so 1/P(s) is 4/3 and 4. u is the truth's probability."""
+    """Training images: three of group 0, one of group 1, so 1/P(s) is 4/3 and 4. u is the truth's
+    probability."""
     held = surrogate([1, 1, 1, 1], [0, 0, 0, 1])
     assert held.shares.tolist() == pytest.approx([0.75, 0.25])
     penalty, gap = held.of(torch.arange(4), logits_of([0.9, 0.6, 0.3, 0.2]))
     high, low = (0.9 + 0.6 + 0.3) / 0.75 / 4, 0.2 / 0.25 / 4  # 1/N sum of u / P(s)
-    assert float(penalty) == pytest.approx(high - low, abs=1e-6) and (high, low) == pytest.approx((0.6, 0.2))
-    assert gap == pytest.approx(0.6 - 0.2, abs=1e-6)  # whole training set in one batch: both are the means
+    assert float(penalty) == pytest.approx(high - low, abs=1e-6) and (high, low) == pytest.approx(
+        (0.6, 0.2)
+    )
+    assert gap == pytest.approx(
+        0.6 - 0.2, abs=1e-6
+    )  # whole training set in one batch: both are the means
 
 
 def test_in_a_batch_equation_8_weights_by_the_shares_of_the_training_set():
@@ -66,7 +77,10 @@ def test_batches_on_average_give_the_gap_of_all():
     """The weights 1/P(s) make the batch's gap right on average, whoever is in it."""
     held = surrogate([1] * 6, [0, 0, 0, 0, 1, 1])
     chances = tensor([0.9, 0.8, 0.7, 0.6, 0.3, 0.1])
-    found = [held._groups(rows, logits_of(chances[rows].tolist()))[0] for rows in torch.combinations(torch.arange(6))]
+    found = [
+        held._groups(rows, logits_of(chances[rows].tolist()))[0]
+        for rows in torch.combinations(torch.arange(6))
+    ]
     assert torch.stack(found).mean(dim=0).tolist() == pytest.approx([0.75, 0.2], abs=1e-6)
 
 
@@ -74,10 +88,14 @@ def test_three_groups_are_the_highest_minus_the_lowest():
     held = surrogate([1] * 6, [0, 0, 1, 1, 2, 2])
     logits = logits_of([0.5, 0.5, 0.9, 0.7, 0.3, 0.1]).requires_grad_(True)
     penalty, gap = held.of(torch.arange(6), logits)
-    assert gap == pytest.approx(0.8 - 0.2, abs=1e-6) and penalty.item() == pytest.approx(0.6, abs=1e-6)
+    assert gap == pytest.approx(0.8 - 0.2, abs=1e-6) and penalty.item() == pytest.approx(
+        0.6, abs=1e-6
+    )
     penalty.backward()
     assert logits.grad[:2].abs().max() == 0.0  # the group in the middle is left alone
-    assert (logits.grad[2:4, 1] > 0).all() and (logits.grad[4:, 1] < 0).all()  # down with the best, up with the worst
+    assert (logits.grad[2:4, 1] > 0).all() and (
+        logits.grad[4:, 1] < 0
+    ).all()  # down with the best, up with the worst
 
 
 def test_many_classes_by_hand():
@@ -102,13 +120,17 @@ def test_the_gap_has_no_sign_whichever_group_is_ahead():
     assert one[1] == two[1] == pytest.approx(0.5, abs=1e-6) and float(one[0]) == float(two[0])
 
 
-@pytest.mark.parametrize(("tolerance", "penalty"), [(0.0, 0.5), (0.2, 0.3), (0.49, 0.01), (0.5001, 0.0), (0.9, 0.0)])
+@pytest.mark.parametrize(
+    ("tolerance", "penalty"), [(0.0, 0.5), (0.2, 0.3), (0.49, 0.01), (0.5001, 0.0), (0.9, 0.0)]
+)
 def test_the_hinge_at_the_tolerance(tolerance, penalty):
     """max(F - tau, 0), and no gradient below tau."""
     logits = logits_of([0.8, 0.3]).requires_grad_(True)
     found, gap = surrogate([1, 1], [0, 1], tolerance=tolerance).of(torch.arange(2), logits)
     found.backward()
-    assert float(found.detach()) == pytest.approx(penalty, abs=1e-6) and gap == pytest.approx(0.5, abs=1e-6)
+    assert float(found.detach()) == pytest.approx(penalty, abs=1e-6) and gap == pytest.approx(
+        0.5, abs=1e-6
+    )
     assert bool(logits.grad.abs().max() > 0) == (penalty > 0)
 
 
@@ -119,18 +141,23 @@ def test_the_running_mean_fades_by_hand():
     assert torch.allclose(held.running, tensor([[0.8, 0.4], [1.0, 1.0]]), atol=1e-6)
     _, gap = held.of(tensor([2]), logits_of([0.2]))
     assert torch.allclose(held.running, tensor([[0.74, 0.36], [1.0, 0.9]]), atol=1e-6)
-    assert gap == pytest.approx(0.74 - 0.4, abs=1e-6)  # group 1 stays at .4: nobody of it was in the batch
+    assert gap == pytest.approx(
+        0.74 - 0.4, abs=1e-6
+    )  # group 1 stays at .4: nobody of it was in the batch
 
 
 def test_signs_come_from_the_running_mean_and_gradients_from_the_batch():
-    """Over many batches group 0 is ahead; in this one it is behind, and still it is what must come down."""
+    """Over many batches group 0 is ahead; in this one it is behind, and still it is what must come
+    down."""
     held = surrogate([1, 1], [0, 1])
     for _ in range(20):
         held.of(torch.arange(2), logits_of([0.9, 0.2]))
     logits = logits_of([0.4, 0.6]).requires_grad_(True)
     penalty, gap = held.of(torch.arange(2), logits)
     penalty.backward()
-    assert gap > 0 > float(penalty.detach()) and float(penalty.detach()) == pytest.approx(0.4 - 0.6, abs=1e-6)
+    assert gap > 0 > float(penalty.detach()) and float(penalty.detach()) == pytest.approx(
+        0.4 - 0.6, abs=1e-6
+    )
     assert logits.grad[0, 1] > 0 > logits.grad[1, 1]
 
 
@@ -160,7 +187,9 @@ def test_a_batch_in_which_nobody_has_a_group():
     assert math.isnan(gap)
     assert float(penalty) == 0.0 and logits.grad.abs().max() == 0.0
     held.of(tensor([0, 1]), logits_of([0.9, 0.4]))
-    assert held.of(tensor([2]), logits_of([0.1]))[1] == pytest.approx(0.5, abs=1e-6)  # the running gap stays
+    assert held.of(tensor([2]), logits_of([0.1]))[1] == pytest.approx(
+        0.5, abs=1e-6
+    )  # the running gap stays
 
 
 def test_a_group_not_met_so_far_is_no_extreme():
@@ -177,7 +206,8 @@ def test_nobody_has_a_group():
 
 
 def test_degradation_by_hand():
-    """Group 0 fell from .9 to .6, group 1 from .5 to .4: it lost .2 more, though it is still ahead in accuracy."""
+    """Group 0 fell from .9 to .6, group 1 from .5 to .4: it lost .2 more, though it is still ahead
+    in accuracy."""
     held = surrogate([1, 1], [0, 1], before=tensor([0.9, 0.5]))
     logits = logits_of([0.6, 0.4]).requires_grad_(True)
     penalty, gap = held.of(torch.arange(2), logits)

@@ -1,4 +1,5 @@
-"""The enumerable toy: BiFP finds one of the best masks there are, through the same code as on images."""
+"""The enumerable toy: BiFP finds one of the best masks there are, through the same code as on
+images."""
 
 from __future__ import annotations
 
@@ -41,12 +42,25 @@ def table(seed: int) -> pd.DataFrame:
 
 def test_the_problem_is_what_it_says():
     problem = toy(0)
-    assert problem.x.shape == (IMAGES, FEATURES) and np.bincount(problem.serves).tolist() == [5, 5, 2]
+    assert problem.x.shape == (IMAGES, FEATURES) and np.bincount(problem.serves).tolist() == [
+        5,
+        5,
+        2,
+    ]
     assert 0.05 < problem.groups.mean() < 0.3 and set(problem.y) == {0, 1}
-    for group in (0, 1):  # a feature is told apart by class in the group it serves, and is noise in the other
+    for group in (
+        0,
+        1,
+    ):  # a feature is told apart by class in the group it serves, and is noise in the other
         part = problem.groups == group
-        found = [np.corrcoef(problem.x[part, column], problem.y[part])[0, 1] for column in range(FEATURES)]
-        mine, other = (np.abs(np.array(found)[problem.serves == serves]).mean() for serves in (group, 1 - group))
+        found = [
+            np.corrcoef(problem.x[part, column], problem.y[part])[0, 1]
+            for column in range(FEATURES)
+        ]
+        mine, other = (
+            np.abs(np.array(found)[problem.serves == serves]).mean()
+            for serves in (group, 1 - group)
+        )
         assert mine > 2 * other
     assert np.array_equal(problem.x, toy(0).x) and not np.array_equal(problem.x, toy(1).x)
 
@@ -59,7 +73,8 @@ def test_every_mask_is_there_once():
 
 @pytest.mark.slow
 def test_masks_are_trained_to_convergence():
-    """Three times as long changes next to nothing: neither who meets τ nor who is among the best."""
+    """Three times as long changes next to nothing: neither who meets τ nor who is among the
+    best."""
     longer, found = ranked(toy(0)), table(0)
     assert (longer["loss"] - found["loss"]).abs().quantile(0.99) < 3e-3
     assert (longer["met"] == found["met"]).mean() > 0.98
@@ -82,7 +97,9 @@ def test_the_ranking_s_gap_is_the_surrogate_of_the_training():
 def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
     problem = replace(toy(0), strength=0.5)  # some weights rather pay than meet it
     found = ranked(problem, steps=200)
-    assert (found["met"] == (found["gap"] <= problem.tolerance + SLACK)).all() and 0.3 < found["met"].mean() < 1.0
+    assert (found["met"] == (found["gap"] <= problem.tolerance + SLACK)).all() and 0.3 < found[
+        "met"
+    ].mean() < 1.0
     met = found[found["met"]].sort_values("loss")
     assert met["place"].tolist() == pytest.approx((np.arange(len(met)) / len(met)).tolist())
     assert found.loc[~found["met"], "place"].isna().all()
@@ -91,7 +108,8 @@ def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
 
 @pytest.mark.slow
 def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
-    """As the method is declared; over twenty seeds, of which it misses four, see `python -m benchmarks.fair_toy`."""
+    """As the method is declared; over twenty seeds, of which it misses four, see `python -m
+    benchmarks.fair_toy`."""
     for seed in SEEDS:
         keep = bifp(toy(seed))
         assert keep.sum() == KEPT
@@ -100,8 +118,14 @@ def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
 
 @pytest.mark.slow
 def test_what_looks_at_no_group_does_not():
-    """The largest weights, SNIP and even the best mask for the loss alone miss: the toy is no gift."""
-    for blind in (magnitude, snip, greedy, lambda problem: bifp(problem, fair_mask=False, fair_weights=False)):
+    """The largest weights, SNIP and even the best mask for the loss alone miss: the toy is no
+    gift."""
+    for blind in (
+        magnitude,
+        snip,
+        greedy,
+        lambda problem: bifp(problem, fair_mask=False, fair_weights=False),
+    ):
         assert not place_of(table(12), blind(toy(12))) < BEST
 
 
@@ -115,16 +139,27 @@ def test_without_a_fairness_term_the_best_mask_serves_the_majority():
 
 
 def test_the_summary_counts_seeds():
-    found = pd.DataFrame({"seed": [0, 0, 1, 1], "way": ["a", "b"] * 2, "place": [0.01, np.nan, 0.2, 0.04],
-                          "met": [0.8, 0.8, 0.6, 0.6]})  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "seed": [0, 0, 1, 1],
+            "way": ["a", "b"] * 2,
+            "place": [0.01, np.nan, 0.2, 0.04],
+            "met": [0.8, 0.8, 0.6, 0.6],
+        }
+    )
     shown = summary(found)
     half = [0.5, 0.0945, 0.9055]  # Wilson's interval of one in two
     assert shown.loc["a"].tolist() == pytest.approx([*half, 1.0, 0.105], abs=1e-4)
     assert shown.loc["b"].tolist() == pytest.approx([*half, 0.5, 0.04], abs=1e-4)
-    assert shown.loc["any mask, at random"].tolist() == pytest.approx([0.035, np.nan, np.nan, 0.7, 0.5], nan_ok=True)
+    assert shown.loc["any mask, at random"].tolist() == pytest.approx(
+        [0.035, np.nan, np.nan, 0.7, 0.5], nan_ok=True
+    )
 
 
 @pytest.mark.slow
 def test_the_whole_table():
     shown = summary(places(range(10, 16)))
-    assert shown.loc["bifp-uns", "best"] >= 0.8 and shown.loc["bifp-uns without it in both", "best"] <= 0.2
+    assert (
+        shown.loc["bifp-uns", "best"] >= 0.8
+        and shown.loc["bifp-uns without it in both", "best"] <= 0.2
+    )

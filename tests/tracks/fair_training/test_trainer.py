@@ -1,4 +1,5 @@
-"""Fair training: stops between batches, resumes bit for bit, says where a number is lost, counts what it spends."""
+"""Fair training: stops between batches, resumes bit for bit, says where a number is lost, counts
+what it spends."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from engine.surgery.filters.graph import filter_graph
 from engine.tracks.fair_training.methods.base import LOOKS, PHASE_POINT, Trained, fair_method
 from engine.tracks.fair_training.training import trainer as module
 from engine.tracks.fair_training.training.mask_optimizer import MaskOptimizer
-from engine.tracks.fair_training.training.masked import best, masked_filters_of, masked_weights_of, unmasked
+from engine.tracks.fair_training.training.masked import (
+    best,
+    masked_filters_of,
+    masked_weights_of,
+    unmasked,
+)
 from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 from engine.training.losses import Targets
 from tests.classifiers.worlds import TwoConvs, lively, stop_after, tiny
@@ -65,7 +71,8 @@ def test_it_stops_before_a_batch(name):
 @EACH
 @pytest.mark.parametrize("killed_after", [2, pytest.param(7, marks=pytest.mark.slow)])
 def test_resumed_is_uninterrupted_to_the_bit(name, killed_after, save_always):
-    """Killed in the first phase, and later where there is a later; everything but the clock is equal."""
+    """Killed in the first phase, and later where there is a later; everything but the clock is
+    equal."""
     whole, checks = once(name)
     keeps, killed_after = Keeps(), min(killed_after, checks - 1)
     with pytest.raises(Cancelled):
@@ -144,7 +151,9 @@ def test_a_loss_that_is_no_number_names_phase_and_step_and_keeps_what_was_kept(n
 
     job = fair_job(name, keep=keeps, step=poison)
     phase = "plain" if name == "fpgm" else "both"
-    with pytest.raises(PruneAuditError, match=rf"The loss became nan at step 3 of phase '{phase}'.*still there"):
+    with pytest.raises(
+        PruneAuditError, match=rf"The loss became nan at step 3 of phase '{phase}'.*still there"
+    ):
         list(fair_method(name).train(job))
     state = keeps.phases[phase].state
     assert state["step"] == 2 and not state["done"] and len(state["rows"]) == 2
@@ -186,7 +195,9 @@ def test_a_gradient_of_the_mask_that_is_no_number_stops(save_always):
     keeps = Keeps()
     job = fair_job("bifp-uns", keep=keeps, settings={"implicit": "published", "rho": 1e-6})
     job = replace(job, targets=Targets(job.targets.labels, torch.full((N,), 1e25)))
-    with pytest.raises(PruneAuditError, match=r"gradient of the mask became nan at step 1 of phase 'both'"):
+    with pytest.raises(
+        PruneAuditError, match=r"gradient of the mask became nan at step 1 of phase 'both'"
+    ):
         list(fair_method("bifp-uns").train(job))
     assert keeps.held == []
 
@@ -207,12 +218,23 @@ def test_the_curve_has_its_columns_counts_over_all_phases_and_looks_every_so_oft
         assert all(type(row[key]) in (str, int, float) for row in rows for key in row)
         assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
         spent = one.spent
-        assert rows[-1]["step"] == spent["iterations"] and rows[-1]["mask_updates"] == spent["mask_updates"]
+        assert (
+            rows[-1]["step"] == spent["iterations"]
+            and rows[-1]["mask_updates"] == spent["mask_updates"]
+        )
         read = spent["iterations"] + spent["mask_updates"] + scoring_batches(name)
         assert rows[-1]["examples"] == spent["examples"] == BATCH * read
         seconds = [row["seconds"] for row in rows]
-        assert seconds == sorted(seconds) and seconds[0] > 0 and seconds[-1] == pytest.approx(spent["seconds"])
-        ends = [row for row, after in zip(rows, [*rows[1:], {}], strict=True) if row["phase"] != after.get("phase")]
+        assert (
+            seconds == sorted(seconds)
+            and seconds[0] > 0
+            and seconds[-1] == pytest.approx(spent["seconds"])
+        )
+        ends = [
+            row
+            for row, after in zip(rows, [*rows[1:], {}], strict=True)
+            if row["phase"] != after.get("phase")
+        ]
         looked = [row for row in rows if not math.isnan(row["accuracy"])]
         assert all(row in looked for row in ends)
         assert all(math.isfinite(row[key]) for row in looked for key in LOOKS)
@@ -222,7 +244,9 @@ def test_the_curve_has_its_columns_counts_over_all_phases_and_looks_every_so_oft
 
 def test_looks_are_every_so_many_steps_of_a_phase_and_at_its_end():
     looked = []
-    trained("pf", iterations=7, check_every=3, look=lambda model: looked.append(model.training) or {})
+    trained(
+        "pf", iterations=7, check_every=3, look=lambda model: looked.append(model.training) or {}
+    )
     assert looked == [False] * 3  # 3, 6 and 7, in eval mode
     rows = trained("fp", iterations=8, check_every=3)[0].curve
     assert [row["step"] for row in rows if not math.isnan(row["gap"])] == [3, 4, 7, 8]
@@ -252,7 +276,10 @@ def test_looking_changes_nothing_and_costs_no_seconds(monkeypatch):
         torch.rand(3)
         return {}
 
-    one, other = trained("bifp-str", check_every=1, look=slow)[0], trained("bifp-str", check_every=100)[0]
+    one, other = (
+        trained("bifp-str", check_every=1, look=slow)[0],
+        trained("bifp-str", check_every=100)[0],
+    )
     assert np.array_equal(one.keep, other.keep)
     assert all(torch.equal(one.weights[name], other.weights[name]) for name in one.weights)
     assert ITERATIONS <= one.spent["seconds"] < 1000.0
@@ -276,10 +303,16 @@ def test_schedules_by_hand(schedule, monkeypatch):
     rates = []
     step = torch.optim.AdamW.step
     monkeypatch.setattr(
-        torch.optim.AdamW, "step", lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1]
+        torch.optim.AdamW,
+        "step",
+        lambda self: (rates.append(self.param_groups[0]["lr"]), step(self))[1],
     )
     job = fair_job("fpgm", iterations=4)
-    list(fair_method("fpgm").train(replace(job, recipe=replace(job.recipe, rate=0.1, schedule=schedule))))
+    list(
+        fair_method("fpgm").train(
+            replace(job, recipe=replace(job.recipe, rate=0.1, schedule=schedule))
+        )
+    )
     expected = {
         "constant": [0.1] * 4,
         "linear": [0.1, 0.075, 0.05, 0.025],
@@ -295,22 +328,31 @@ def test_one_step_is_adamw_by_torch_on_loss_plus_strength_times_penalty():
     trainer.run("fair", 1, 2.0)
     batch = next(replace(job.batches, seed=_seed_of(job)).forever())
     other.model.requires_grad_(True).train()
-    optimizer = torch.optim.AdamW(other.model.parameters(), lr=job.recipe.rate, weight_decay=job.recipe.weight_decay)
+    optimizer = torch.optim.AdamW(
+        other.model.parameters(), lr=job.recipe.rate, weight_decay=job.recipe.weight_decay
+    )
     logits = other.model(batch.inputs)
     u = logits.softmax(dim=1)[torch.arange(BATCH), torch.as_tensor(world()[1])[batch.rows]]
     groups = torch.as_tensor(world()[2])
     known = groups[batch.rows] >= 0
     shares = torch.bincount(groups[groups >= 0]).float() / (groups >= 0).sum()
-    means = torch.stack([(u * (groups[batch.rows] == s)).sum() / shares[s] for s in (0, 1)]) / known.sum()
+    means = (
+        torch.stack([(u * (groups[batch.rows] == s)).sum() / shares[s] for s in (0, 1)])
+        / known.sum()
+    )
     plain = torch.stack([u[groups[batch.rows] == s].mean() for s in (0, 1)])
     penalty = (means[0] - means[1]) * (plain[0] - plain[1]).sign().detach()
     loss = job.targets.loss(batch.rows, logits)
     (loss + 2.0 * penalty).backward()
     optimizer.step()
     row = trainer.rows[0]
-    assert (row["loss"], row["penalty"]) == pytest.approx((float(loss.detach()), float(penalty.detach())), abs=1e-5)
+    assert (row["loss"], row["penalty"]) == pytest.approx(
+        (float(loss.detach()), float(penalty.detach())), abs=1e-5
+    )
     for name, value in other.model.state_dict().items():
-        assert torch.allclose(classifier.model.state_dict()[name].float(), value.float(), atol=1e-6), name
+        assert torch.allclose(
+            classifier.model.state_dict()[name].float(), value.float(), atol=1e-6
+        ), name
 
 
 def _seed_of(job) -> int:
@@ -320,9 +362,13 @@ def _seed_of(job) -> int:
 
 
 def test_one_update_of_the_mask_by_hand():
-    """No weight moves; the first step is MaskOptimizer's (its own tests), along the gradient at almost 0 and 1."""
+    """No weight moves; the first step is MaskOptimizer's (its own tests), along the gradient at
+    almost 0 and 1."""
     classifier, other = small_model(), small_model()
-    job = replace(job_of_trainer(classifier), recipe=replace(fair_job("pf").recipe, rate=1e-12, weight_decay=0.0))
+    job = replace(
+        job_of_trainer(classifier),
+        recipe=replace(fair_job("pf").recipe, rate=1e-12, weight_decay=0.0),
+    )
     held = masked_filters_of(classifier.model, small_graph())
     trainer = Trainer(job, held)
     start = np.random.default_rng(0).uniform(0.2, 0.8, held.total)
@@ -352,7 +398,8 @@ def _mask_seed_of(job) -> int:
 
 @pytest.mark.parametrize("make", [TwoConvs, "resnet20"])
 def test_training_the_cut_model_is_training_the_masked_one(make):
-    """Filters that are fixed are cut before training: the same loss at every step and the same answers, to rounding."""
+    """Filters that are fixed are cut before training: the same loss at every step and the same
+    answers, to rounding."""
     ends, images = {}, torch.randn(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         classifier = lively(make, 16, 2) if isinstance(make, str) else tiny(make(), 16)
@@ -373,7 +420,9 @@ def test_training_the_cut_model_is_training_the_masked_one(make):
             ends[small] = one, cut.model.eval()(images)
     (masked, answers), (cut, same) = ends[False], ends[True]
     assert np.array_equal(masked.keep, cut.keep)
-    assert [row["loss"] for row in masked.curve] == pytest.approx([row["loss"] for row in cut.curve], abs=1e-3)
+    assert [row["loss"] for row in masked.curve] == pytest.approx(
+        [row["loss"] for row in cut.curve], abs=1e-3
+    )
     assert [row["surrogate_gap"] for row in masked.curve] == pytest.approx(
         [row["surrogate_gap"] for row in cut.curve], abs=1e-3
     )
@@ -386,8 +435,12 @@ def test_what_a_cut_model_hands_over_has_the_whole_shape_and_its_cut_filters_as_
     (one,) = fair_method("fpgm").train(fair_job("fpgm", classifier=classifier))
     group = small_graph().groups[0]
     gone = ~one.keep[group.start : group.start + group.width]
-    assert gone.any() and torch.equal(one.weights[f"{group.root}.weight"][gone], start[f"{group.root}.weight"][gone])
-    assert not torch.equal(one.weights[f"{group.root}.weight"][~gone], start[f"{group.root}.weight"][~gone])
+    assert gone.any() and torch.equal(
+        one.weights[f"{group.root}.weight"][gone], start[f"{group.root}.weight"][gone]
+    )
+    assert not torch.equal(
+        one.weights[f"{group.root}.weight"][~gone], start[f"{group.root}.weight"][~gone]
+    )
     assert int(one.weights["bn1.num_batches_tracked"]) == ITERATIONS
 
 
@@ -433,7 +486,9 @@ def test_the_result_shares_no_memory_with_the_model():
 
 def test_no_iterations_change_nothing():
     classifier = small_model()
-    trainer = Trainer(job_of_trainer(classifier, keep=(keeps := Keeps())), unmasked(classifier.model))
+    trainer = Trainer(
+        job_of_trainer(classifier, keep=(keeps := Keeps())), unmasked(classifier.model)
+    )
     trainer.run("nothing", 0, 1.0)
     found = trainer.result(0.0, zeros=False)
     start = small_model().model.state_dict()
@@ -442,7 +497,10 @@ def test_no_iterations_change_nothing():
 
 
 def test_the_degradation_notion_has_another_gap_than_accuracy():
-    rows = {notion: trained("dense-fair", notion=notion)[0].curve for notion in ("accuracy", "degradation")}
+    rows = {
+        notion: trained("dense-fair", notion=notion)[0].curve
+        for notion in ("accuracy", "degradation")
+    }
     first = {notion: found[0] for notion, found in rows.items()}
     assert first["accuracy"]["loss"] == first["degradation"]["loss"]
     assert first["accuracy"]["surrogate_gap"] != first["degradation"]["surrogate_gap"]
@@ -472,7 +530,9 @@ def test_every_architecture_learns_a_mask_and_is_cut_by_it(name):
     graph = filter_graph(classifier)
     held = masked_filters_of(classifier.model, graph)
     pixels = np.repeat(np.repeat(world()[0], size // 16, axis=1), size // 16, axis=2)
-    batches = replace(fair_job("pf").batches, read=lambda rows: pixels[rows], prepare=classifier.prepared)
+    batches = replace(
+        fair_job("pf").batches, read=lambda rows: pixels[rows], prepare=classifier.prepared
+    )
     job = replace(job_of_trainer(classifier, look=lambda model: {}), graph=graph, batches=batches)
     trainer = Trainer(job, held)
     trainer.keep_best(np.random.default_rng(0).random(graph.total), round(0.6 * graph.total))
@@ -485,4 +545,6 @@ def test_every_architecture_learns_a_mask_and_is_cut_by_it(name):
     images = classifier.prepared(pixels[:4])
     with held.baked(torch.as_tensor(one.keep).float()) as masked, torch.no_grad():
         expected = masked(images)
-        assert torch.allclose(small.model.eval()(images), expected, atol=1e-3 * float(expected.abs().max()))
+        assert torch.allclose(
+            small.model.eval()(images), expected, atol=1e-3 * float(expected.abs().max())
+        )

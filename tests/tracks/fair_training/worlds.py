@@ -1,4 +1,5 @@
-"""Fair trainings that finish in seconds: few avatars of 32 pixels, a new small model, a handful of iterations."""
+"""Fair trainings that finish in seconds: few avatars of 32 pixels, a new small model, a handful of
+iterations."""
 
 from __future__ import annotations
 
@@ -63,8 +64,35 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds and reads nothing of the user's."""
     return [
-        "fairtrain", "--model", SMALL, "--data", "avatars", "--target", "blond", "--group", "skin", "--sparsity", "k3",
-        "--method", "bifp-str,snip", "--set", "snip.batches=1", "--seeds", "1", "--iterations", "4", "--check-every",
-        "2", "--recipe", "batch=16", "--train", "epochs=1", "--train", "batch=32", "--max-images", "100", "--device",
+        "fairtrain",
+        "--model",
+        SMALL,
+        "--data",
+        "avatars",
+        "--target",
+        "blond",
+        "--group",
+        "skin",
+        "--sparsity",
+        "k3",
+        "--method",
+        "bifp-str,snip",
+        "--set",
+        "snip.batches=1",
+        "--seeds",
+        "1",
+        "--iterations",
+        "4",
+        "--check-every",
+        "2",
+        "--recipe",
+        "batch=16",
+        "--train",
+        "epochs=1",
+        "--train",
+        "batch=32",
+        "--max-images",
+        "100",
+        "--device",
         "cpu",
-    ]  # fmt: skip
+    ]

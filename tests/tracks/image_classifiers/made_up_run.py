@@ -1,8 +1,10 @@
-"""A made-up finished run of the image track for tests of screens and exports. Nothing in it was measured on a model.
+"""A made-up finished run of the image track for tests of screens and exports. Nothing in it was
+measured on a model.
 
-The answers of every trial are drawn from a latent world in which cutting filters harms blond men most and the PW loss
-holds part of that back; groups, gaps and differences are then computed from those answers by the engine's own
-statistics, so that the tables agree with each other. Deterministic.
+The answers of every trial are drawn from a latent world in which cutting filters harms blond men
+most and the PW loss holds part of that back; groups, gaps and differences are then computed from
+those answers by the engine's own statistics, so that the tables agree with each other.
+Deterministic.
 """
 
 from __future__ import annotations
@@ -40,30 +42,54 @@ FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "l
 def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: pw_helps (True; False: the PW loss changes nothing); hostile (names of groups and of one axis are HTML and
-    Markdown); switches (True: the ablation's arms, at two speedups); loss_share (True); images (300) and trials (3);
-    speedups; weights (the table of retrained weights); heads (False: units are
-    filters); created (ISO time); title; stream (re-draws all).
+    Options: pw_helps (True; False: the PW loss changes nothing); hostile (names of groups and of
+    one axis are HTML and Markdown); switches (True: the ablation's arms, at two speedups);
+    loss_share (True); images (300) and trials (3); speedups; weights (the table of retrained
+    weights); heads (False: units are filters); created (ISO time); title; stream (re-draws all).
     Numbers are computed once per process for the same options, whatever the title and the time.
     """
-    usual = {"pw_helps": True, "hostile": False, "switches": True, "loss_share": True, "images": 300, "trials": 3}
-    more = {"speedups": SPEEDUPS, "weights": True, "created": "2026-02-01T12:00:00+00:00", "stream": 0}
+    usual = {
+        "pw_helps": True,
+        "hostile": False,
+        "switches": True,
+        "loss_share": True,
+        "images": 300,
+        "trials": 3,
+    }
+    more = {
+        "speedups": SPEEDUPS,
+        "weights": True,
+        "created": "2026-02-01T12:00:00+00:00",
+        "stream": 0,
+    }
     more |= {"heads": False}
     more["title"] = "Synthetic image run (made-up numbers, for tests)"
     every = options_of(options, {**usual, **more})
-    world, arms, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
-    return Store(folder).write(run_id, _meta(replace(world, options=every), arms, tables["groups"], notes), tables)
+    world, arms, notes, tables = _computed(
+        tuple(item for item in every.items() if item[0] not in SAID)
+    )
+    return Store(folder).write(
+        run_id, _meta(replace(world, options=every), arms, tables["groups"], notes), tables
+    )
 
 
 @cache
-def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[ImageWorld, dict[str, Any], Any, dict[str, pd.DataFrame]]:
+def _computed(
+    options: tuple[tuple[str, Any], ...],
+) -> tuple[ImageWorld, dict[str, Any], Any, dict[str, pd.DataFrame]]:
     """World, arms with their speedups, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
     arms = {arm: tuple(world.options["speedups"]) for arm in ARMS}
     if world.options["switches"]:
         arms |= {arm: tuple(world.options["speedups"])[-2:] for arm in SWITCHES}
-    measure = GroupMeasure(world.images, CLASSES, world.axes, dense_answers(world), n_boot=DRAWS, n_permutations=DRAWS)
-    measured = {(arm, speedup): measure.variant(_trials(world, arm, speedup)) for arm in arms for speedup in arms[arm]}
+    measure = GroupMeasure(
+        world.images, CLASSES, world.axes, dense_answers(world), n_boot=DRAWS, n_permutations=DRAWS
+    )
+    measured = {
+        (arm, speedup): measure.variant(_trials(world, arm, speedup))
+        for arm in arms
+        for speedup in arms[arm]
+    }
     results, groups = _numbers(measure, measured)
     tables = {
         "variants": variant_rows(world, arms),
@@ -89,13 +115,16 @@ def _trials(world: ImageWorld, arm: str, speedup: float) -> list[np.ndarray]:
     return [answers(world, arm, speedup, trial) for trial in range(world.options["trials"])]
 
 
-def _numbers(measure: GroupMeasure, measured: dict[tuple[str, float], Arm]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _numbers(
+    measure: GroupMeasure, measured: dict[tuple[str, float], Arm]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     parts = [measure.dense()]
     for (arm, speedup), mine in measured.items():
         parts.append(mine.pooled(f"{arm}-{speedup:g}x"))
         parts += [mine.trial(trial, f"{arm}-{speedup:g}x#{trial}") for trial in mine.trials.numbers]
     return tuple(
-        pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in ("results", "groups")
+        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+        for name in ("results", "groups")
     )
 
 
@@ -107,7 +136,11 @@ def _differences(measured: dict[tuple[str, float], Arm]) -> pd.DataFrame:
         if loss:
             table = arm_difference(mine, measured[base, speedup])
             table = table[table["metric"].isin(("auc", "accuracy", "auc_gap", "accuracy_gap"))]
-            parts.append(table.assign(base=base, loss=loss, speedup=speedup, n_trials=len(mine.trials.numbers)))
+            parts.append(
+                table.assign(
+                    base=base, loss=loss, speedup=speedup, n_trials=len(mine.trials.numbers)
+                )
+            )
     names = "base loss speedup axis metric group value low high p n n_trials verdict"
     return pd.concat(parts, ignore_index=True)[names.split()]
 
@@ -117,13 +150,18 @@ def _predictions(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.Da
     for arm, speedups in arms.items():
         for speedup in speedups:
             parts += [
-                (f"{arm}-{speedup:g}x#{trial}", found) for trial, found in enumerate(_trials(world, arm, speedup))
+                (f"{arm}-{speedup:g}x#{trial}", found)
+                for trial, found in enumerate(_trials(world, arm, speedup))
             ]
-    return pd.concat([
-        pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"])
-        .assign(variant=name, image_id=world.images["image_id"])[["variant", "image_id", "p_0", "p_1"]]
-        for name, found in parts
-    ], ignore_index=True)  # fmt: skip
+    return pd.concat(
+        [
+            pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"]).assign(
+                variant=name, image_id=world.images["image_id"]
+            )[["variant", "image_id", "p_0", "p_1"]]
+            for name, found in parts
+        ],
+        ignore_index=True,
+    )
 
 
 def _thumbs(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
@@ -132,8 +170,12 @@ def _thumbs(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFra
         for speedup in speedups:
             changed |= answers(world, arm, speedup, 0).argmax(1) != dense
     rows = np.flatnonzero(changed)[:200]
-    return pd.DataFrame({"image_id": world.images["image_id"].iloc[rows].to_numpy(),
-                         "png": [picture(world, int(row)) for row in rows]})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "image_id": world.images["image_id"].iloc[rows].to_numpy(),
+            "png": [picture(world, int(row)) for row in rows],
+        }
+    )
 
 
 def _scores(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
@@ -145,10 +187,21 @@ def _scores(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFra
         for speedup in speedups:
             for trial in range(world.options["trials"]):
                 mask, values = pick(arm, speedup, trial)
-                parts.append(pd.DataFrame({
-                    "unit": np.arange(len(names)), "layer": layer, "group": names, "filter": filters, "method": arm,
-                    "speedup": speedup, "seed": trial, "value": values.astype(np.float32), "kept": mask.keep(),
-                }))  # fmt: skip
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "unit": np.arange(len(names)),
+                            "layer": layer,
+                            "group": names,
+                            "filter": filters,
+                            "method": arm,
+                            "speedup": speedup,
+                            "seed": trial,
+                            "value": values.astype(np.float32),
+                            "kept": mask.keep(),
+                        }
+                    )
+                )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -158,24 +211,52 @@ def _layers(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFra
         for speedup in speedups:
             for trial in range(world.options["trials"]):
                 gone = dict(pick(arm, speedup, trial)[0].cut)
-                rows += [(f"{arm}-{speedup:g}x#{trial}", place, group, width, width - len(gone.get(group, ())))
-                         for place, (group, width) in enumerate(WIDTHS)]  # fmt: skip
+                rows += [
+                    (
+                        f"{arm}-{speedup:g}x#{trial}",
+                        place,
+                        group,
+                        width,
+                        width - len(gone.get(group, ())),
+                    )
+                    for place, (group, width) in enumerate(WIDTHS)
+                ]
     return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
 
 
 def _costs(arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
     rows = [_cost("dense", 1.0, 0.0)]
-    rows += [_cost(f"{arm}-{speedup:g}x", speedup, 3e-6) for arm, speedups in arms.items() for speedup in speedups]
+    rows += [
+        _cost(f"{arm}-{speedup:g}x", speedup, 3e-6)
+        for arm, speedups in arms.items()
+        for speedup in speedups
+    ]
     return pd.DataFrame(rows)
 
 
 def _cost(variant: str, speedup: float, difference: float) -> dict[str, Any]:
-    gain = speedup**0.55 * (1 + 0.04 * rng("synthetic cost", variant).normal()) if speedup > 1 else 1.0
+    gain = (
+        speedup**0.55 * (1 + 0.04 * rng("synthetic cost", variant).normal()) if speedup > 1 else 1.0
+    )
     parameters = int(270_000 / speedup**0.9)
-    return {"variant": variant, "flops": FLOPS / speedup, "parameters": parameters, "bytes": 4 * parameters}  | {
-        "latency_ms": 9.4 / gain, "latency_low": 9.1 / gain, "latency_high": 9.9 / gain, "dense_latency_ms": 9.4,
-        "speedup": gain, "speedup_low": 0.95 * gain, "speedup_high": 1.06 * gain, "theoretical": speedup, "n": 20,
-        "max_logit_difference": difference, "agrees": True}  # fmt: skip
+    return {
+        "variant": variant,
+        "flops": FLOPS / speedup,
+        "parameters": parameters,
+        "bytes": 4 * parameters,
+    } | {
+        "latency_ms": 9.4 / gain,
+        "latency_low": 9.1 / gain,
+        "latency_high": 9.9 / gain,
+        "dense_latency_ms": 9.4,
+        "speedup": gain,
+        "speedup_low": 0.95 * gain,
+        "speedup_high": 1.06 * gain,
+        "theoretical": speedup,
+        "n": 20,
+        "max_logit_difference": difference,
+        "agrees": True,
+    }
 
 
 def _curves(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
@@ -185,8 +266,12 @@ def _curves(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFra
         for trial in range(world.options["trials"]):
             name = f"{arm}-{speedups[0]:g}x#{trial}"
             for phase, top in (("prune", 0.9), ("retrain", 0.6)):
-                loss = top * np.exp(-steps / 5) + 0.02 * rng("synthetic curve", name, phase).random(len(steps))
-                parts.append(pd.DataFrame({"variant": name, "phase": phase, "step": steps, "loss": loss}))
+                loss = top * np.exp(-steps / 5) + 0.02 * rng("synthetic curve", name, phase).random(
+                    len(steps)
+                )
+                parts.append(
+                    pd.DataFrame({"variant": name, "phase": phase, "step": steps, "loss": loss})
+                )
     return pd.concat(parts, ignore_index=True).assign(flops=np.nan)
 
 
@@ -202,45 +287,95 @@ def _loss_share(world: ImageWorld) -> pd.DataFrame:
                 share = np.array(list(usual.values())) + 0.03 * draw.normal(size=4)
                 share[1] += 0.12 * ("pw" in arm)
                 share = np.clip(share, 0.01, None) / np.clip(share, 0.01, None).sum()
-                rows += [(arm, arm.partition("+")[0], arm.partition("+")[2] or "plain", trial, step, world.axes[0],
-                          *cell, value, 16) for cell, value in zip(usual, share, strict=True)]  # fmt: skip
+                rows += [
+                    (
+                        arm,
+                        arm.partition("+")[0],
+                        arm.partition("+")[2] or "plain",
+                        trial,
+                        step,
+                        world.axes[0],
+                        *cell,
+                        value,
+                        16,
+                    )
+                    for cell, value in zip(usual, share, strict=True)
+                ]
     names = ["method", "base", "loss", "trial", "step", "axis", "group", "label", "share", "n"]
     return pd.DataFrame(rows, columns=names)
 
 
 def _weights(arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
     """Stand-ins for weights: a few bytes each."""
-    rows = [(f"{arm}-{speedup:g}x#0", "conv1.weight", "[2]", "<f4", np.float32([1, 2]).tobytes())
-            for arm, speedups in arms.items() for speedup in speedups]  # fmt: skip
+    rows = [
+        (f"{arm}-{speedup:g}x#0", "conv1.weight", "[2]", "<f4", np.float32([1, 2]).tobytes())
+        for arm, speedups in arms.items()
+        for speedup in speedups
+    ]
     return pd.DataFrame(rows, columns=["variant", "name", "shape", "dtype", "data"])
 
 
 def _meta(
-    world: ImageWorld, arms: dict[str, tuple[float, ...]], groups: pd.DataFrame, notes: tuple[str, ...]
+    world: ImageWorld,
+    arms: dict[str, tuple[float, ...]],
+    groups: pd.DataFrame,
+    notes: tuple[str, ...],
 ) -> dict[str, Any]:
     options = world.options
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "image_classifiers", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "track": "image_classifiers",
+        "model": "demo-resnet",
+        "data": "avatars",
+        "axes": list(world.axes),
         "target": "blond",
-        "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(arms), "method_settings": {},
-        "pw": {}, "speedups": list(options["speedups"]), "trials": options["trials"], "first_seed": 0, "retrain": {},
-        "train": None, "mirror": True, "keep_weights": "first", "loss_share": 40 * bool(options["loss_share"]),
-        "device": "cpu", "experiment": "", "title": "",
-    }  # fmt: skip
+        "weights": None,
+        "size": None,
+        "max_images": None,
+        "changes": [],
+        "methods": list(arms),
+        "method_settings": {},
+        "pw": {},
+        "speedups": list(options["speedups"]),
+        "trials": options["trials"],
+        "first_seed": 0,
+        "retrain": {},
+        "train": None,
+        "mirror": True,
+        "keep_weights": "first",
+        "loss_share": 40 * bool(options["loss_share"]),
+        "device": "cpu",
+        "experiment": "",
+        "title": "",
+    }
     model = {
-        "name": "synthetic-resnet", "architecture": "resnet20", "revision": None, "weight_hash": hash_of("weights"),
-        "starting_weight_hash": hash_of("weights"), "classes": list(CLASSES), "n_groups": len(WIDTHS),
-        "n_filters": sum(width for _, width in WIDTHS), "layers": [list(pair) for pair in WIDTHS], "kept_whole": [],
-        "parameters": 270_000, "flops": FLOPS, "size": 48, **({"units": "heads"} if options["heads"] else {}),
-    }  # fmt: skip
+        "name": "synthetic-resnet",
+        "architecture": "resnet20",
+        "revision": None,
+        "weight_hash": hash_of("weights"),
+        "starting_weight_hash": hash_of("weights"),
+        "classes": list(CLASSES),
+        "n_groups": len(WIDTHS),
+        "n_filters": sum(width for _, width in WIDTHS),
+        "layers": [list(pair) for pair in WIDTHS],
+        "kept_whole": [],
+        "parameters": 270_000,
+        "flops": FLOPS,
+        "size": 48,
+        **({"units": "heads"} if options["heads"] else {}),
+    }
     data = {
-        "name": "synthetic faces", "digest": hash_of("images", options["stream"], options["images"]),
-        "notes": [], "stand_in": stand_in, "target": "blond", "classes": list(CLASSES), "groups": list(world.axes[:2]),
+        "name": "synthetic faces",
+        "digest": hash_of("images", options["stream"], options["images"]),
+        "notes": [],
+        "stand_in": stand_in,
+        "target": "blond",
+        "classes": list(CLASSES),
+        "groups": list(world.axes[:2]),
         "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
         "images": {"test": options["images"], "train": 4 * options["images"]},
-    }  # fmt: skip
+    }
     return {
         "track": "image_classifiers",
         "experiment": "",
@@ -249,8 +384,12 @@ def _meta(
         "request": request,
         "model": model,
         "data": data,
-        "provenance": {"versions": {"python": "3.11", "torch": "2.13.0"}, "device": "cpu", "dtype": "float32",
-                       "code": {"trial": 1}},
+        "provenance": {
+            "versions": {"python": "3.11", "torch": "2.13.0"},
+            "device": "cpu",
+            "dtype": "float32",
+            "code": {"trial": 1},
+        },
         "warnings": [stand_in, "Synthetic run: every number is made up.", *notes],
         "spent": {"load": 0.4, "cut and retrain": 61.0, "measure": 5.2},
-    }  # fmt: skip
+    }

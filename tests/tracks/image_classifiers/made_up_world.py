@@ -1,4 +1,5 @@
-"""The latent world behind made_up_run.py: filters, and made-up answers of trials on made-up images."""
+"""The latent world behind made_up_run.py: filters, and made-up answers of trials on made-up
+images."""
 
 from __future__ import annotations
 
@@ -15,13 +16,18 @@ from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld
 
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 ARMS = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random", "random+pw")
-SWITCHES = tuple(f"autobot+{part}{place}" for part in ("weights", "labels") for place in ("@prune", "", "@retrain"))
+SWITCHES = tuple(
+    f"autobot+{part}{place}"
+    for part in ("weights", "labels")
+    for place in ("@prune", "", "@retrain")
+)
 DEGENERATE = ("taylor", 16.0, 2)
 """Method, speedup and trial of the model that predicts one class only."""
 
 
 def answers(world: ImageWorld, arm: str, speedup: float, trial: int) -> np.ndarray:
-    """Probabilities (images, 2) of one trial: the loss falls on the rare, and the PW loss holds part of it back."""
+    """Probabilities (images, 2) of one trial: the loss falls on the rare, and the PW loss holds
+    part of it back."""
     base, _, loss = arm.partition("+")
     labels = world.images["label"].to_numpy()
     male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
@@ -44,7 +50,8 @@ def dense_answers(world: ImageWorld) -> np.ndarray:
 
 
 def pick(arm: str, speedup: float, trial: int) -> tuple[FilterMask, np.ndarray]:
-    """Filters that are cut, and the score of every unit (higher = kept). At least one of each layer stays."""
+    """Filters that are cut, and the score of every unit (higher = kept). At least one of each layer
+    stays."""
     draw = rng("synthetic filters", arm.partition("+")[0] if "retrain" in arm else arm, trial)
     keep, values = [], []
     for place, (_, width) in enumerate(WIDTHS):
@@ -58,35 +65,89 @@ def pick(arm: str, speedup: float, trial: int) -> tuple[FilterMask, np.ndarray]:
 
 def variant_rows(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
     """The dense model, every pooled variant, every trial; `arms`: name -> speedups."""
-    usual = {"target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0, "seed": -1, "pooled": "",
-             "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]", "mask_digest": ""}  # fmt: skip
-    rows = [{"variant": "dense", "method": "dense", "base": "", "loss": "", "speedup": 1.0, "achieved": 1.0,
-             "flops": FLOPS, **usual}]  # fmt: skip
+    usual = {
+        "target_axis": "",
+        "gamma": np.nan,
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": -1,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+        "met": True,
+        "cut": "{}",
+        "history": "[]",
+        "mask_digest": "",
+    }
+    rows = [
+        {
+            "variant": "dense",
+            "method": "dense",
+            "base": "",
+            "loss": "",
+            "speedup": 1.0,
+            "achieved": 1.0,
+            "flops": FLOPS,
+            **usual,
+        }
+    ]
     for arm, speedups in arms.items():
         base, _, loss = arm.partition("+")
         for speedup in speedups:
-            pooled = {"variant": f"{arm}-{speedup:g}x", "method": arm, "base": base, "loss": loss or "plain",
-                      "speedup": speedup}  # fmt: skip
-            trials = [_trial(arm, speedup, trial, pooled, usual) for trial in range(world.options["trials"])]
-            means = {name: float(np.mean([row[name] for row in trials]))
-                     for name in ("achieved", "flops", "sparsity", "realised")}  # fmt: skip
+            pooled = {
+                "variant": f"{arm}-{speedup:g}x",
+                "method": arm,
+                "base": base,
+                "loss": loss or "plain",
+                "speedup": speedup,
+            }
+            trials = [
+                _trial(arm, speedup, trial, pooled, usual)
+                for trial in range(world.options["trials"])
+            ]
+            means = {
+                name: float(np.mean([row[name] for row in trials]))
+                for name in ("achieved", "flops", "sparsity", "realised")
+            }
             n_cut, wrong = (sum(row[name] for row in trials) for name in ("n_cut", "degenerate"))
-            rows.append({**usual, **pooled, **means, "n_cut": round(n_cut / len(trials)), "degenerate": wrong}
-                        | {"cut": "", "history": ""})  # fmt: skip
+            rows.append(
+                {
+                    **usual,
+                    **pooled,
+                    **means,
+                    "n_cut": round(n_cut / len(trials)),
+                    "degenerate": wrong,
+                }
+                | {"cut": "", "history": ""}
+            )
             rows += trials
     return pd.DataFrame(rows)
 
 
-def _trial(arm: str, speedup: float, trial: int, pooled: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+def _trial(
+    arm: str, speedup: float, trial: int, pooled: dict[str, Any], usual: dict[str, Any]
+) -> dict[str, Any]:
     mask, _ = pick(arm, speedup, trial)
     achieved = speedup * (1 + 0.03 * rng("synthetic speedup", arm, speedup, trial).normal())
     cut = mask.to_dict()
-    return {**usual, **pooled, "variant": f"{pooled['variant']}#{trial}", "achieved": achieved,
-            "flops": FLOPS / achieved, "sparsity": mask.sparsity, "realised": mask.sparsity, "n_cut": mask.n_cut,
-            "seed": trial, "pooled": pooled["variant"], "chosen": False,
-            "degenerate": int((arm, speedup, trial) == DEGENERATE), "cut": json.dumps(cut),
-            "history": json.dumps([[group, True, indices] for group, indices in cut.items()]),
-            "mask_digest": mask.digest}  # fmt: skip
+    return {
+        **usual,
+        **pooled,
+        "variant": f"{pooled['variant']}#{trial}",
+        "achieved": achieved,
+        "flops": FLOPS / achieved,
+        "sparsity": mask.sparsity,
+        "realised": mask.sparsity,
+        "n_cut": mask.n_cut,
+        "seed": trial,
+        "pooled": pooled["variant"],
+        "chosen": False,
+        "degenerate": int((arm, speedup, trial) == DEGENERATE),
+        "cut": json.dumps(cut),
+        "history": json.dumps([[group, True, indices] for group, indices in cut.items()]),
+        "mask_digest": mask.digest,
+    }
 
 
 def picture(world: ImageWorld, row: int) -> bytes:
@@ -94,8 +155,12 @@ def picture(world: ImageWorld, row: int) -> bytes:
     from PIL import Image, ImageDraw
 
     image = world.images.iloc[row]
-    tones = {world.name("light"): "#f1d3b8", world.name("medium"): "#c58f63", world.name("dark"): "#7a4a2b",
-             "unrecorded": "#b9b2ab"}  # fmt: skip
+    tones = {
+        world.name("light"): "#f1d3b8",
+        world.name("medium"): "#c58f63",
+        world.name("dark"): "#7a4a2b",
+        "unrecorded": "#b9b2ab",
+    }
     hair = "#e5c04a" if image["label"] else ("#3b2a20", "#6d4a2f", "#1d1a19")[row % 3]
     drawing = Image.new("RGB", (48, 48), ("#d7e3ea", "#e6e0d2", "#dfe8dc", "#e4dbe6")[row % 4])
     pen = ImageDraw.Draw(drawing)

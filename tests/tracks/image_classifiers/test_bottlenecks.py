@@ -12,7 +12,12 @@ from torch.nn import functional
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.methods._bottlenecks import START, distance, learn_bottlenecks, softness
+from engine.tracks.image_classifiers.methods._bottlenecks import (
+    START,
+    distance,
+    learn_bottlenecks,
+    softness,
+)
 from engine.training.losses import Targets
 from tests.classifiers.worlds import some_batches, some_targets, stop_after, tiny
 
@@ -24,7 +29,15 @@ def learned(classifier=None, share=0.5, iterations=60, beta=3.0, rate=0.3, **mor
     graph = filter_graph(classifier)
     held = more.pop("targets", None) or some_targets(N)
     found = learn_bottlenecks(
-        classifier, graph, some_batches(classifier, N, 8), held, share * graph.flops(), rate, beta, iterations, **more
+        classifier,
+        graph,
+        some_batches(classifier, N, 8),
+        held,
+        share * graph.flops(),
+        rate,
+        beta,
+        iterations,
+        **more,
     )
     return found, graph
 
@@ -54,7 +67,9 @@ def test_the_first_loss_by_hand():
     """All gates are 0.9: cross-entropy of the gated model + beta g + 0.001 x 0.1."""
     classifier = tiny()
     found, graph = learned(classifier, beta=2.0, iterations=10)
-    assert pytest.approx(0.9) == 1 / (1 + np.exp(-START)) and pytest.approx(2.1972, abs=1e-4) == START
+    assert (
+        pytest.approx(0.9) == 1 / (1 + np.exp(-START)) and pytest.approx(2.1972, abs=1e-4) == START
+    )
     batch = next(some_batches(classifier, N, 8).forever())
     with gated(classifier.model, graph, torch.full((7,), 0.9)):
         cross = float(some_targets(N).loss(batch.rows, classifier.model(batch.inputs)))
@@ -79,7 +94,9 @@ def test_the_best_state_of_the_last_40_percent_is_kept():
     found, graph = learned(iterations=50, rate=3.0)
     last = found.curve[30:]
     best = min(last, key=lambda row: row["loss"])
-    assert best is not last[-1] and graph.flops(found.gates) == pytest.approx(best["flops"], rel=1e-5)
+    assert best is not last[-1] and graph.flops(found.gates) == pytest.approx(
+        best["flops"], rel=1e-5
+    )
     assert min(row["loss"] for row in found.curve[:30]) < max(row["loss"] for row in last)
 
 
@@ -90,12 +107,18 @@ def test_a_filter_nobody_listens_to_is_closed():
     with torch.no_grad():
         images = next(some_batches(classifier, N, N).epoch(0))
         spread = classifier.model(images.inputs)
-        classifier.model.fc.weight *= 2.0 / spread.std(dim=0, keepdim=True).T  # so that answers differ by image
+        classifier.model.fc.weight *= (
+            2.0 / spread.std(dim=0, keepdim=True).T
+        )  # so that answers differ by image
         classifier.model.fc.bias -= classifier.model(images.inputs).mean(dim=0)
         answers = torch.zeros(N, 2)
         answers[images.rows] = torch.softmax(classifier.model(images.inputs), dim=1)
-    found, _ = learned(classifier, share=0.75, iterations=120, targets=Targets(answers, torch.ones(N)), beta=1.0)
-    assert found.gates[3:].argmin() == 2 and found.gates[5] < 0.5 < np.delete(found.gates[3:], 2).min()
+    found, _ = learned(
+        classifier, share=0.75, iterations=120, targets=Targets(answers, torch.ones(N)), beta=1.0
+    )
+    assert (
+        found.gates[3:].argmin() == 2 and found.gates[5] < 0.5 < np.delete(found.gates[3:], 2).min()
+    )
 
 
 def test_the_model_is_left_as_it_was():
@@ -103,7 +126,9 @@ def test_the_model_is_left_as_it_was():
     before = {name: value.clone() for name, value in classifier.model.state_dict().items()}
     learned(classifier, iterations=12)
     after = classifier.model.state_dict()
-    assert all(torch.equal(before[name], after[name]) for name in before)  # batch norm's statistics too
+    assert all(
+        torch.equal(before[name], after[name]) for name in before
+    )  # batch norm's statistics too
     assert hooks_of(classifier.model) == 0 and not classifier.model.training
     assert all(one.grad is None and not one.requires_grad for one in classifier.model.parameters())
 
@@ -114,9 +139,15 @@ def test_the_same_twice_and_another_order_of_images_is_another_search():
     classifier = tiny()
     graph = filter_graph(classifier)
     other = learn_bottlenecks(
-        classifier, graph, replace(some_batches(classifier, N, 8), seed=9), some_targets(N), 0.5 * graph.flops(),
-        0.3, 3.0, 20,
-    )  # fmt: skip
+        classifier,
+        graph,
+        replace(some_batches(classifier, N, 8), seed=9),
+        some_targets(N),
+        0.5 * graph.flops(),
+        0.3,
+        3.0,
+        20,
+    )
     assert not np.array_equal(first.gates, other.gates)
 
 
@@ -135,13 +166,19 @@ def test_a_loss_that_is_no_number_names_the_iteration_and_leaves_no_hooks():
 def test_it_stops_between_batches_and_leaves_no_hooks():
     classifier, steps = tiny(), []
     with pytest.raises(Cancelled):
-        learned(classifier, check=stop_after(3), step=lambda done, total: steps.append((done, total)))
+        learned(
+            classifier, check=stop_after(3), step=lambda done, total: steps.append((done, total))
+        )
     assert steps == [(1, 60), (2, 60), (3, 60)] and hooks_of(classifier.model) == 0
 
 
 def test_the_weights_of_images_reach_the_search():
     """With all weight on one class of images the loss is that class's."""
-    held = Targets(functional.one_hot(torch.arange(N) % 2, 2).float(), (torch.arange(N) % 2).float())
+    held = Targets(
+        functional.one_hot(torch.arange(N) % 2, 2).float(), (torch.arange(N) % 2).float()
+    )
     one = learned(targets=held, iterations=10)[0].curve[0]["cross_entropy"]
-    two = learned(targets=replace(held, weights=held.weights * 3), iterations=10)[0].curve[0]["cross_entropy"]
+    two = learned(targets=replace(held, weights=held.weights * 3), iterations=10)[0].curve[0][
+        "cross_entropy"
+    ]
     assert two == pytest.approx(3 * one, rel=1e-5)

@@ -11,9 +11,30 @@ from engine.cli import main
 from tests.builders import instead
 from tests.classifiers.worlds import SMALL
 
-TINY = ["--model", SMALL, "--data", "digits", "--size", "16", "--axis", "class", "--speedup", "2", "--trials", "1",
-        "--train", "epochs=1", "--train", "batch=64", "--retrain", "epochs=1", "--max-images", "120",
-        "--device", "cpu"]  # fmt: skip
+TINY = [
+    "--model",
+    SMALL,
+    "--data",
+    "digits",
+    "--size",
+    "16",
+    "--axis",
+    "class",
+    "--speedup",
+    "2",
+    "--trials",
+    "1",
+    "--train",
+    "epochs=1",
+    "--train",
+    "batch=64",
+    "--retrain",
+    "epochs=1",
+    "--max-images",
+    "120",
+    "--device",
+    "cpu",
+]
 
 
 def call(capsys, *arguments):
@@ -28,7 +49,17 @@ def where(tmp_path):
 
 
 def test_audit_list_show_verify(capsys, tmp_path, where):
-    words = [*TINY, "--method", "random", "--method", "magnitude+pw", "--multi-class", "ovr", "--retrain", "patience=1"]
+    words = [
+        *TINY,
+        "--method",
+        "random",
+        "--method",
+        "magnitude+pw",
+        "--multi-class",
+        "ovr",
+        "--retrain",
+        "patience=1",
+    ]
     code, done = call(capsys, "audit", *words, *where)
     assert code == 0, done
     assert done["request"]["multi_class"] == "ovr" and done["request"]["retrain"]["patience"] == 1
@@ -78,16 +109,32 @@ def test_audit_list_show_verify(capsys, tmp_path, where):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_requests_exit_with_2_and_write_nothing(capsys, tmp_path, monkeypatch, where, extra, said):
-    monkeypatch.setattr("engine.audit.jobs.run_job", None)  # a request that slips through shall not run for minutes
+def test_wrong_requests_exit_with_2_and_write_nothing(
+    capsys, tmp_path, monkeypatch, where, extra, said
+):
+    monkeypatch.setattr(
+        "engine.audit.jobs.run_job", None
+    )  # a request that slips through shall not run for minutes
     code, out = call(capsys, "audit", *instead(TINY, *extra), *where)
     assert code == 2 and said in json.dumps(out, ensure_ascii=False), out
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("extra", [["--trials", "5"], ["--retrain", "epochs=1"], ["--loss-share", "5"], ["--no-mirror"],
-                                   ["--target", "blond"], ["--max-images", "50"]], ids=" ".join)  # fmt: skip
-def test_options_of_images_are_refused_for_language_models(capsys, tmp_path, monkeypatch, where, extra):
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ["--trials", "5"],
+        ["--retrain", "epochs=1"],
+        ["--loss-share", "5"],
+        ["--no-mirror"],
+        ["--target", "blond"],
+        ["--max-images", "50"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_images_are_refused_for_language_models(
+    capsys, tmp_path, monkeypatch, where, extra
+):
     monkeypatch.setattr("engine.audit.jobs.run_job", None)
     code, out = call(capsys, "audit", "--model", "demo-gpt2", "--axis", "religion", *extra, *where)
     assert code == 2 and {fault["where"] for fault in out["faults"]} == {extra[0]}
@@ -96,26 +143,69 @@ def test_options_of_images_are_refused_for_language_models(capsys, tmp_path, mon
 
 def test_faults_of_words_are_told_together(capsys, where):
     code, out = call(
-        capsys, "audit", *instead(TINY, "--gamma", "0.5", "--speedup", "x", "--set", "a=1", "--pw", "b"), *where
+        capsys,
+        "audit",
+        *instead(TINY, "--gamma", "0.5", "--speedup", "x", "--set", "a=1", "--pw", "b"),
+        *where,
     )
-    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "--speedup", "--set", "--pw"}
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {
+        "--gamma",
+        "--speedup",
+        "--set",
+        "--pw",
+    }
 
 
 def test_an_option_of_another_track_hides_no_other_fault(capsys, where):
-    code, out = call(capsys, "audit", *instead(TINY, "--gamma", "0.5", "--trials", "0", "--method", "magic"), *where)
-    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "trials", "method"}
+    code, out = call(
+        capsys,
+        "audit",
+        *instead(TINY, "--gamma", "0.5", "--trials", "0", "--method", "magic"),
+        *where,
+    )
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {
+        "--gamma",
+        "trials",
+        "method",
+    }
 
 
 def test_words_become_the_request(capsys):
     from engine.cli import parser
     from engine.cli.audit import request_of_words
 
-    args = parser().parse_args([
-        "audit", "--model", SMALL, "--data", "digits", "--axis", "class", "--axis", "class", "--speedup", "2x,4",
-        "--set", "autobot.iterations=50", "--set", "taylor.normalise=true", "--pw", "autobot:theta=0.3,gamma=2",
-        "--change", "underrepresent:classes=3/5,removed=0.5", "--train", "default", "--no-mirror", "--seed", "4",
-        "--retrain", "schedule=steps", "--retrain", "steps=[1, 2]",
-    ])  # fmt: skip
+    args = parser().parse_args(
+        [
+            "audit",
+            "--model",
+            SMALL,
+            "--data",
+            "digits",
+            "--axis",
+            "class",
+            "--axis",
+            "class",
+            "--speedup",
+            "2x,4",
+            "--set",
+            "autobot.iterations=50",
+            "--set",
+            "taylor.normalise=true",
+            "--pw",
+            "autobot:theta=0.3,gamma=2",
+            "--change",
+            "underrepresent:classes=3/5,removed=0.5",
+            "--train",
+            "default",
+            "--no-mirror",
+            "--seed",
+            "4",
+            "--retrain",
+            "schedule=steps",
+            "--retrain",
+            "steps=[1, 2]",
+        ]
+    )
     request = request_of_words(args)
     assert request.axes == ("class",) and request.speedups == (2.0, 4.0) and request.first_seed == 4
     assert request.method_settings == {"autobot": {"iterations": 50}, "taylor": {"normalise": True}}
@@ -131,7 +221,11 @@ def test_the_demo_model_and_its_images_need_no_words(capsys):
     args = parser().parse_args(["audit", "--model", "demo-resnet"])
     assert track_of_words(args).name == "image_classifiers"
     request = request_of_words(args)
-    assert (request.model, request.data, request.axes) == ("demo-resnet", "avatars", ("male", "skin"))
+    assert (request.model, request.data, request.axes) == (
+        "demo-resnet",
+        "avatars",
+        ("male", "skin"),
+    )
     args = parser().parse_args(["audit", "--model", "demo-gpt2"])
     assert track_of_words(args).name == "language_models"
 
@@ -157,7 +251,9 @@ def test_a_path_is_made_absolute_and_a_name_stays(monkeypatch, tmp_path):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_experiment_exits_with_2_and_writes_nothing(capsys, tmp_path, monkeypatch, where, words, said):
+def test_a_wrong_experiment_exits_with_2_and_writes_nothing(
+    capsys, tmp_path, monkeypatch, where, words, said
+):
     monkeypatch.setattr("engine.audit.jobs.run_job", None)
     code, out = call(capsys, "experiment", *words, *where)
     assert code == 2 and said in json.dumps(out, ensure_ascii=False)
@@ -168,4 +264,7 @@ def test_evaluate_refuses_what_only_a_classifier_of_texts_reads(capsys):
     asked = ["evaluate", "--model", "demo-resnet", "--text", "words", "--max-length", "8", "--json"]
     pytest.importorskip("engine.tracks.text_classifiers")
     assert main(asked) == 2
-    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"--text", "--max-length"}
+    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {
+        "--text",
+        "--max-length",
+    }

@@ -1,4 +1,5 @@
-"""The Compare page: what differs is a table that wraps, in words; titles are told once above the answers."""
+"""The Compare page: what differs is a table that wraps, in words; titles are told once above the
+answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A Taylor descent that lost the result of one target comes out the same: its path depends on all its targets."""
+"""A Taylor descent that lost the result of one target comes out the same: its path depends on all
+its targets."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tests.tracks.image_classifiers.worlds import image_request
 
 def test_a_descent_that_lost_one_target_ends_where_it_ended(tmp_path):
     settings = {"taylor": {"count": 20, "every": 1}}
-    plan = validate_images(image_request(methods=("taylor",), speedups=(2.0, 16.0), method_settings=settings))
+    plan = validate_images(
+        image_request(methods=("taylor",), speedups=(2.0, 16.0), method_settings=settings)
+    )
     context = open_image_audit(plan, Store(tmp_path), Hooks(), Local()).context
     shards = [ImageShard("chosen", "taylor", "plain", speedup, 0) for speedup in (2.0, 16.0)]
     context.fetch(shards)

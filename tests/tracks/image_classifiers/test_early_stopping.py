@@ -1,4 +1,5 @@
-"""Early stopping of the dense model and of retraining: by validation images, with the best weights, and said."""
+"""Early stopping of the dense model and of retraining: by validation images, with the best weights,
+and said."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def test_kept_weights_are_those_of_the_lowest_validation_loss():
     patient, quick = {**FAST, "patience": 5}, {**FAST, "patience": 1}
     context = image_context(image_request(max_images=80, train=patient, retrain=quick))
     dense, cut = (context.fetch_arrays(shard)[0] for shard in (ImageShard("dense_weights"), TRIAL))
-    kept = {"dense": with_weights(context.start, within(dense, "weights/")), "cut": trial_model(context, TRIAL)}
+    kept = {
+        "dense": with_weights(context.start, within(dense, "weights/")),
+        "cut": trial_model(context, TRIAL),
+    }
     labels = context.labels(VALIDATION)
     for arrays, model in ((dense, kept["dense"]), (cut, kept["cut"])):
         losses = arrays["curve/val_loss"]
@@ -42,11 +46,18 @@ def test_kept_weights_are_those_of_the_lowest_validation_loss():
 
 
 def test_without_patience_every_key_is_as_before():
-    usual, said = (image_context(image_request(retrain={**FAST, **more})) for more in ({}, {"patience": 0}))
+    usual, said = (
+        image_context(image_request(retrain={**FAST, **more})) for more in ({}, {"patience": 0})
+    )
     other = image_context(image_request(retrain={**FAST, "patience": 2}))
     assert usual.key(TRIAL) == said.key(TRIAL) != other.key(TRIAL)
-    ids = [validate_images(image_request(retrain={**FAST, **more})).run_id for more in ({}, {"patience": 0})]
-    assert ids[0] == ids[1] != validate_images(image_request(retrain={**FAST, "patience": 2})).run_id
+    ids = [
+        validate_images(image_request(retrain={**FAST, **more})).run_id
+        for more in ({}, {"patience": 0})
+    ]
+    assert (
+        ids[0] == ids[1] != validate_images(image_request(retrain={**FAST, "patience": 2})).run_id
+    )
 
 
 def test_it_is_said_how_often_it_stopped():

@@ -1,4 +1,5 @@
-"""Figures of the PW-loss paper: found by themselves, their requests hold up on embedded images, runs are read."""
+"""Figures of the PW-loss paper: found by themselves, their requests hold up on embedded images,
+runs are read."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def run(tmp_path_factory):
 
 
 def test_every_figure_is_there():
-    assert {one.figure.partition(",")[0] for one in FOUND.values()} == {f"Fig. {number}" for number in range(1, 9)}
+    assert {one.figure.partition(",")[0] for one in FOUND.values()} == {
+        f"Fig. {number}" for number in range(1, 9)
+    }
 
 
 @EACH
@@ -44,14 +47,20 @@ def test_the_artefact_goes_with_its_class_as_often_as_it_should():
     assert one.requests(QUICK) == []
     table = check_reading(one, [])
     assert table["paper"].tolist() == [0.98, 0.02, 0.845]
-    assert (table["low"] <= table["paper"]).tolist()[:2] == (table["paper"] <= table["high"]).tolist()[:2] == [True] * 2
+    assert (
+        (table["low"] <= table["paper"]).tolist()[:2]
+        == (table["paper"] <= table["high"]).tolist()[:2]
+        == [True] * 2
+    )
 
 
 @EACH
 def test_an_experiment_says_what_it_is(name):
     one = AUDITS[name]
     assert one.name == name and one.question.endswith("?") and one.figure.startswith("Fig. ")
-    assert any(dataset == one.dataset for dataset, _ in PAPER) and one.paper_model in architectures()
+    assert (
+        any(dataset == one.dataset for dataset, _ in PAPER) and one.paper_model in architectures()
+    )
     assert (one.dataset, one.paper_model) in PAPER
 
 
@@ -68,10 +77,17 @@ def test_its_quick_requests_hold_up_and_are_different_runs(name):
 
 
 def test_what_is_asked_for_goes_before_what_is_usual():
-    ask = ExperimentAsk(quick=True, trials=5, first_seed=7, levels=(3.0,), most=123, train={"epochs": 1})
+    ask = ExperimentAsk(
+        quick=True, trials=5, first_seed=7, levels=(3.0,), most=123, train={"epochs": 1}
+    )
     for one in AUDITS.values():
         for request in one.requests(ask):
-            assert (request.trials, request.first_seed, request.speedups, request.max_images) == (5, 7, (3.0,), 123)
+            assert (request.trials, request.first_seed, request.speedups, request.max_images) == (
+                5,
+                7,
+                (3.0,),
+                123,
+            )
             assert request.train == {"epochs": 1}
 
 
@@ -87,15 +103,24 @@ def test_on_the_papers_data_the_papers_model_and_numbers_are_used(tmp_path):
     assert request.model == "resnet56" and request.speedups == (1.33, 2.0, 4.0, 8.0, 16.0)
     assert request.retrain == {"rate": 1e-3, "batch": 256, "epochs": 200}
     assert request.train["schedule"] == "steps" and request.train["steps"] == [100, 150, 175]
-    assert request.method_settings["autobot"] == {"rate": 0.7, "batch": 128, "iterations": 200, "beta": 5.3}
+    assert request.method_settings["autobot"] == {
+        "rate": 0.7,
+        "batch": 128,
+        "iterations": 200,
+        "beta": 5.3,
+    }
     assert request.pw["taylor"] == {"theta": 0.5, "gamma": 1.0}
-    (other,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s"))
+    (other,) = AUDITS["cifar10"].requests(
+        ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s")
+    )
     assert other.method_settings["autobot"]["rate"] == 1.88 and other.retrain["epochs"] == 10
     (quick,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), quick=True))
     assert quick.train["epochs"] == 10 and quick.max_images == 2500
     assert request.weights is None and other.weights == "imagenet"  # as appendix A starts them
     sides = [
-        AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), model=model, protocol=protocol))[0].size
+        AUDITS["cifar10"]
+        .requests(ExperimentAsk(data=str(tmp_path), model=model, protocol=protocol))[0]
+        .size
         for model in (None, "efficientnet_v2_s")
         for protocol in ("paper", "published")
     ]
@@ -114,5 +139,9 @@ def test_the_papers_settings_are_allowed(key):
 
 def test_the_ablation_has_every_switch():
     found = set(AUDITS["ablation"].methods)
-    switches = {f"autobot+{part}{place}" for part in ("weights", "labels") for place in ("", "@prune", "@retrain")}
+    switches = {
+        f"autobot+{part}{place}"
+        for part in ("weights", "labels")
+        for place in ("", "@prune", "@retrain")
+    }
     assert switches | {"autobot", "autobot+pw"} == found

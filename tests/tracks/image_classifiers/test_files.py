@@ -31,7 +31,9 @@ def test_masks_are_those_of_trials_and_read_back_exactly(run, tmp_path):
     paths = bundle.export_run(run, tmp_path / "one", ["masks"], variant=TRIAL)
     assert len(paths) == 1
     record, row = read_filter_mask(paths[0]), run.table("variants").set_index("variant").loc[TRIAL]
-    assert record.mask.to_dict() == json.loads(row["cut"]) and record.mask.digest == row["mask_digest"]
+    assert (
+        record.mask.to_dict() == json.loads(row["cut"]) and record.mask.digest == row["mask_digest"]
+    )
     assert record.history == json.loads(row["history"])
     assert (record.method, record.loss, record.asked_speedup) == ("autobot", "pw", 16.0)
     assert record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["trial"] == 0
@@ -65,7 +67,9 @@ class Tags(HTMLParser):
 
 
 def test_report_is_offline_and_names_of_users_stay_text(tmp_path):
-    run = make_run(tmp_path, "hostile", hostile=True, title="<script>alert('title')</script>", **SMALL)
+    run = make_run(
+        tmp_path, "hostile", hostile=True, title="<script>alert('title')</script>", **SMALL
+    )
     page = report_html(run)
     tags = Tags()
     tags.feed(page)
@@ -73,19 +77,31 @@ def test_report_is_offline_and_names_of_users_stay_text(tmp_path):
     assert len([tag for tag, _ in tags.found if tag == "script"]) == 3
     assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
     assert not any(name in page for name in (HOSTILE["male"], HOSTILE["dark"], HOSTILE["gender"]))
-    for text in ("What this cannot say", "stand-in", "images of one class only", run.meta["data"]["digest"]):
+    for text in (
+        "What this cannot say",
+        "stand-in",
+        "images of one class only",
+        run.meta["data"]["digest"],
+    ):
         assert text in page
     for text in ("toxic", "prompt", "perplexity"):
-        assert text not in page.split("plotly.js")[0].lower(), f"an image run knows nothing of {text}"
+        assert text not in page.split("plotly.js")[0].lower(), (
+            f"an image run knows nothing of {text}"
+        )
 
 
 def test_the_card_says_what_was_measured_and_how_to_load_it(run):
     row = run.table("variants").set_index("variant", drop=False).loc[TRIAL].to_dict()
     card = model_card(run, row)
-    assert card.startswith("# synthetic-resnet, pruned: AutoBot + PW, 16×") and "load_cut_classifier" in card
+    assert (
+        card.startswith("# synthetic-resnet, pruned: AutoBot + PW, 16×")
+        and "load_cut_classifier" in card
+    )
     assert "## This model" in card and "Means over all trials of the audit, not this model." in card
     assert "- **Gender.**" in card and "costs" in card and run.meta["model"]["weight_hash"] in card
-    assert not any(word in card.lower() for word in ("toxic", "judge", "from_pretrained", "debias", "unbiased"))
+    assert not any(
+        word in card.lower() for word in ("toxic", "judge", "from_pretrained", "debias", "unbiased")
+    )
 
 
 def test_figures_are_written_whole(run, tmp_path, monkeypatch):
@@ -94,21 +110,32 @@ def test_figures_are_written_whole(run, tmp_path, monkeypatch):
     monkeypatch.setattr(figures.shutil, "which", lambda name: None)
     monkeypatch.delenv("BROWSER_PATH", raising=False)
     written = {path.name for path in bundle.export_run(run, tmp_path, ["figures"])}
-    assert {"gender-groups_along_speedup.html", "gender-pw_difference.html", "layers_by_speedup.html"} <= written
+    assert {
+        "gender-groups_along_speedup.html",
+        "gender-pw_difference.html",
+        "layers_by_speedup.html",
+    } <= written
     page = (tmp_path / "figures" / "gender-groups_along_speedup.html").read_text()
     assert '"xaxis3"' in page and "plain loss" in page
 
 
 @pytest.fixture(scope="module")
 def real(run, tmp_path_factory):
-    """The made-up run, told that it is about a real small network of which one trial was cut. (run, small, folder)"""
-    from engine.models.load_image_classifier import fresh_classifier, load_classifier, save_classifier
+    """The made-up run, told that it is about a real small network of which one trial was cut. (run,
+    small, folder)"""
+    from engine.models.load_image_classifier import (
+        fresh_classifier,
+        load_classifier,
+        save_classifier,
+    )
     from engine.store.array_table import pack
     from engine.surgery.filters.cut import cut_filters
     from engine.surgery.filters.graph import filter_graph
 
     folder = tmp_path_factory.mktemp("real")
-    save_classifier(fresh_classifier("resnet20", ("other", "blond"), 32, seed=0, device="cpu"), folder / "base")
+    save_classifier(
+        fresh_classifier("resnet20", ("other", "blond"), 32, seed=0, device="cpu"), folder / "base"
+    )
     whole = load_classifier(folder / "base", device="cpu")
     graph = filter_graph(whole)
     keep = np.random.default_rng(0).random(graph.total) < 0.7
@@ -117,16 +144,29 @@ def real(run, tmp_path_factory):
     small, history = cut_filters(whole, mask)  # stands for one that was retrained too
     tables = {name: run.table(name) for name in run.meta["tables"]}
     mine = tables["variants"]["variant"] == TRIAL
-    texts = {"cut": json.dumps(mask.to_dict()), "history": json.dumps(history), "mask_digest": mask.digest}
+    texts = {
+        "cut": json.dumps(mask.to_dict()),
+        "history": json.dumps(history),
+        "mask_digest": mask.digest,
+    }
     for column, text in texts.items():
         tables["variants"].loc[mine, column] = text
     state = {name: value.numpy() for name, value in small.model.state_dict().items()}
     tables["weights"] = pack(state).assign(variant=TRIAL)
     meta = {key: value for key, value in run.meta.items() if key != "tables"}
     known = {"architecture": "resnet20", "weight_hash": whole.weight_hash, "size": 32}
-    model = {**meta["model"], **known, "name": "base", "layers": [list(pair) for pair in graph.widths]}
+    model = {
+        **meta["model"],
+        **known,
+        "name": "base",
+        "layers": [list(pair) for pair in graph.widths],
+    }
     request = {**meta["request"], "model": str(folder / "base")}
-    return Store(folder).write("real", {**meta, "model": model, "request": request}, tables), small, folder
+    return (
+        Store(folder).write("real", {**meta, "model": model, "request": request}, tables),
+        small,
+        folder,
+    )
 
 
 def test_a_checkpoint_holds_the_retrained_weights_and_loads(real, tmp_path):
@@ -136,14 +176,22 @@ def test_a_checkpoint_holds_the_retrained_weights_and_loads(real, tmp_path):
     paths = bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=TRIAL)
     place = next(path.parent for path in paths if path.name == "cut.safetensors")
     assert {path.name for path in paths} == {
-        "cut.safetensors", "mask.json", "model.json", "agreement.json", "README.md",
-    }  # fmt: skip
+        "cut.safetensors",
+        "mask.json",
+        "model.json",
+        "agreement.json",
+        "README.md",
+    }
     loaded = load_cut_classifier(place, device="cpu")
     assert same_weights(loaded, small) and loaded.mean == small.mean
     with pytest.raises(RequestError, match="not empty"):
         bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=TRIAL)
-    mean = bundle.export_run(run, tmp_path / "mean", ["checkpoint"], variant=TRIAL.partition("#")[0])
-    assert any(path.name == "cut.safetensors" for path in mean), "the first trial stands for the mean"
+    mean = bundle.export_run(
+        run, tmp_path / "mean", ["checkpoint"], variant=TRIAL.partition("#")[0]
+    )
+    assert any(path.name == "cut.safetensors" for path in mean), (
+        "the first trial stands for the mean"
+    )
 
 
 def test_a_checkpoint_that_cannot_be_written_says_why_and_leaves_nothing(real, tmp_path):
@@ -154,9 +202,13 @@ def test_a_checkpoint_that_cannot_be_written_says_why_and_leaves_nothing(real, t
         bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant="dense")
     from engine.models.load_image_classifier import fresh_classifier, save_classifier
 
-    save_classifier(fresh_classifier("resnet20", ("other", "blond"), 32, seed=1, device="cpu"), folder / "other")
+    save_classifier(
+        fresh_classifier("resnet20", ("other", "blond"), 32, seed=1, device="cpu"), folder / "other"
+    )
     with pytest.raises(RequestError, match="the audit was of"):
-        bundle.export_run(run, tmp_path / "out", ["checkpoint"], variant=TRIAL, base=str(folder / "other"))
+        bundle.export_run(
+            run, tmp_path / "out", ["checkpoint"], variant=TRIAL, base=str(folder / "other")
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -165,7 +217,9 @@ def test_the_command_line_tells_an_image_run(run):
 
     told = summary_of(run)
     json.dumps(told, allow_nan=False)
-    assert told["track"] == "image_classifiers" and {"speedup", "loss", "group"} <= set(told["results"][0])
+    assert told["track"] == "image_classifiers" and {"speedup", "loss", "group"} <= set(
+        told["results"][0]
+    )
     text = summary_text(run)
     for part in ("gender  (gap of AUC", "taylor-16x", "! 1 degenerate", "male -"):
         assert part in text

@@ -19,7 +19,10 @@ def test_weights_are_asked_of_architectures_and_classes_of_bare_weights(monkeypa
 
 def test_groups_and_target_are_those_of_the_images(monkeypatch, tmp_path):
     at = drawn(IMAGES, monkeypatch, tmp_path)
-    assert asked(at)["request"]["axes"] == ["male", "skin"] and asked(at)["request"]["target"] == "blond"
+    assert (
+        asked(at)["request"]["axes"] == ["male", "skin"]
+        and asked(at)["request"]["target"] == "blond"
+    )
     at.selectbox(key=key(IMAGES, "data")).set_value("digits").run()
     request = asked(at)["request"]
     assert request["data"] == "digits" and "male" not in request["axes"] and request["axes"]
@@ -30,7 +33,9 @@ def test_settings_of_the_chosen_arms_and_of_their_loss(monkeypatch, tmp_path):
     number(at, IMAGES, "method_settings_autobot_iterations").set_value(50)
     number(at, IMAGES, "pw_taylor_theta").set_value(0.8)
     request = asked(at.run())["request"]
-    assert request["method_settings"] == {"autobot": {"iterations": 50}} and request["pw"] == {"taylor": {"theta": 0.8}}
+    assert request["method_settings"] == {"autobot": {"iterations": 50}} and request["pw"] == {
+        "taylor": {"theta": 0.8}
+    }
     assert not [item for item in at.number_input if item.key.startswith(key(IMAGES, "pw_random"))]
 
 
@@ -43,6 +48,10 @@ def test_a_recipe_before_the_cut_a_change_and_speedups(monkeypatch, tmp_path):
     at.selectbox(key=key(IMAGES, "changes")).set_value("underrepresent").run()
     found = asked(at)
     assert found["request"]["mirror"] is False and found["request"]["speedups"] == [2.0, 1.0]
-    assert found["faults"] == ["Target speedups: 'x3y' is not a number. Write numbers such as 2, 4, 16."]
+    assert found["faults"] == [
+        "Target speedups: 'x3y' is not a number. Write numbers such as 2, 4, 16."
+    ]
     assert found["request"]["changes"] == [{"name": "underrepresent"}]
-    assert "Target speedups: 1.0 is not allowed. Give numbers above 1, such as 2,4,16." in refused(found["request"])
+    assert "Target speedups: 1.0 is not allowed. Give numbers above 1, such as 2,4,16." in refused(
+        found["request"]
+    )

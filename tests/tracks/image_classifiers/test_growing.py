@@ -1,4 +1,5 @@
-"""Filters chosen by hand join a finished audit: masked and not retrained, tried before test, verified, exported."""
+"""Filters chosen by hand join a finished audit: masked and not retrained, tried before test,
+verified, exported."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def store(run, tmp_path) -> Store:
 
 def growth(run: Run, **asked: object) -> Growth:
     axis = run.meta["request"]["axes"][0]
-    return Growth(**{"track": "image_classifiers", "run": run.id, "axis": axis, "units": UNITS, **asked})
+    return Growth(
+        **{"track": "image_classifiers", "run": run.id, "axis": axis, "units": UNITS, **asked}
+    )
 
 
 def test_a_set_is_tried_measured_kept_and_its_mask_cuts_the_same_filters(run, store):
@@ -70,7 +73,11 @@ def test_a_set_is_tried_measured_kept_and_its_mask_cuts_the_same_filters(run, st
 
 def test_answers_are_those_of_the_model_with_these_filters_cut_for_real(run, store):
     found = grow(growth(run, split="test"), store)
-    name = next(name for name in found.table("variants")["variant"] if name.startswith("by-hand-") and "#" not in name)
+    name = next(
+        name
+        for name in found.table("variants")["variant"]
+        if name.startswith("by-hand-") and "#" not in name
+    )
     costs = found.table("costs").set_index("variant")
     assert costs.loc[name, "agrees"] and costs.loc[name, "max_logit_difference"] < 1e-3
     answers = found.table("predictions").set_index("variant")
@@ -78,7 +85,9 @@ def test_answers_are_those_of_the_model_with_these_filters_cut_for_real(run, sto
     np.testing.assert_allclose(answers.loc[f"{name}#0", columns].sum(axis=1), 1.0, atol=1e-5)
     assert not np.allclose(answers.loc[f"{name}#0", columns], answers.loc["dense", columns])
     image = found.table("thumbs")["image_id"].iat[0]
-    asked = answer_here("picture", {"run": run.id, "image": image, "variant": name, "way": "grad-cam"}, store)
+    asked = answer_here(
+        "picture", {"run": run.id, "image": image, "variant": name, "way": "grad-cam"}, store
+    )
     mine = answers.loc[f"{name}#0"].set_index("image_id").loc[image, columns].astype(float)
     np.testing.assert_allclose(asked["pruned"]["probabilities"], mine, atol=1e-3)
     assert any("nothing was trained again" in note for note in asked["notes"])
@@ -97,27 +106,37 @@ def test_filters_are_named_by_layer_and_ranges_and_read_back(run):
     assert written(run, (0, 1, 3)) == f"{first}.0-1_3"
     for units in (UNITS, (0, 1, 3), (), tuple(range(1, widths[0][1]))):
         assert filter_units(run, written(run, units)) == units
-    for wrong, words in ((f"{first}.999", "no filter of this model"), ("nowhere.1", "no filter"), ("1-0", "no filter"),
-                         (f"{first}.0,{first}.0", "named twice"), (f"{first}.0-{widths[0][1] - 1}", "every filter of"),
-                         ("<b>", "no filter")):  # fmt: skip
+    for wrong, words in (
+        (f"{first}.999", "no filter of this model"),
+        ("nowhere.1", "no filter"),
+        ("1-0", "no filter"),
+        (f"{first}.0,{first}.0", "named twice"),
+        (f"{first}.0-{widths[0][1] - 1}", "every filter of"),
+        ("<b>", "no filter"),
+    ):
         with pytest.raises(RequestError, match=words):
             filter_units(run, wrong)
 
 
 def test_layers_are_ordered_by_the_chosen_methods_scores(run):
     method, total = run.meta["request"]["methods"][0], int(run.meta["model"]["n_filters"])
-    found = rows(run, Choice(method, run.meta["request"]["axes"][0], lookup.levels(run, method, "")[-1]))
+    found = rows(
+        run, Choice(method, run.meta["request"]["axes"][0], lookup.levels(run, method, "")[-1])
+    )
     assert sorted(unit for row in found for unit in row.units) == list(range(total))
     assert [(row.name, len(row.units)) for row in found] == list(widths_of(run))
 
 
-@pytest.mark.parametrize(("asked", "words"), [
-    ({"units": (), "level": 2.0, "method": "random"}, "one level more"),
-    ({"units": (10**6,)}, "are not filters"),
-    ({"units": (1, 1)}, "once each"),
-    ({"units": ()}, "one of the two"),
-    ({"name": "<b>x"}, "cannot show"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"units": (), "level": 2.0, "method": "random"}, "one level more"),
+        ({"units": (10**6,)}, "are not filters"),
+        ({"units": (1, 1)}, "once each"),
+        ({"units": ()}, "one of the two"),
+        ({"name": "<b>x"}, "cannot show"),
+    ],
+)
 def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
     with pytest.raises(RequestError, match=words):
         check(growth(run, **asked), store)

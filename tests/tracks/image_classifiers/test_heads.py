@@ -21,6 +21,10 @@ def test_learned_and_trained_methods_choose_heads(tmp_path, monkeypatch):
     run = run_image_audit(asked, Store(tmp_path / "store"))
     assert verify_run(run)["ok"] and run.meta["model"]["units"] == "heads"
     variants, scores = run.table("variants"), run.table("scores")
-    assert set(variants.loc[variants["seed"] >= 0, "n_cut"]) == {2}  # 1.17 x: three would be beyond 1.2 x
-    assert (scores.groupby("method")["value"].nunique() > 3).all() and np.isfinite(scores["value"]).all()
+    assert set(variants.loc[variants["seed"] >= 0, "n_cut"]) == {
+        2
+    }  # 1.17 x: three would be beyond 1.2 x
+    assert (scores.groupby("method")["value"].nunique() > 3).all() and np.isfinite(
+        scores["value"]
+    ).all()
     assert not any("filter" in said for said in run.meta["warnings"])

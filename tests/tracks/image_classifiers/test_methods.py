@@ -41,7 +41,14 @@ def job(method, seed: int = 0, speedups=SPEEDUPS, classifier=None, **more) -> Fi
     settings = {name: value for name, value in QUICK.items() if name in declared}
     held = some_targets(N) if method.looks_at_images else None
     return FilterJob(
-        classifier, graph(), some_batches(classifier, N, 8, seed=seed), held, speedups, seed, settings, **more
+        classifier,
+        graph(),
+        some_batches(classifier, N, 8, seed=seed),
+        held,
+        speedups,
+        seed,
+        settings,
+        **more,
     )
 
 
@@ -88,7 +95,8 @@ def test_one_answer_per_speedup_ascending_with_a_filter_in_every_layer_and_the_t
 
 @EACH
 def test_what_stays_scores_higher_than_what_goes(name):
-    """Of the filters that were there to choose from: the mean over a layer's kept ones is above the mean of the cut."""
+    """Of the filters that were there to choose from: the mean over a layer's kept ones is above the
+    mean of the cut."""
     one = chosen(name)[0]
     for group in graph().groups:
         span = slice(group.start, group.start + group.width)
@@ -106,7 +114,8 @@ def test_the_same_seed_gives_the_same_and_another_seed_differs_where_it_draws(na
         if one.weights is not None:
             assert all(torch.equal(one.weights[key], again.weights[key]) for key in one.weights)
     differs = any(
-        not np.array_equal(one.scores, other.scores) for one, other in zip(chosen(name), chosen(name, 1), strict=True)
+        not np.array_equal(one.scores, other.scores)
+        for one, other in zip(chosen(name), chosen(name, 1), strict=True)
     )
     assert differs == (method.draws or method.looks_at_images)
 
@@ -114,11 +123,20 @@ def test_the_same_seed_gives_the_same_and_another_seed_differs_where_it_draws(na
 @EACH
 def test_speedups_may_come_in_any_order_and_the_work_is_told_of(name):
     method, checks, steps = filter_methods()[name], [], []
-    found = list(method.choose(job(
-        method, speedups=SPEEDUPS[::-1], check=lambda: checks.append(1), step=lambda done, of: steps.append(done / of)
-    )))  # fmt: skip
+    found = list(
+        method.choose(
+            job(
+                method,
+                speedups=SPEEDUPS[::-1],
+                check=lambda: checks.append(1),
+                step=lambda done, of: steps.append(done / of),
+            )
+        )
+    )
     assert [one.speedup for one in found] == sorted(SPEEDUPS)
-    assert all(np.array_equal(one.keep, other.keep) for one, other in zip(found, chosen(name), strict=True))
+    assert all(
+        np.array_equal(one.keep, other.keep) for one, other in zip(found, chosen(name), strict=True)
+    )
     if method.looks_at_images:
         assert checks and steps and all(0 <= share <= 1 for share in steps)
 
@@ -131,7 +149,9 @@ def test_a_method_that_does_not_train_leaves_its_copy_alone_and_no_hooks_stay(na
     after = classifier.model.state_dict()
     if all(one.weights is None for one in found):
         assert all(torch.equal(before[label], after[label]) for label in before)
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in classifier.model.modules())
+    assert not any(
+        one._forward_hooks or one._forward_pre_hooks for one in classifier.model.modules()
+    )
     assert not classifier.model.training
 
 
@@ -156,7 +176,9 @@ def test_a_speedup_alone_gives_the_same_mask_unless_it_is_one_descent(name):
 
 def scores_of(name: str, classifier, **settings) -> np.ndarray:
     mine = filter_graph(classifier)
-    (one,) = filter_method(name).choose(FilterJob(classifier, mine, None, None, (1.2,), 0, settings))
+    (one,) = filter_method(name).choose(
+        FilterJob(classifier, mine, None, None, (1.2,), 0, settings)
+    )
     return one.scores
 
 
@@ -167,21 +189,32 @@ def test_magnitude_by_hand():
     model.conv1.weight[:] = torch.tensor([[3.0, 0, 0], [0, -1, 0], [1, 1, 1]]).view(3, 3, 1, 1)
     model.conv3.weight[:] = torch.tensor([[0.0, -4], [0, 0], [1, 0]]).view(3, 2, 1, 1)
     model.conv2.weight[:] = torch.tensor([[0.0, 2, 0], [1, 1, 1]]).view(2, 3, 1, 1)
-    assert scores_of("magnitude", classifier, scope="global").tolist() == pytest.approx([5, 1, 2, 2, 3**0.5])
-    assert scores_of("magnitude", classifier, scope="global", norm="l1").tolist() == pytest.approx([7, 1, 4, 2, 3])
+    assert scores_of("magnitude", classifier, scope="global").tolist() == pytest.approx(
+        [5, 1, 2, 2, 3**0.5]
+    )
+    assert scores_of("magnitude", classifier, scope="global", norm="l1").tolist() == pytest.approx(
+        [7, 1, 4, 2, 3]
+    )
     assert scores_of("magnitude", classifier).tolist() == pytest.approx([1, 1 / 3, 2 / 3, 1, 0.5])
-    assert scores_of("magnitude", classifier, norm="l1").tolist() == pytest.approx([1, 1 / 3, 2 / 3, 0.5, 1])
+    assert scores_of("magnitude", classifier, norm="l1").tolist() == pytest.approx(
+        [1, 1 / 3, 2 / 3, 0.5, 1]
+    )
 
 
 def test_fpgm_by_hand():
-    """Sum of distances to the layer's filters: for 0, 1 and 5 on a line 6, 5 and 9; the middle one goes first."""
+    """Sum of distances to the layer's filters: for 0, 1 and 5 on a line 6, 5 and 9; the middle one
+    goes first."""
     classifier = tiny(Tied())
     model = classifier.model
-    model.conv1.weight[:] = torch.tensor([0.0, 1, 5]).view(3, 1, 1, 1) * torch.tensor([1.0, 0, 0]).view(1, 3, 1, 1)
+    model.conv1.weight[:] = torch.tensor([0.0, 1, 5]).view(3, 1, 1, 1) * torch.tensor(
+        [1.0, 0, 0]
+    ).view(1, 3, 1, 1)
     model.conv3.weight[:] = 0.0
     model.conv2.weight[:] = 1.0
     assert scores_of("fpgm", classifier).tolist() == pytest.approx([2 / 3, 1 / 3, 1, 1, 0.5])
-    model.conv3.weight[:, 0] = torch.tensor([0.0, 10, 0]).view(3, 1, 1)  # distances 20, 10 and 10 more... to filter 1
+    model.conv3.weight[:, 0] = torch.tensor([0.0, 10, 0]).view(
+        3, 1, 1
+    )  # distances 20, 10 and 10 more... to filter 1
     assert scores_of("fpgm", classifier)[:3].tolist() == pytest.approx([1 / 3, 1, 2 / 3])
 
 
@@ -199,7 +232,9 @@ def test_fpgm_equals_the_loop():
 def test_random_by_its_seed():
     from engine.core.seeds import rng
 
-    assert np.array_equal(chosen("random", 1)[0].scores, rng("random filters", 1).random(graph().total))
+    assert np.array_equal(
+        chosen("random", 1)[0].scores, rng("random filters", 1).random(graph().total)
+    )
     assert np.array_equal(chosen("random", 1)[0].scores, chosen("random", 1)[1].scores)
 
 
@@ -217,16 +252,13 @@ def test_an_unknown_method_names_the_known_ones():
 
 def test_stating_what_to_do_does_not_load_torch():
     code = (
-        "import sys\n"
-        "import engine.audit.tracks, engine.tracks.image_classifiers.presets\n"
-        "import engine.tracks.image_classifiers.methods.base\n"
-        "engine.tracks.image_classifiers.methods.base.filter_methods()\n"
-        "import engine.training.loss_plan, engine.training.recipe\n"
-        "import engine.surgery.filters.record, engine.store.partial\n"
-        "import engine.tracks.image_classifiers.request, engine.audit.experiments\n"
-        "engine.audit.experiments.experiments()\n"
-        "bad = [name for name in ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\n"
-        "sys.exit(', '.join(bad) or 0)"
+        "import sys\nimport engine.audit.tracks, engine.tracks.image_classifiers.presets\nimport"
+        " engine.tracks.image_classifiers.methods.base\nengine.tracks.image_classifiers.methods.base.filter_methods()\nimport"
+        " engine.training.loss_plan, engine.training.recipe\nimport engine.surgery.filters.record,"
+        " engine.store.partial\nimport engine.tracks.image_classifiers.request,"
+        " engine.audit.experiments\nengine.audit.experiments.experiments()\nbad = [name for name in"
+        " ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\nsys.exit(',"
+        " '.join(bad) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,7 @@
-"""What outputs mean: aligned by name, asked, or refused. The model is its own oracle: every label is what it answers,
-so that its accuracy is 1 where outputs are taken for the right classes and 0 where two of them are exchanged."""
+"""What outputs mean: aligned by name, asked, or refused. The model is its own oracle: every label
+is what it answers, so that its accuracy is 1 where outputs are taken for the right classes and 0
+where two of them are exchanged.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,12 @@ SPLITS = ["train"] * 20 + ["test"] * 20
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory) -> Path:
-    """A model folder of two outputs, and 40 pictures of either in class folders: normal is output 0, odd output 1."""
+    """A model folder of two outputs, and 40 pictures of either in class folders: normal is output
+    0, odd output 1."""
     place, draw = tmp_path_factory.mktemp("pictures"), rng("pictures for outputs", 0)
-    noise = draw.integers(0, 256, (160, 16, 16, 3)).astype(np.uint8) // draw.integers(1, 9, (160, 1, 1, 1)).astype(
-        np.uint8
-    )
+    noise = draw.integers(0, 256, (160, 16, 16, 3)).astype(np.uint8) // draw.integers(
+        1, 9, (160, 1, 1, 1)
+    ).astype(np.uint8)
     new = fresh_classifier(SMALL, ("0", "1"), 16, 0, device="cpu")
     margin = np.subtract(*new.model(new.prepared(noise)).detach().numpy().T[::-1])
     head = new.model.get_submodule(new.architecture.classifier(new.model))
@@ -43,13 +46,16 @@ def pictures(tmp_path_factory) -> Path:
 
 
 def test_weights_alone_do_not_say_a_size(pictures, capsys):
-    """Trained at 16 pixels, read at 32. Before, the accuracy was .5, nobody said why, and nothing could be done."""
+    """Trained at 16 pixels, read at 32. Before, the accuracy was .5, nobody said why, and nothing
+    could be done."""
     words = ["--model", SMALL, "--weights", str(pictures / "model" / "model.safetensors")]
     words += ["--data", str(pictures / "data"), "--classes", "normal,odd"]
     usual = evaluated(capsys, *words)[1]
     side = architecture_for(SMALL).default_size
     assert accuracy(usual) < 0.9 and side != 16
-    said = f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels."
+    said = (
+        f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels."
+    )
     assert said in usual["notes"]
     own = evaluated(capsys, *words, "--size", "16")[1]
     assert accuracy(own) == 1.0 and not any("Nor what size" in note for note in own["notes"])
@@ -59,7 +65,9 @@ def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):
     words = ["--model", str(pictures / "model"), "--data", str(pictures / "data")]
     code, found = evaluated(capsys, *words)
     assert code == 2 and "gives them no names" in found["faults"][0]["what"]
-    assert [name.rpartition("/")[2].endswith(".png") for name, _ in found["faults"][0]["examples"]] == [True] * 3
+    assert [
+        name.rpartition("/")[2].endswith(".png") for name, _ in found["faults"][0]["examples"]
+    ] == [True] * 3
     asked = {"model": str(pictures / "model"), "data": str(pictures / "data"), "train": None}
     with pytest.raises(RequestError) as caught:
         images_of(image_request(**asked))
@@ -70,10 +78,20 @@ def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):
 
 
 def test_the_usual_groups_leave_out_what_is_predicted(pictures, capsys):
-    """Before, evaluate --target site was refused, for site was a group that nobody had asked for."""
+    """Before, evaluate --target site was refused, for site was a group that nobody had asked
+    for."""
     files = [(path, path.parent.name) for path in sorted((pictures / "data").rglob("*.png"))]
-    rows = [f"{path.relative_to(pictures).as_posix()},{at % 2},{path.parents[1].name},{name}"
-            for at, (path, name) in enumerate(files)]  # fmt: skip
+    rows = [
+        f"{path.relative_to(pictures).as_posix()},{at % 2},{path.parents[1].name},{name}"
+        for at, (path, name) in enumerate(files)
+    ]
     (pictures / "sites.csv").write_text("\n".join(["path,label,split,site", *rows]))
-    words = ["--model", str(pictures / "model"), "--data", str(pictures / "sites.csv"), "--classes", "normal,odd"]
+    words = [
+        "--model",
+        str(pictures / "model"),
+        "--data",
+        str(pictures / "sites.csv"),
+        "--classes",
+        "normal,odd",
+    ]
     assert accuracy(evaluated(capsys, *words, "--target", "site")[1]) == 1.0

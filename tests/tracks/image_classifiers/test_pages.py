@@ -39,7 +39,9 @@ def images_store(tmp_path_factory):
     make_run(folder, IMAGE_RUN)
     more = {"images": 160, "speedups": (4.0, 16.0), "switches": False, "loss_share": False}
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
-    make_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more)
+    make_run(
+        folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more
+    )
     another("image_classifiers", folder, OTHER_RUN)
     return folder
 
@@ -53,12 +55,26 @@ def of_heads(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("page", "tab"),
-    [(page, "") for page in ("summary", "bench", "trade_off", "examples", "measured", "export", "present", "picture")]
+    [
+        (page, "")
+        for page in (
+            "summary",
+            "bench",
+            "trade_off",
+            "examples",
+            "measured",
+            "export",
+            "present",
+            "picture",
+        )
+    ]
     + [("filters", tab) for tab in ("who_pays", "layers", "scores", "speed")],
 )
 def test_units_of_a_vision_transformer_are_called_heads(of_heads, monkeypatch, page, tab):
     use_store(of_heads, monkeypatch)
-    at = opened(page, run=HEADS_RUN, method="AutoBot", speedup="16\u00d7", **({"tab": tab} if tab else {}))
+    at = opened(
+        page, run=HEADS_RUN, method="AutoBot", speedup="16\u00d7", **({"tab": tab} if tab else {})
+    )
     assert_calm(at)
     texts = words_of(at) + "".join(item.proto.spec for item in at.get("plotly_chart"))
     texts += "".join(" ".join(map(str, table.value.columns)) for table in at.dataframe)
@@ -88,7 +104,9 @@ def test_no_identifier_is_shown(images, page):
 
 @pytest.mark.parametrize("page", HEADS_ONLY)
 def test_pages_about_heads_say_so_kindly(images, page):
-    assert_another_page(page, IMAGE_RUN, "attention heads of a language model", "filters of an image classifier")
+    assert_another_page(
+        page, IMAGE_RUN, "attention heads of a language model", "filters of an image classifier"
+    )
 
 
 def test_the_page_about_filters_says_so_kindly_to_a_run_of_another_kind(images):
@@ -129,23 +147,36 @@ def test_switching_between_kinds_of_audit_keeps_calm(images):
     for run in (IMAGE_RUN, OTHER_RUN, IMAGE_RUN):
         switch_to(at, run)
         assert_calm(at)
-        assert ("speedup" if run == IMAGE_RUN else "sparsity") in [slider.key for slider in at.select_slider]
+        assert ("speedup" if run == IMAGE_RUN else "sparsity") in [
+            slider.key for slider in at.select_slider
+        ]
         assert len(re.findall('class="pa-card"', html_of(at))) == 3
 
 
 @pytest.mark.parametrize(
     ("page", "tab", "charts", "questions"),
     [
-        ("filters", "Who pays", 3 + 1, ["Which subgroup of gender pays", "Does the PW loss help",
-                                       "Which part of the PW loss helps", "Which subgroups does the PW loss give"]),
+        (
+            "filters",
+            "Who pays",
+            3 + 1,
+            [
+                "Which subgroup of gender pays",
+                "Does the PW loss help",
+                "Which part of the PW loss helps",
+                "Which subgroups does the PW loss give",
+            ],
+        ),
         ("filters", "Layers", 2, ["How much of each layer", "Which layers go first"]),
         ("filters", "Scores", 1, ["Which filters does"]),
         ("filters", "Speed", 2, ["Does the promised speedup"]),
         ("examples", "", 1, ["have images that change class", "Which images are these"]),
     ],
-)  # fmt: skip
+)
 def test_every_chart_about_filters_is_there(images, page, tab, charts, questions):
-    at = opened(page, run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7", **({"tab": tab} if tab else {}))
+    at = opened(
+        page, run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7", **({"tab": tab} if tab else {})
+    )
     assert len(charts_of(at)) == charts
     assert [question for question in questions if question not in words_of(at)] == []
 
@@ -160,7 +191,9 @@ def test_the_scores_shown_are_those_of_one_trial(images):
 def test_filters_can_be_read_by_accuracy(images):
     at = opened("filters", run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7")
     assert "helps it here" in html_of(at)
-    accuracy = opened("filters", run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7", reading="Accuracy")
+    accuracy = opened(
+        "filters", run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7", reading="Accuracy"
+    )
     assert_calm(accuracy)
     assert "Change of accuracy at 16\u00d7" in html_of(accuracy)
 
@@ -170,11 +203,18 @@ def test_the_gallery_shows_pictures_safely_and_by_subgroup(images):
     html = html_of(at)
     pictures = re.findall(r"<img [^>]*>", html)
     assert 0 < len(pictures) <= 48
-    assert all(re.fullmatch(r'<img src="data:image/png;base64,[A-Za-z0-9+/=]+" alt="Test image" loading="lazy">', one)
-               for one in pictures)  # fmt: skip
+    assert all(
+        re.fullmatch(
+            r'<img src="data:image/png;base64,[A-Za-z0-9+/=]+" alt="Test image" loading="lazy">',
+            one,
+        )
+        for one in pictures
+    )
     at.selectbox(key="changed_group").set_value("male").run()
     assert_calm(at)
-    assert len(re.findall('class="pa-shot"', html_of(at))) < len(re.findall('class="pa-shot"', html))
+    assert len(re.findall('class="pa-shot"', html_of(at))) < len(
+        re.findall('class="pa-shot"', html)
+    )
     first = html_of(at)
     at.selectbox(key="trial").set_value(2).run()
     assert_calm(at)
@@ -189,7 +229,10 @@ def test_the_gallery_shows_pictures_safely_and_by_subgroup(images):
             "2 shown, those with a picture first, then where the cut model is surest first. Pict",
         ),
         ([b"x", b"x"], "2 shown, where the cut model is surest first."),
-        ([None, None], "2 shown, where the cut model is surest first. Pictures were kept of 0 of them."),
+        (
+            [None, None],
+            "2 shown, where the cut model is surest first. Pictures were kept of 0 of them.",
+        ),
     ],
 )
 def test_the_caption_of_the_gallery_tells_the_order_it_has(pictures, order):
@@ -205,13 +248,22 @@ shots = [safe.Shot(b"<svg onload=alert(1)>", "<b>t</b>", ("a",)), safe.Shot(None
 safe.gallery(shots)
 """
     html = html_of(AppTest.from_string(script).run())
-    assert "<img" not in html and "<svg" not in html and "<b>" not in html and html.count("no picture kept") == 3
+    assert (
+        "<img" not in html
+        and "<svg" not in html
+        and "<b>" not in html
+        and html.count("no picture kept") == 3
+    )
 
 
 def test_only_audits_of_one_kind_are_compared(images):
     at = opened("compare", run=IMAGE_RUN)
-    assert at.multiselect[0].options == [option for option in at.multiselect[0].options if "script" in option]
-    assert "did not measure" in at.info[0].value, "this axis is not in both: said once, and no chart"
+    assert at.multiselect[0].options == [
+        option for option in at.multiselect[0].options if "script" in option
+    ]
+    assert "did not measure" in at.info[0].value, (
+        "this axis is not in both: said once, and no chart"
+    )
     assert "Does the same cut do the same" not in words_of(at)
 
 
@@ -220,8 +272,12 @@ def test_the_trial_whose_mask_is_taken_can_be_chosen(images):
     assert_calm(at)
     picker = at.selectbox(key="taken")
     assert picker.options == [f"Taylor + PW, 16\u00d7, trial {trial}" for trial in range(3)]
-    assert not [item for item in at.toggle if item.key == "export_texts"], "an image run holds no texts"
-    assert "16_2" in at.selectbox(key="taken").set_value("taylor+pw-16x#2").run().code[0].value.replace("x", "")
+    assert not [item for item in at.toggle if item.key == "export_texts"], (
+        "an image run holds no texts"
+    )
+    assert "16_2" in at.selectbox(key="taken").set_value("taylor+pw-16x#2").run().code[
+        0
+    ].value.replace("x", "")
 
 
 def test_every_trial_is_a_point_on_demand(images):
@@ -235,7 +291,9 @@ def test_every_trial_is_a_point_on_demand(images):
 
 def test_the_list_of_audits_says_what_each_audit_is_about(images):
     shown = words_of(opened("audits", run=IMAGE_RUN))
-    assert "Filters of an image classifier" in shown and "Attention heads of a language model" in shown
+    assert (
+        "Filters of an image classifier" in shown and "Attention heads of a language model" in shown
+    )
 
 
 def test_what_is_here_to_start_from_stands_under_its_kind(images):

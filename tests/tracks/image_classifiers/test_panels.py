@@ -56,15 +56,21 @@ def changed(run: Run, folder, table: str, edit) -> Run:
         del tables[table]
     else:
         tables[table] = edit(tables[table].copy())
-    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+    return Store(folder).write(
+        "changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables
+    )
 
 
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_panel_has_question_answer_table_and_chart(run, dark):
-    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    panels = [
+        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
+    ]
     assert len(panels) == 10 + 9 + 9 + 6, "three axes; the loss was noted for gender only"
     for panel in panels:
-        assert panel.question.endswith("?") and panel.said.endswith((".", "?")) and panel.caveat, panel.key
+        assert panel.question.endswith("?") and panel.said.endswith((".", "?")) and panel.caveat, (
+            panel.key
+        )
         figure = panel.whole()
         assert figure is not None and not panel.table.empty, panel.key
         assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
@@ -80,8 +86,11 @@ def test_the_sentence_states_who_paid_most(run):
     gap = lookup.harm(run, "autobot-16x", PLAIN)
     assert phrasing.number(gap["null_high"]) in head.sentence and "grows from" in head.sentence
     assert [number.label for number in head.numbers] == [
-        "AUC gap", "worst-off subgroup: male", "best-off subgroup: non-male", "AUC",
-    ]  # fmt: skip
+        "AUC gap",
+        "worst-off subgroup: male",
+        "best-off subgroup: non-male",
+        "AUC",
+    ]
     assert all(number.verdict == "worse" for number in head.numbers)
     assert "300 test images, 3 trials" in head.caveat and "stand-in" in head.caveat
 
@@ -107,11 +116,16 @@ def test_a_cut_that_helps_is_reported_so(run, tmp_path):
 def test_degenerate_trials_are_warned_of_and_starred(run):
     taylor = Choice("taylor", "gender", 16.0, None, "auc")
     assert any(
-        "1 of 3 trials ends with a model that predicts one class" in text for text in headline(run, taylor).warnings
+        "1 of 3 trials ends with a model that predicts one class" in text
+        for text in headline(run, taylor).warnings
     )
     assert not any("one class" in text for text in headline(run, PLAIN).warnings)
-    stars = [trace for part in filters_speedup.groups_along_speedup(run, PLAIN).parts for trace in part.data
-             if str(trace.marker.symbol).startswith("('star") or "star" in str(trace.marker.symbol)]  # fmt: skip
+    stars = [
+        trace
+        for part in filters_speedup.groups_along_speedup(run, PLAIN).parts
+        for trace in part.data
+        if str(trace.marker.symbol).startswith("('star") or "star" in str(trace.marker.symbol)
+    ]
     assert len(stars) == 1 and "1 of 3 trials predicts one class" in stars[0].text[0]
     for panel in (classifier_along.gap_along(run, PLAIN), pareto.pareto(run, taylor)):
         first = panel.parts[0] if panel.parts else panel.figure
@@ -124,13 +138,18 @@ def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
     assert "“dark”: images of one class only, so no verdict" in answer
     assert "“unrecorded”: too few images for a verdict" in answer
     speedup = filters_speedup.groups_along_speedup(run, skin)
-    assert "Left out: “unrecorded” (too few images)" in speedup.caveat and "“dark” (one class only)" in speedup.caveat
+    assert (
+        "Left out: “unrecorded” (too few images)" in speedup.caveat
+        and "“dark” (one class only)" in speedup.caveat
+    )
     assert set(speedup.table["subgroup"]) == {"light", "medium"}
     assert "dark" not in headline(run, skin).sentence
 
 
 def test_two_classes_share_one_auc_and_that_is_said(run):
-    by_auc, accuracy = (Choice("autobot", "class", 4.0, None, reading) for reading in ("auc", "accuracy"))
+    by_auc, accuracy = (
+        Choice("autobot", "class", 4.0, None, reading) for reading in ("auc", "accuracy")
+    )
     assert "both have the same AUC" in classifier_groups.paid_by_group(run, by_auc).caveat
     assert "both have the same AUC" not in classifier_groups.paid_by_group(run, accuracy).caveat
 
@@ -138,7 +157,10 @@ def test_two_classes_share_one_auc_and_that_is_said(run):
 def test_the_dense_model_is_told_without_changes(run):
     dense = Choice("dense", "gender", 1.0, None, "auc")
     head = headline(run, dense)
-    assert head.sentence.startswith("Uncut, the model's AUC is") and "lowest for “male”" in head.sentence
+    assert (
+        head.sentence.startswith("Uncut, the model's AUC is")
+        and "lowest for “male”" in head.sentence
+    )
     assert "lies inside its null band" in head.sentence and head.warnings == ()
     assert filter_layers.layer_survival(run, dense).figure is None
     assert classifier_changed.changed_by_group(run, dense).figure is None
@@ -151,10 +173,17 @@ def test_the_dense_model_is_told_without_changes(run):
 def test_columns_are_methods_and_lines_are_subgroups_with_and_without_pw(run):
     panel = filters_speedup.groups_along_speedup(run, PLAIN)
     assert panel.figure is None and len(panel.parts) == 3
-    lines = [trace for trace in panel.parts[0].data if trace.mode == "lines+markers" and trace.showlegend is False]
+    lines = [
+        trace
+        for trace in panel.parts[0].data
+        if trace.mode == "lines+markers" and trace.showlegend is False
+    ]
     assert {trace.name for trace in lines} == {
-        "male, plain loss", "male, PW loss", "non-male, plain loss", "non-male, PW loss",
-    }  # fmt: skip
+        "male, plain loss",
+        "male, PW loss",
+        "non-male, plain loss",
+        "non-male, PW loss",
+    }
     assert {(trace.line.dash, trace.marker.symbol.endswith("-open")) for trace in lines} == {
         ("dot", True),
         ("solid", False),
@@ -194,9 +223,15 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
         and "the PW loss helps it here" in panel.said
         and phrasing.number(row["difference"]) in panel.said
     )
-    assert f"n = {row['images']} images, 3 trials" in panel.said and "The AUC gap shrinks with it" in panel.said
+    assert (
+        f"n = {row['images']} images, 3 trials" in panel.said
+        and "The AUC gap shrinks with it" in panel.said
+    )
     same = pw.pw_difference(store.open("same"), PLAIN)
-    assert "whether the PW loss helps it here cannot be told" in same.said and "includes zero" in same.said
+    assert (
+        "whether the PW loss helps it here cannot be told" in same.said
+        and "includes zero" in same.said
+    )
 
     def harm(table: pd.DataFrame) -> pd.DataFrame:
         return table.assign(value=-table["value"].abs() - 0.1, low=-0.5, high=-0.05)
@@ -223,7 +258,9 @@ def test_loss_shares_are_means_over_steps_and_trials(run):
     table = run.table("loss_share")
     mine = table[(table["base"] == "autobot") & (table["group"] == "male") & (table["label"] == 1)]
     means = mine.groupby("loss")["share"].mean()
-    row = panel.table.query("method == 'AutoBot' and subgroup == 'male' and `class` == 'blond'").iloc[0]
+    row = panel.table.query(
+        "method == 'AutoBot' and subgroup == 'male' and `class` == 'blond'"
+    ).iloc[0]
     assert row["change"] == pytest.approx(means["pw"] - means["plain"])
     assert "more about “male, blond”" in panel.said and len(panel.parts) == 2
     assert not loss_share.has_loss_share(run, Choice("autobot", "skin", 4.0))
@@ -233,7 +270,9 @@ def test_layers_are_means_over_trials(run):
     panel = filter_layers.layer_survival(run, PLAIN)
     layers = run.table("layers")
     kept = (
-        layers[layers["variant"].isin([f"autobot-16x#{trial}" for trial in range(3)])].groupby("layer")["kept"].mean()
+        layers[layers["variant"].isin([f"autobot-16x#{trial}" for trial in range(3)])]
+        .groupby("layer")["kept"]
+        .mean()
     )
     assert panel.table.set_index("layer")["kept"].to_dict() == pytest.approx(kept.to_dict())
     heat = filter_layers.layers_by_speedup(run, PLAIN)
@@ -250,12 +289,20 @@ def test_scores_mark_what_is_cut(run):
 
 
 def tiny_run(folder, group="gender") -> Run:
-    """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong either way."""
+    """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong
+    either way."""
     run = make_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
     tables = {name: run.table(name) for name in run.meta["tables"]}
     ids = ["a", "b", "c", "d"]
-    tables["images"] = pd.DataFrame({"image_id": ids, "split": "test", "label": [0, 1, 2, 0], group: list("mmff"),
-                                     "skin": "light"})  # fmt: skip
+    tables["images"] = pd.DataFrame(
+        {
+            "image_id": ids,
+            "split": "test",
+            "label": [0, 1, 2, 0],
+            group: list("mmff"),
+            "skin": "light",
+        }
+    )
     before, after = np.eye(3)[[0, 1, 0, 1]], np.eye(3)[[0, 0, 2, 2]]
     parts = [("dense", before), ("autobot-4x#0", after)]
     tables["predictions"] = pd.concat(
@@ -276,8 +323,18 @@ def test_changes_of_class_by_hand(tmp_path):
     assert table["kind"].to_dict() == {"a": "", "b": "wrong", "c": "right", "d": "other"}
     choice = Choice("autobot", "gender", 4.0, None, "auc")
     counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
-    assert counted.loc["m", ["images", "changed", "newly wrong", "newly right"]].tolist() == [2, 1, 1, 0]
-    assert counted.loc["f", ["images", "changed", "newly right", "wrong either way"]].tolist() == [2, 2, 1, 1]
+    assert counted.loc["m", ["images", "changed", "newly wrong", "newly right"]].tolist() == [
+        2,
+        1,
+        1,
+        0,
+    ]
+    assert counted.loc["f", ["images", "changed", "newly right", "wrong either way"]].tolist() == [
+        2,
+        2,
+        1,
+        1,
+    ]
     shown = classifier_changed.gallery(run, choice, 0, "f", "")
     assert shown["image_id"].tolist() == ["d", "c"] and shown["png"].isna().all()
     assert classifier_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
@@ -294,7 +351,8 @@ def test_a_column_of_groups_may_be_called_as_a_column_of_ours(group, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("count", "n", "low", "high"), [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)]
+    ("count", "n", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
 )
 def test_wilson_intervals_as_published(count, n, low, high):
     assert classifier_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
@@ -318,17 +376,31 @@ def test_newcombe_intervals_as_published(first, second, low, high):
 
 def shares(**groups: tuple[int, int]) -> pd.DataFrame:
     """Changed and all images per subgroup, the most changed first."""
-    rows = [{"group": group, "changed": changed, "images": n, "wrong": changed, "right": 0, "share": changed / n,
-             **dict(zip(("low", "high"), classifier_changed.wilson(changed, n), strict=True))}
-            for group, (changed, n) in groups.items()]  # fmt: skip
+    rows = [
+        {
+            "group": group,
+            "changed": changed,
+            "images": n,
+            "wrong": changed,
+            "right": 0,
+            "share": changed / n,
+            **dict(zip(("low", "high"), classifier_changed.wilson(changed, n), strict=True)),
+        }
+        for group, (changed, n) in groups.items()
+    ]
     return pd.DataFrame(rows).sort_values("share", ascending=False, ignore_index=True)
 
 
 def test_who_changes_more_often_is_told_by_the_interval_of_the_difference():
     table = shares(a=(56, 70), b=(48, 80))
-    assert table["low"].iat[0] < table["high"].iat[1], "the two intervals meet, and yet the shares differ"
+    assert table["low"].iat[0] < table["high"].iat[1], (
+        "the two intervals meet, and yet the shares differ"
+    )
     answer = classifier_changed._compared(table)
-    assert "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)" in answer
+    assert (
+        "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)"
+        in answer
+    )
     alike = classifier_changed._compared(shares(a=(5, 56), b=(0, 29)))
     assert "No subgroup clearly changes more often" in alike and "includes zero" in alike
     assert "changes" not in classifier_changed._compared(shares(a=(5, 56)))
@@ -339,12 +411,18 @@ def test_more_than_two_subgroups_are_compared_with_the_first_and_that_is_said():
     assert "“a” changes more often than “b”: the interval of the difference is above zero" in answer
     assert "“c”: the interval" not in answer and "without correction for 2 comparisons" in answer
     none = classifier_changed._compared(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
-    assert "No subgroup clearly changes more often" in none and "without correction for 2 comparisons" in none
+    assert (
+        "No subgroup clearly changes more often" in none
+        and "without correction for 2 comparisons" in none
+    )
 
 
 def test_the_front_is_among_variants_cut_as_much(run):
     table = pareto.points(run, PLAIN, "test")
-    assert set(table.loc[table["competes"], "speedup"]) == {16.0} and not table.loc[~table["competes"], "front"].any()
+    assert (
+        set(table.loc[table["competes"], "speedup"]) == {16.0}
+        and not table.loc[~table["competes"], "front"].any()
+    )
     best = table[table["front"]]
     rivals = table[table["competes"]]
     for row in best.itertuples():
@@ -367,7 +445,11 @@ def test_along_the_slider_higher_auc_is_better(run):
 
 def test_levelling_down_with_higher_better(run, tmp_path):
     def level(results: pd.DataFrame) -> pd.DataFrame:
-        moves = {"worst_auc": (0.0, -0.1, 0.1), "best_auc": (-0.3, -0.4, -0.2), "auc_gap": (-0.3, -0.4, -0.2)}
+        moves = {
+            "worst_auc": (0.0, -0.1, 0.1),
+            "best_auc": (-0.3, -0.4, -0.2),
+            "auc_gap": (-0.3, -0.4, -0.2),
+        }
         for metric, ends in moves.items():
             results.loc[results["metric"] == metric, ["delta", "delta_low", "delta_high"]] = ends
         return results
@@ -402,12 +484,23 @@ def timed(run: Run, folder, **values: float) -> str:
 
 def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
     under_load = {"latency_ms": 11.7, "dense_latency_ms": 11.8}
-    slower = timed(run, tmp_path / "a", **under_load, speedup=0.70, speedup_low=0.56, speedup_high=0.98)
-    assert "makes it slower, 0.70 × (0.56 to 0.98)." in slower and "The two medians of milliseconds" in slower
+    slower = timed(
+        run, tmp_path / "a", **under_load, speedup=0.70, speedup_low=0.56, speedup_high=0.98
+    )
+    assert (
+        "makes it slower, 0.70 × (0.56 to 0.98)." in slower
+        and "The two medians of milliseconds" in slower
+    )
     assert "11.7 ms" not in slower and "differ the other way" in slower
-    faster = timed(run, tmp_path / "b", **under_load, speedup=1.1, speedup_low=1.05, speedup_high=1.2)
-    assert "makes it faster, 1.10 × (1.05 to 1.20)." in faster and "11.7 ms against 11.8 ms." in faster
-    unclear = timed(run, tmp_path / "c", **under_load, speedup=0.99, speedup_low=0.9, speedup_high=1.1)
+    faster = timed(
+        run, tmp_path / "b", **under_load, speedup=1.1, speedup_low=1.05, speedup_high=1.2
+    )
+    assert (
+        "makes it faster, 1.10 × (1.05 to 1.20)." in faster and "11.7 ms against 11.8 ms." in faster
+    )
+    unclear = timed(
+        run, tmp_path / "c", **under_load, speedup=0.99, speedup_low=0.9, speedup_high=1.1
+    )
     assert "with no clear difference in time, 0.99 × (0.90 to 1.10)." in unclear
 
 
@@ -431,12 +524,17 @@ def test_names_of_users_stay_text_in_every_chart(store):
     for axis, panel in contents.all_panels(run, contents.default_choice(run)):
         drawn = panel.whole().to_json() if panel.has_chart else ""
         for name in (HOSTILE["male"], HOSTILE["dark"], HOSTILE["gender"]):
-            assert name not in json.dumps(json.loads(drawn or "{}"), ensure_ascii=False), (axis, panel.key)
+            assert name not in json.dumps(json.loads(drawn or "{}"), ensure_ascii=False), (
+                axis,
+                panel.key,
+            )
 
 
 def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     tables = {name: run.table(name) for name in ("variants", "results", "groups")}
-    bare = Store(tmp_path).write("bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+    bare = Store(tmp_path).write(
+        "bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables
+    )
     panels = [panel for _, panel in contents.all_panels(bare, contents.default_choice(bare))]
     assert all(panel.said for panel in panels)
     assert {panel.key for panel in panels if not panel.has_chart} >= {

@@ -1,4 +1,5 @@
-"""Small parts of an image audit: packed arrays, unfinished fits on disk, measured time, pictures for the gallery."""
+"""Small parts of an image audit: packed arrays, unfinished fits on disk, measured time, pictures
+for the gallery."""
 
 from __future__ import annotations
 
@@ -23,20 +24,28 @@ from tests.tracks.image_classifiers.worlds import image_context, image_request
 
 def test_packed_arrays_come_back_from_a_file_as_they_were(tmp_path):
     arrays = {
-        "a/weights": np.arange(6, dtype=np.float32).reshape(2, 3).T, "a/none": np.zeros((0, 4)),
-        "b": np.array([True, False]), "n": np.array([np.nan, np.inf, -0.0]),
-    }  # fmt: skip
-    pack(arrays, {"met": True, "history": [["conv1", True, [0]]]}).to_parquet(tmp_path / "x.parquet")
+        "a/weights": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+        "a/none": np.zeros((0, 4)),
+        "b": np.array([True, False]),
+        "n": np.array([np.nan, np.inf, -0.0]),
+    }
+    pack(arrays, {"met": True, "history": [["conv1", True, [0]]]}).to_parquet(
+        tmp_path / "x.parquet"
+    )
     again, plain = unpack(pd.read_parquet(tmp_path / "x.parquet"))
     assert plain == {"met": True, "history": [["conv1", True, [0]]]} and list(again) == list(arrays)
     for name, array in arrays.items():
         assert again[name].dtype == array.dtype and again[name].shape == array.shape
-        assert np.array_equal(again[name], array, equal_nan=array.dtype.kind == "f") and again[name].flags.writeable
+        assert (
+            np.array_equal(again[name], array, equal_nan=array.dtype.kind == "f")
+            and again[name].flags.writeable
+        )
     assert set(within(again, "a/")) == {"weights", "none"} and unpack(pack({}))[1] == {}
 
 
 def test_weights_that_say_nothing_yet_are_no_reason_not_to_fit_them():
-    """As those of torchvision's ViT, whose last layer starts at zero; weights that are kept must say something."""
+    """As those of torchvision's ViT, whose last layer starts at zero; weights that are kept must
+    say something."""
     context = image_context(image_request())
     context.start.model.fc.weight.zero_()
     context.prove()
@@ -58,7 +67,11 @@ def test_an_unfinished_fit_is_kept_whole_or_not_at_all(tmp_path):
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": [{"epoch": 0, "loss": 0.5}]}
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "rows": [{"epoch": 0, "loss": 0.5}],
+    }
     keep.save(state)
     found = keep.load()
     assert torch.equal(found["model"]["weight"], model.weight) and found["rows"] == state["rows"]
@@ -85,13 +98,17 @@ def test_an_unfinished_fit_never_runs_code(tmp_path):
 
 def test_models_are_timed_in_turn_after_warming_up():
     calls = []
-    own, dense = paired_latency(lambda: calls.append("own"), lambda: calls.append("dense"), 3, "cpu")
+    own, dense = paired_latency(
+        lambda: calls.append("own"), lambda: calls.append("dense"), 3, "cpu"
+    )
     assert calls == ["own", "dense"] * 5 and own.shape == dense.shape == (3,) and (own >= 0).all()
     with pytest.raises(Cancelled):
         paired_latency(lambda: None, lambda: None, 9, "cpu", stop_after(4))
 
 
-@pytest.mark.parametrize(("seconds", "calls", "counted"), [(0.01, 22, 9), (0.12, 18, 7), (5.0, 12, 5)])
+@pytest.mark.parametrize(
+    ("seconds", "calls", "counted"), [(0.01, 22, 9), (0.12, 18, 7), (5.0, 12, 5)]
+)
 def test_slow_models_are_timed_less_often(monkeypatch, seconds, calls, counted):
     clock, seen = [0.0], []
     monkeypatch.setattr(latency.time, "perf_counter", lambda: clock[0])
@@ -107,7 +124,12 @@ def test_slow_models_are_timed_less_often(monkeypatch, seconds, calls, counted):
 
 def test_a_row_of_latency_by_hand():
     row = latency_row(np.array([1.0, 2.0, 4.0]), np.array([4.0, 4.0, 4.0]))
-    assert (row["latency_ms"], row["dense_latency_ms"], row["speedup"], row["n"]) == (2.0, 4.0, 2.0, 3)
+    assert (row["latency_ms"], row["dense_latency_ms"], row["speedup"], row["n"]) == (
+        2.0,
+        4.0,
+        2.0,
+        3,
+    )
     assert (row["latency_low"], row["latency_high"]) == (1.5, 3.0)
     assert (row["speedup_low"], row["speedup_high"]) == (1.5, 3.0)
 

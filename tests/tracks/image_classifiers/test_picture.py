@@ -1,4 +1,5 @@
-"""A picture for both models: the answers are the audit's, the maps Captum's, and bad input is refused."""
+"""A picture for both models: the answers are the audit's, the maps Captum's, and bad input is
+refused."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ VARIANT = "random-2x"
 
 @pytest.fixture(scope="module")
 def run(store) -> Run:
-    return run_image_audit(image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store)
+    return run_image_audit(
+        image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,9 @@ def warm() -> Warm:
 @pytest.fixture
 def ask(run, store, warm):
     def asked(**given):
-        return answer_here("picture", {"run": run.id, "variant": VARIANT, **given}, store, warm=warm)
+        return answer_here(
+            "picture", {"run": run.id, "variant": VARIANT, **given}, store, warm=warm
+        )
 
     return asked
 
@@ -65,14 +70,18 @@ def test_kept_pictures_get_the_answers_of_the_audit(run, ask):
     for image in run.table("thumbs")["image_id"].head(3):
         answer = ask(image=image)
         for side, variant in (("dense", "dense"), ("pruned", f"{VARIANT}#0")):
-            np.testing.assert_allclose(answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3)
+            np.testing.assert_allclose(
+                answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3
+            )
     assert answer["gone"].endswith("filters") and answer["window"] == 2 and answer["size"] == 16
     assert np.shape(answer["dense"]["map"]) == (16, 16)
 
 
 def test_a_picture_of_ones_own_and_no_cut(ask):
     answer = ask(file=file_of(noise()), variant="dense")
-    assert answer["dense"] == answer["pruned"] and any("Nothing is cut" in note for note in answer["notes"])
+    assert answer["dense"] == answer["pruned"] and any(
+        "Nothing is cut" in note for note in answer["notes"]
+    )
     brought = ask(file=file_of(noise(), "JPEG"))
     assert sum(brought["dense"]["probabilities"]) == pytest.approx(1)
     assert brought["dense"]["map"] != brought["pruned"]["map"]
@@ -87,7 +96,9 @@ class Corner(torch.nn.Module):
 
 
 def test_the_map_is_captums_and_finds_what_decides():
-    clf = replace(fresh_classifier("resnet20", ("one", "other"), 32, seed=0, device="cpu"), model=Corner())
+    clf = replace(
+        fresh_classifier("resnet20", ("one", "other"), 32, seed=0, device="cpu"), model=Corner()
+    )
     image = clf.prepared(noise(32)[None])
     expected = Occlusion(lambda given: log_odds(clf.model(given))).attribute(
         image, (3, 4, 4), strides=(3, 2, 2), baselines=0, target=0, perturbations_per_eval=1
@@ -98,7 +109,8 @@ def test_the_map_is_captums_and_finds_what_decides():
 
 
 class Chain(torch.nn.Module):
-    """Two maps of 4 x 4 places, of the first and the second colour, summed up with the weights 3 and -1."""
+    """Two maps of 4 x 4 places, of the first and the second colour, summed up with the weights 3
+    and -1."""
 
     def __init__(self):
         super().__init__()
@@ -115,9 +127,14 @@ class Chain(torch.nn.Module):
 
 
 def test_grad_cam_is_solved_by_hand():
-    """The log-odds of the first of two classes are twice the score, so maps weigh 6/16 and -2/16 at each place."""
-    clf = replace(fresh_classifier("resnet20", ("one", "other"), 32, seed=0, device="cpu"), model=Chain())
-    red, green = (clf.prepared(noise(32)[None])[0, at].reshape(4, 8, 4, 8).mean((1, 3)) for at in range(2))
+    """The log-odds of the first of two classes are twice the score, so maps weigh 6/16 and -2/16 at
+    each place."""
+    clf = replace(
+        fresh_classifier("resnet20", ("one", "other"), 32, seed=0, device="cpu"), model=Chain()
+    )
+    red, green = (
+        clf.prepared(noise(32)[None])[0, at].reshape(4, 8, 4, 8).mean((1, 3)) for at in range(2)
+    )
     found, layer = grad_cam(clf, noise(32), 0)
     assert layer == "maps"
     np.testing.assert_allclose(found, (6 * red - 2 * green).numpy() / 16, rtol=1e-4)
@@ -176,9 +193,13 @@ def test_without_kept_weights_the_reason_is_said(run, tmp_path):
     tables = {name: run.table(name) for name in run.meta["tables"]}
     tables["weights"] = tables["weights"].query("variant == 'dense'")
     store = Store(tmp_path)
-    store.write("changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables)
+    store.write(
+        "changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables
+    )
     with pytest.raises(RequestError, match="has no weights in this audit"):
-        answer_here("picture", {"run": "changed", "variant": VARIANT, "file": file_of(noise())}, store)
+        answer_here(
+            "picture", {"run": "changed", "variant": VARIANT, "file": file_of(noise())}, store
+        )
 
 
 def test_the_command(run, store, capsys, tmp_path):
@@ -217,16 +238,21 @@ def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
     at.segmented_control(key="looks").set_value("grad-cam").run()
     assert_calm(at)
     html, pictures = html_of(at), run.table("thumbs")["image_id"].nunique()
-    assert 0 < html.count("Where the dense model looks") == html.count('class="pa-maps"') <= pictures
+    assert (
+        0 < html.count("Where the dense model looks") == html.count('class="pa-maps"') <= pictures
+    )
     assert "show nothing about a subgroup" in words_of(at)
 
 
 def test_a_map_is_laid_over_the_picture_by_hand():
-    """Left half for, right half against: the colours of the house cover three quarters; a map of zeros covers none."""
+    """Left half for, right half against: the colours of the house cover three quarters; a map of
+    zeros covers none."""
     grey = file_of(np.full((2, 2, 3), 100, np.uint8))
     maps = {"dense": {"map": [[1.0, -1.0]]}, "pruned": {"map": [[0.0, 0.0]]}}
     pictures = dict(overlays({"way": "grad-cam", "picture": grey, **maps}, dark=False))
-    dense, pruned = (np.asarray(Image.open(io.BytesIO(pictures[side]))) for side in ("dense", "pruned"))
+    dense, pruned = (
+        np.asarray(Image.open(io.BytesIO(pictures[side]))) for side in ("dense", "pruned")
+    )
     assert (pruned == 100).all()
     for colour, half in (("#b34700", dense[:, :64]), ("#0a5a96", dense[:, 64:])):
         expected = 25 + 0.75 * np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])

@@ -1,4 +1,5 @@
-"""Where the PW paper and its published code differ: protocols, views, affected classes, degenerate trials left out."""
+"""Where the PW paper and its published code differ: protocols, views, affected classes, degenerate
+trials left out."""
 
 from __future__ import annotations
 
@@ -28,14 +29,23 @@ def asked(name: str, protocol: str):
 
 def test_a_protocol_sets_every_switch_by_its_name():
     paper, published = asked("artefact", "paper"), asked("artefact", "published")
-    assert (paper.weighting, paper.corrected) == ("added", "image") and paper.changes == ({"name": "artefact"},)
+    assert (paper.weighting, paper.corrected) == ("added", "image") and paper.changes == (
+        {"name": "artefact"},
+    )
     assert (published.weighting, published.corrected) == ("mixed", "view")
     assert (paper.multi_class, published.multi_class) == ("ovo", "ovr")
     taylor = published.method_settings["taylor"]
     assert (taylor["momentum"], taylor["reading"]) == (0.0, "cut")
-    assert {**paper.method_settings["taylor"], **taylor} == taylor and "momentum" not in paper.method_settings["taylor"]
-    assert published.changes == ({"name": "artefact", "pixels": 4, "tested": "all", "redrawn": True},)
-    assert published.mirror is None and asked("celeba", "published").mirror is False, "CIFAR-10 alone is mirrored"
+    assert {
+        **paper.method_settings["taylor"],
+        **taylor,
+    } == taylor and "momentum" not in paper.method_settings["taylor"]
+    assert published.changes == (
+        {"name": "artefact", "pixels": 4, "tested": "all", "redrawn": True},
+    )
+    assert published.mirror is None and asked("celeba", "published").mirror is False, (
+        "CIFAR-10 alone is mirrored"
+    )
     assert asked("celeba", "paper").mirror is None
     assert asked("celeba", "published").size is None, "avatars are no photographs of 178 pixels"
 
@@ -47,13 +57,20 @@ def test_labels_by_view_come_from_the_original_model_s_answer_to_that_view():
     usual = image_context(image_request(mirror=True))
     assert not by_view(usual, plan)
     n = len(context.labels("train"))
-    found, once = targets_of(context, plan, "retrain", apart=True), targets_of(usual, plan, "retrain")
+    found, once = (
+        targets_of(context, plan, "retrain", apart=True),
+        targets_of(usual, plan, "retrain"),
+    )
     assert len(found.labels) == 2 * n and torch.allclose(found.labels[:n], once.labels, atol=1e-5)
-    assert not torch.allclose(found.labels[n:], once.labels, atol=1e-3), "a mirrored digit is another"
+    assert not torch.allclose(found.labels[n:], once.labels, atol=1e-3), (
+        "a mirrored digit is another"
+    )
 
 
 def test_the_weight_of_the_published_code_reaches_the_loss_of_an_arm():
-    settings = image_request(weighting="mixed", pw={"taylor": {"theta": 0.3, "gamma": 2.0}}).settings()
+    settings = image_request(
+        weighting="mixed", pw={"taylor": {"theta": 0.3, "gamma": 2.0}}
+    ).settings()
     plan = settings.plan("taylor", "pw")
     assert (plan.weighting, plan.theta, plan.gamma) == ("mixed", 0.3, 2.0)
 
@@ -69,20 +86,32 @@ def test_affected_classes_are_those_of_the_change():
     images = load_images("digits")
     rare = image_request(changes=({"name": "underrepresent", "classes": "2,7"},))
     assert affected_classes(rare, images) == ("2", "7")
-    assert affected_classes(image_request(changes=({"name": "artefact"},)), images) == (images.classes[5],)
+    assert affected_classes(image_request(changes=({"name": "artefact"},)), images) == (
+        images.classes[5],
+    )
     assert affected_classes(image_request(), images) == ()
 
 
 def test_their_mean_auc_is_each_against_the_rest():
     images = world(300, 3)
-    classes, dense, cut = ("a", "b", "c"), answers(images, 3), [answers(images, 3, 1.0, seed) for seed in (5, 6)]
+    classes, dense, cut = (
+        ("a", "b", "c"),
+        answers(images, 3),
+        [answers(images, 3, 1.0, seed) for seed in (5, 6)],
+    )
     measure = small(images, ["class"], dense, classes)
-    table = affected_table(("a", "c"), {"dense": measure.dense_arm, "cut": measure.variant(cut)}).set_index("variant")
+    table = affected_table(
+        ("a", "c"), {"dense": measure.dense_arm, "cut": measure.variant(cut)}
+    ).set_index("variant")
 
     def mean(given):
-        return np.mean([roc_auc_score(images["label"] == place, given[:, place]) for place in (0, 2)])
+        return np.mean(
+            [roc_auc_score(images["label"] == place, given[:, place]) for place in (0, 2)]
+        )
 
-    assert table.loc["dense", "value"] == pytest.approx(mean(dense)) and np.isnan(table.loc["dense", "delta"])
+    assert table.loc["dense", "value"] == pytest.approx(mean(dense)) and np.isnan(
+        table.loc["dense", "delta"]
+    )
     both = np.mean([mean(given) for given in cut])
     assert table.loc["cut", "value"] == pytest.approx(both)
     assert table.loc["cut", "delta"] == pytest.approx(both - mean(dense))
@@ -92,11 +121,18 @@ def test_their_mean_auc_is_each_against_the_rest():
 
 
 def test_both_means_are_said_where_a_trial_is_degenerate():
-    results = pd.DataFrame({"variant": ["dense", "taylor-4x", "random-4x"], "metric": "auc", "axis": "",
-                            "value": [0.9, 0.7, 0.6]})  # fmt: skip
+    results = pd.DataFrame(
+        {
+            "variant": ["dense", "taylor-4x", "random-4x"],
+            "metric": "auc",
+            "axis": "",
+            "value": [0.9, 0.7, 0.6],
+        }
+    )
     without = results.iloc[[1]].assign(value=0.8)
     assert _without({"results": results, "without_degenerate": without}) == [
-        "AUC with degenerate trials / without: taylor-4x 0.700 / 0.800."]  # fmt: skip
+        "AUC with degenerate trials / without: taylor-4x 0.700 / 0.800."
+    ]
     assert _without({"results": results}) == []
 
 

@@ -25,24 +25,50 @@ def faults_of(request: ImageRequest) -> list[str]:
 
 def test_a_good_request_is_a_plan():
     plan = validate_images(image_request())
-    assert plan.is_fresh and plan.model.size == plan.images.size == 16 and plan.model.classes == plan.images.classes
+    assert (
+        plan.is_fresh
+        and plan.model.size == plan.images.size == 16
+        and plan.model.classes == plan.images.classes
+    )
     assert len(plan.run_id) == 16 and plan.run_id == validate_images(image_request()).run_id
 
 
 def test_every_fault_is_told_at_once():
     """Ten things wrong, ten things said, each with what is known."""
-    text = "\n".join(faults_of(image_request(
-        methods=("autobot", "magic", "taylor+wp"), speedups=(0.5, 2), trials=0, axes=("class", "age"),
-        pw={"autobot": {"theta": 1.5, "gamma": -1, "beta": 2}}, method_settings={"taylor": {"evry": 3, "rate": "x"}},
-        retrain={"epoch": 3}, train={"rate": -1}, keep_weights="some", device="tpu", max_images=3,
-    )))  # fmt: skip
-    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known",
-    "speedup: 0.5 is not allowed. Give numbers above 1, such as", "trials: 0",
-                 "'age' is not known", "PW loss of autobot, theta: 1.5", "PW loss of autobot, gamma: -1",
-                 "'beta' is not known. Known: gamma, theta", "'evry' is not known. Known: batch, count, every",
-                 "setting of taylor, rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1",
-                 "'some' is not known",
-                 "tpu", "max_images: 3"):  # fmt: skip
+    text = "\n".join(
+        faults_of(
+            image_request(
+                methods=("autobot", "magic", "taylor+wp"),
+                speedups=(0.5, 2),
+                trials=0,
+                axes=("class", "age"),
+                pw={"autobot": {"theta": 1.5, "gamma": -1, "beta": 2}},
+                method_settings={"taylor": {"evry": 3, "rate": "x"}},
+                retrain={"epoch": 3},
+                train={"rate": -1},
+                keep_weights="some",
+                device="tpu",
+                max_images=3,
+            )
+        )
+    )
+    for said in (
+        "'magic' is not known. Known: autobot, fpgm",
+        "'wp' is not known",
+        "speedup: 0.5 is not allowed. Give numbers above 1, such as",
+        "trials: 0",
+        "'age' is not known",
+        "PW loss of autobot, theta: 1.5",
+        "PW loss of autobot, gamma: -1",
+        "'beta' is not known. Known: gamma, theta",
+        "'evry' is not known. Known: batch, count, every",
+        "setting of taylor, rate: 'x' is not allowed",
+        "retrain: 'epoch' is not known",
+        "train rate: -1",
+        "'some' is not known",
+        "tpu",
+        "max_images: 3",
+    ):
         assert said in text, said
     assert len(text.splitlines()) == len(set(text.splitlines()))
 
@@ -84,17 +110,25 @@ def test_what_is_wrong_is_named(change, said):
 
 def test_a_speedup_out_of_reach_names_the_largest_there_is():
     (fault,) = faults_of(image_request(speedups=(2, 400)))
-    assert "400× is out of reach" in fault and "307.7× faster" in fault and "less than 307.7" in fault
+    assert (
+        "400× is out of reach" in fault and "307.7× faster" in fault and "less than 307.7" in fault
+    )
     validate_images(image_request(speedups=(2, 307)))
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"retrain": {"rate": "high"}}, {"retrain": {"epochs": "many"}}, {"train": {"body_share": "all"}},
-     {"retrain": {"frozen_epochs": "two"}}, {"retrain": {"mirror": "no"}}, {"retrain": {"steps": 3}},
-     {"retrain": {"weight_decay": "little"}}],
+    [
+        {"retrain": {"rate": "high"}},
+        {"retrain": {"epochs": "many"}},
+        {"train": {"body_share": "all"}},
+        {"retrain": {"frozen_epochs": "two"}},
+        {"retrain": {"mirror": "no"}},
+        {"retrain": {"steps": 3}},
+        {"retrain": {"weight_decay": "little"}},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_recipe_with_words_for_numbers_is_a_wrong_request_and_no_crash(change):
     """The command line passes on what it cannot read as a number: --retrain rate=high."""
     ((name, given),) = change.items()
@@ -102,7 +136,9 @@ def test_a_recipe_with_words_for_numbers_is_a_wrong_request_and_no_crash(change)
 
 
 @pytest.mark.parametrize(
-    "change", [{"trials": 2.5}, {"trials": "3"}, {"max_images": "all"}, {"loss_share": None}], ids=str
+    "change",
+    [{"trials": 2.5}, {"trials": "3"}, {"max_images": "all"}, {"loss_share": None}],
+    ids=str,
 )
 def test_counts_that_are_no_whole_numbers_are_a_wrong_request_and_no_crash(change):
     assert next(iter(change)) in "\n".join(faults_of(image_request(**change)))
@@ -110,14 +146,19 @@ def test_counts_that_are_no_whole_numbers_are_a_wrong_request_and_no_crash(chang
 
 def test_a_pw_loss_of_an_unknown_method_is_named():
     """As settings of an unknown method are."""
-    assert "'magic' is not known" in "\n".join(faults_of(image_request(pw={"magic": {"theta": 0.5}})))
+    assert "'magic' is not known" in "\n".join(
+        faults_of(image_request(pw={"magic": {"theta": 0.5}}))
+    )
 
 
 def test_a_request_goes_to_json_and_back():
     request = image_request(
-        pw={"autobot": {"theta": 0.3, "gamma": 1.0}}, changes=({"name": "underrepresent", "classes": ["3", "5"]},),
-        method_settings={"taylor": {"every": 3}}, retrain={"schedule": "steps", "steps": [1, 2]}, title="mine",
-    )  # fmt: skip
+        pw={"autobot": {"theta": 0.3, "gamma": 1.0}},
+        changes=({"name": "underrepresent", "classes": ["3", "5"]},),
+        method_settings={"taylor": {"every": 3}},
+        retrain={"schedule": "steps", "steps": [1, 2]},
+        title="mine",
+    )
     value = json.loads(json.dumps(request.to_dict()))
     assert value["track"] == "image_classifiers" and ImageRequest.from_dict(value) == request
     assert request_from(value) == request and track_of_request(request).name == "image_classifiers"
@@ -130,7 +171,9 @@ def test_a_value_that_is_no_request_says_why():
         ImageRequest.from_dict({"model": SMALL, "gama": 1})
     text = str(caught.value)
     assert "'gama' is not known" in text and "data is missing" in text and "axes is missing" in text
-    with pytest.raises(RequestError, match="track: 'words' is not known. Known: .*image_classifiers"):
+    with pytest.raises(
+        RequestError, match="track: 'words' is not known. Known: .*image_classifiers"
+    ):
         request_from({"track": "words"})
 
 
@@ -154,20 +197,35 @@ def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "change",
-    [{"trials": 3}, {"first_seed": 1}, {"mirror": True}, {"speedups": (2.0,)}, {"methods": ("random",)},
-     {"retrain": {"epochs": 2}}, {"pw": {"random": {"theta": 0.1}}}, {"max_images": 200}, {"size": 20},
-     {"changes": ({"name": "underrepresent"},)}, {"keep_weights": "all"}, {"train": {"epochs": 1}}],
+    [
+        {"trials": 3},
+        {"first_seed": 1},
+        {"mirror": True},
+        {"speedups": (2.0,)},
+        {"methods": ("random",)},
+        {"retrain": {"epochs": 2}},
+        {"pw": {"random": {"theta": 0.1}}},
+        {"max_images": 200},
+        {"size": 20},
+        {"changes": ({"name": "underrepresent"},)},
+        {"keep_weights": "all"},
+        {"train": {"epochs": 1}},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_another_request_is_another_run(change):
-    assert validate_images(image_request(**change)).run_id != validate_images(image_request()).run_id
+    assert (
+        validate_images(image_request(**change)).run_id != validate_images(image_request()).run_id
+    )
 
 
 def test_the_same_weights_with_other_normalisation_are_another_run(tmp_path):
     """The pixels that the model sees differ, so all numbers do."""
     one = saved_model(tmp_path / "one")
     two = saved_model(tmp_path / "two", mean=(0.1, 0.2, 0.3))
-    ids = {validate_images(image_request(model=str(path), train=None)).run_id for path in (one, two)}
+    ids = {
+        validate_images(image_request(model=str(path), train=None)).run_id for path in (one, two)
+    }
     assert len(ids) == 2
 
 
@@ -177,28 +235,37 @@ def test_a_model_from_imagenet_weights_is_another_run_than_one_from_random_weigh
     try:
         trained = validate_images(replace(request, weights="imagenet")).run_id
     except RequestError as error:  # no network: said before anything runs, with what to do
-        assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(error)
+        assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(
+            error
+        )
     else:
         assert trained != plain
 
 
 def test_intersections_with_the_class_are_axes():
-    plan = validate_images(image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact")))
+    plan = validate_images(
+        image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact"))
+    )
     assert "artefact" in plan.images.groups
 
 
 def test_arms_by_their_names():
     assert arm_of("autobot") == ("autobot", "plain") and arm_of("taylor+pw") == ("taylor", "pw")
-    assert arm_of("autobot+labels@retrain") == ("autobot", "labels@retrain") and arm_of("random+") == ("random", "")
+    assert arm_of("autobot+labels@retrain") == ("autobot", "labels@retrain") and arm_of(
+        "random+"
+    ) == ("random", "")
 
 
 def test_an_arm_named_in_two_ways_is_named_twice():
-    """ "random" and "random+plain" are the same arm: as two they would be measured and compared as two."""
+    """ "random" and "random+plain" are the same arm: as two they would be measured and compared as
+    two."""
     assert faults_of(image_request(methods=("random", "random+plain")))
 
 
 def test_a_model_of_another_number_of_classes_is_refused(tmp_path):
-    text = "\n".join(faults_of(image_request(model=str(saved_model(tmp_path / "m", n_classes=3)), train=None)))
+    text = "\n".join(
+        faults_of(image_request(model=str(saved_model(tmp_path / "m", n_classes=3)), train=None))
+    )
     assert "classes" in text
 
 
@@ -211,29 +278,42 @@ def test_the_id_holds_the_version_of_every_method_that_is_asked():
 def test_what_is_usual_and_said_is_the_same_run_and_what_touches_no_method_no_other():
     usual = validate_images(image_request(methods=("taylor+pw",), train={}, retrain={}))
     said = image_request(
-        methods=("taylor+pw",), train={"epochs": 5, "mirror": True}, retrain={"rate": 1e-3}, mirror=False,
-        method_settings={"taylor": {"rate": 0.01}}, pw={"taylor": {"theta": 0.5, "gamma": 1}, "random": {"theta": 0.1}},
-    )  # fmt: skip
+        methods=("taylor+pw",),
+        train={"epochs": 5, "mirror": True},
+        retrain={"rate": 1e-3},
+        mirror=False,
+        method_settings={"taylor": {"rate": 0.01}},
+        pw={"taylor": {"theta": 0.5, "gamma": 1}, "random": {"theta": 0.1}},
+    )
     assert validate_images(said).run_id == usual.run_id
     assert usual.spelled_out()["pw"] == {"taylor": {"theta": 0.5, "gamma": 1.0}}
     assert validate_images(replace(said, retrain={"rate": 2e-3})).run_id != usual.run_id
 
 
 def test_images_are_of_any_side_that_the_model_takes():
-    """All architectures here are fully convolutional up to a mean over places; too small a side is refused."""
-    plan = validate_images(image_request(model="demo-resnet", data="avatars", axes=("skin",), size=40, train=None))
+    """All architectures here are fully convolutional up to a mean over places; too small a side is
+    refused."""
+    plan = validate_images(
+        image_request(model="demo-resnet", data="avatars", axes=("skin",), size=40, train=None)
+    )
     assert plan.model.size == plan.images.size == 40
     found = plan.images.read(np.arange(2))
     assert found.shape == (2, 40, 40, 3)
-    assert any("images of 8 pixels do not fit" in fault and "Give a size from 16" in fault
-               for fault in faults_of(image_request(size=8)))  # fmt: skip
+    assert any(
+        "images of 8 pixels do not fit" in fault and "Give a size from 16" in fault
+        for fault in faults_of(image_request(size=8))
+    )
 
 
 def test_a_field_that_came_later_does_not_count_at_its_default():
     """So that audits from before there was a choice are still found."""
     request = image_request()
     said = dict(image_request(multi_class="ovr").identity)
-    assert "multi_class" not in request.identity and said.pop("multi_class") == "ovr" and said == request.identity
+    assert (
+        "multi_class" not in request.identity
+        and said.pop("multi_class") == "ovr"
+        and said == request.identity
+    )
     plain = validate_images(request).run_id
     assert validate_images(image_request(multi_class="ovo")).run_id == plain
     assert validate_images(image_request(multi_class="ovr")).run_id != plain

@@ -1,4 +1,5 @@
-"""A whole audit of a tiny image classifier: complete, repeatable, resumable, checked again from its stored answers."""
+"""A whole audit of a tiny image classifier: complete, repeatable, resumable, checked again from its
+stored answers."""
 
 from __future__ import annotations
 
@@ -40,22 +41,32 @@ from tests.tracks.image_classifiers.worlds import image_request
 
 REQUEST = image_request(
     methods=("random", "random+pw", "taylor+labels@retrain"),
-    method_settings={"taylor": {"every": 1, "count": 60, "batch": 32}}, pw={"random": {"theta": 0.2, "gamma": 2.0}},
-)  # fmt: skip
+    method_settings={"taylor": {"every": 1, "count": 60, "batch": 32}},
+    pw={"random": {"theta": 0.2, "gamma": 2.0}},
+)
 
 COLUMNS = {
-    "variants": "variant method base loss speedup achieved flops target_axis gamma sparsity realised n_cut seed pooled "
-    "chosen degenerate cut history mask_digest met",
-    "results": "variant split axis metric value low high n null_mean null_low null_high null_p delta delta_low "
-    "delta_high delta_p group verdict",
-    "groups": "variant split axis metric group value low high n n_positive delta delta_low delta_high verdict",
+    "variants": (
+        "variant method base loss speedup achieved flops target_axis gamma sparsity realised n_cut"
+        " seed pooled chosen degenerate cut history mask_digest met"
+    ),
+    "results": (
+        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
+        " delta_low delta_high delta_p group verdict"
+    ),
+    "groups": (
+        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
+        " verdict"
+    ),
     "images": "image_id split label class",
     "predictions": "variant image_id " + " ".join(f"p_{place}" for place in range(10)),
     "thumbs": "image_id png",
     "scores": "unit layer group filter method speedup seed value kept",
     "layers": "variant layer group filters kept",
-    "costs": "variant flops parameters bytes latency_ms latency_low latency_high dense_latency_ms speedup speedup_low "
-    "speedup_high theoretical n max_logit_difference agrees",
+    "costs": (
+        "variant flops parameters bytes latency_ms latency_low latency_high dense_latency_ms"
+        " speedup speedup_low speedup_high theoretical n max_logit_difference agrees"
+    ),
     "curves": "variant phase step loss",
     "weights": "variant name shape dtype data",
     "arm_differences": "base loss speedup axis metric group value low high p n",
@@ -94,14 +105,19 @@ def test_all_tables_have_the_columns_of_the_contract(run):
     assert run.meta["model"]["n_filters"] == 480 and run.meta["data"]["counts"]["test/class/3"] > 0
     asked = ImageRequest.from_dict(run.meta["request"])
     assert asked.mirror is False, "digits are not mirrored, and the run says so"
-    assert validate_images(asked).run_id == run.id == validate_images(REQUEST).run_id, "defaults were spelled out"
+    assert validate_images(asked).run_id == run.id == validate_images(REQUEST).run_id, (
+        "defaults were spelled out"
+    )
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
     variants = run.table("variants")
     pooled = {f"{arm}-{speedup}x" for arm in REQUEST.methods for speedup in (2, 4)}
     single = {f"{name}#{trial}" for name in pooled for trial in (0, 1)}
-    assert set(variants["variant"]) == {"dense"} | pooled | single and not variants["variant"].duplicated().any()
+    assert (
+        set(variants["variant"]) == {"dense"} | pooled | single
+        and not variants["variant"].duplicated().any()
+    )
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | pooled
     for name in ("results", "groups"):
         assert set(run.table(name)["variant"]) == set(variants["variant"]), name
@@ -111,7 +127,9 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     first = {name for name in single if name.endswith("#0")}
     assert set(run.table("weights")["variant"]) == {"dense"} | first
     results = run.table("results")
-    assert not results.duplicated(["variant", "split", "axis", "metric"]).any() and set(results["split"]) == {"test"}
+    assert not results.duplicated(["variant", "split", "axis", "metric"]).any() and set(
+        results["split"]
+    ) == {"test"}
     assert set(run.table("predictions").groupby("variant").size()) == {len(run.table("images"))}
 
 
@@ -121,17 +139,30 @@ def test_targets_are_met_and_the_masks_are_what_was_cut(run):
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
     layers, scores = run.table("layers"), run.table("scores")
     for name, row in rows.iterrows():
-        mask = FilterMask(widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items()))
-        assert (mask.digest, mask.n_cut, mask.sparsity) == (row["mask_digest"], row["n_cut"], row["sparsity"])
+        mask = FilterMask(
+            widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items())
+        )
+        assert (mask.digest, mask.n_cut, mask.sparsity) == (
+            row["mask_digest"],
+            row["n_cut"],
+            row["sparsity"],
+        )
         mine = layers[layers["variant"] == name].sort_values("layer")
         assert mine["kept"].sum() == mask.total - mask.n_cut and mine["kept"].min() >= 1
-        kept = scores[(scores["method"] == row["method"]) & (scores["speedup"] == row["speedup"])
-                      & (scores["seed"] == row["seed"])].sort_values("unit")["kept"]  # fmt: skip
+        kept = scores[
+            (scores["method"] == row["method"])
+            & (scores["speedup"] == row["speedup"])
+            & (scores["seed"] == row["seed"])
+        ].sort_values("unit")["kept"]
         assert np.array_equal(kept.to_numpy(), mask.keep())
 
 
 def test_pooled_rows_are_means_of_their_trials(run):
-    variants, results, rows = run.table("variants").set_index("variant"), run.table("results"), trials(run)
+    variants, results, rows = (
+        run.table("variants").set_index("variant"),
+        run.table("results"),
+        trials(run),
+    )
     for name, part in rows.groupby("pooled"):
         for column in ("achieved", "flops", "sparsity"):
             assert variants.loc[name, column] == pytest.approx(part[column].mean())
@@ -147,7 +178,9 @@ def test_numbers_follow_from_the_stored_answers(run):
     for name, part in answers.groupby("variant"):
         truth = images.loc[part["image_id"], "label"].to_numpy()
         found = part.filter(like="p_").to_numpy(dtype=float)
-        assert value_of(results, name, "accuracy") == pytest.approx((found.argmax(axis=1) == truth).mean())
+        assert value_of(results, name, "accuracy") == pytest.approx(
+            (found.argmax(axis=1) == truth).mean()
+        )
         loss = -np.log(np.maximum(found[np.arange(len(truth)), truth], 1e-12)).mean()
         assert value_of(results, name, "cross_entropy") == pytest.approx(loss, rel=1e-4)
         three = roc_auc_score(truth == 3, found[:, 3])
@@ -160,18 +193,24 @@ def test_changes_are_against_the_dense_model(run):
     results = run.table("results")
     dense = results[results["variant"] == "dense"].set_index(["axis", "metric"])["value"]
     assert results[results["variant"] == "dense"]["delta"].isna().all()
-    for row in results[(results["variant"] != "dense") & results["metric"].isin(["auc", "auc_gap"])].itertuples():
+    for row in results[
+        (results["variant"] != "dense") & results["metric"].isin(["auc", "auc_gap"])
+    ].itertuples():
         assert row.delta == pytest.approx(row.value - dense[row.axis, row.metric])
 
 
 def test_differences_between_arms_are_differences_of_pooled_values(run):
     results, groups, table = run.table("results"), run.table("groups"), run.table("arm_differences")
-    assert set(zip(table["base"], table["loss"], strict=True)) == {("random", "pw")}  # taylor has no plain arm
+    assert set(zip(table["base"], table["loss"], strict=True)) == {
+        ("random", "pw")
+    }  # taylor has no plain arm
     assert set(table["speedup"]) == {2.0, 4.0} and set(table["metric"]) == set(DIFFERENCES)
     for row in table.itertuples():
         source = groups if row.group else results
-        with_pw, without = (value_of(source, f"{arm}-{row.speedup:g}x", row.metric, row.axis, row.group or None)
-                            for arm in ("random+pw", "random"))  # fmt: skip
+        with_pw, without = (
+            value_of(source, f"{arm}-{row.speedup:g}x", row.metric, row.axis, row.group or None)
+            for arm in ("random+pw", "random")
+        )
         assert row.value == pytest.approx(with_pw - without, abs=1e-9)
         assert row.low <= row.value <= row.high
 
@@ -180,13 +219,22 @@ def test_plain_and_pw_arms_of_random_share_masks_and_differ_in_weights(run):
     rows = trials(run)
     for speedup in (2, 4):
         for trial in (0, 1):
-            plain, weighted = (rows.loc[f"{arm}-{speedup}x#{trial}"] for arm in ("random", "random+pw"))
-            assert plain["mask_digest"] == weighted["mask_digest"] and plain["history"] == weighted["history"]
+            plain, weighted = (
+                rows.loc[f"{arm}-{speedup}x#{trial}"] for arm in ("random", "random+pw")
+            )
+            assert (
+                plain["mask_digest"] == weighted["mask_digest"]
+                and plain["history"] == weighted["history"]
+            )
     assert rows["mask_digest"].nunique() == 2 * 2 * 2  # random and taylor, two speedups, two trials
     answers = run.table("predictions").set_index("variant").filter(like="p_")
     assert not np.array_equal(answers.loc["random-2x#0"], answers.loc["random+pw-2x#0"])
     other = image_request(methods=("taylor", "taylor+labels@retrain", "taylor+weights@retrain"))
-    shared = {ImageShard("chosen", "taylor", "plain", speedup, trial) for speedup in (2.0, 4.0) for trial in (0, 1)}
+    shared = {
+        ImageShard("chosen", "taylor", "plain", speedup, trial)
+        for speedup in (2.0, 4.0)
+        for trial in (0, 1)
+    }
     assert {chosen_shard(shard) for arm in arms_of(other) for shard in arm.trials()} == shared
 
 
@@ -195,11 +243,14 @@ def test_a_stored_model_gives_its_stored_answers(run):
     plan = validate_images(REQUEST)
     row = trials(run).loc["taylor+labels@retrain-4x#0"]
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
-    mask = FilterMask(widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items()))
+    mask = FilterMask(
+        widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items())
+    )
     base = fresh_classifier(SMALL, plan.images.classes, 16, seed=0, device="cpu")
     weights = run.table("weights")
     small = with_weights(
-        replayed(base, json.loads(row["history"]), mask), unpack(weights[weights["variant"] == row.name])[0]
+        replayed(base, json.loads(row["history"]), mask),
+        unpack(weights[weights["variant"] == row.name])[0],
     )
     assert filter_graph(small).flops() == row["flops"]
     rows = np.flatnonzero((plan.images.table["split"] == "test").to_numpy())
@@ -212,11 +263,17 @@ def test_a_stored_model_gives_its_stored_answers(run):
 
 def test_costs_are_counted_on_the_cut_model(run):
     costs, rows = run.table("costs").set_index("variant"), trials(run)
-    assert costs["agrees"].all() and (costs["latency_ms"] > 0).all() and costs.loc["dense", "theoretical"] == 1.0
+    assert (
+        costs["agrees"].all()
+        and (costs["latency_ms"] > 0).all()
+        and costs.loc["dense", "theoretical"] == 1.0
+    )
     for name in costs.index.drop("dense"):
         assert costs.loc[name, "flops"] == rows.loc[f"{name}#0", "flops"]
         assert costs.loc[name, "parameters"] < costs.loc["dense", "parameters"]
-        assert costs.loc[name, "theoretical"] == pytest.approx(costs.loc["dense", "flops"] / costs.loc[name, "flops"])
+        assert costs.loc[name, "theoretical"] == pytest.approx(
+            costs.loc["dense", "flops"] / costs.loc[name, "flops"]
+        )
     assert (rows["max_logit_difference"] < 1e-3).all()
 
 
@@ -224,7 +281,9 @@ def test_curves_tell_of_fitting_pruning_and_retraining(run):
     curves = run.table("curves")
     sizes = curves.groupby(["variant", "phase"]).size()
     assert sizes["dense", "train"] == 2 and sizes["random-2x#0", "retrain"] == 1
-    assert ("random-2x#0", "prune") not in sizes and sizes["taylor+labels@retrain-2x#0", "prune"] >= 1
+    assert ("random-2x#0", "prune") not in sizes and sizes[
+        "taylor+labels@retrain-2x#0", "prune"
+    ] >= 1
     assert np.isfinite(curves["loss"]).all()
 
 
@@ -236,7 +295,9 @@ def test_warnings_say_what_a_reader_must_know(run):
 def test_the_summary_is_json_and_names_every_reported_variant(run):
     value = summary_of(run)
     assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(run.table("variants").query("chosen")["variant"])
+    assert {row["variant"] for row in value["results"]} == set(
+        run.table("variants").query("chosen")["variant"]
+    )
     assert "random+pw-4x" in summary_text(run)
 
 
@@ -244,8 +305,14 @@ def test_progress_reaches_its_end(run, events):
     assert events[-1].done == events[-1].total > 0
     done = [event.done for event in events]
     assert done == sorted(done)
-    assert {"load", "train the dense model", "choose filters", "cut and retrain", "measure cost", "measure"} <= {
-        event.phase for event in events}  # fmt: skip
+    assert {
+        "load",
+        "train the dense model",
+        "choose filters",
+        "cut and retrain",
+        "measure cost",
+        "measure",
+    } <= {event.phase for event in events}
 
 
 def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
@@ -257,24 +324,36 @@ def test_finished_measurements_serve_another_request(run, store, monkeypatch):
     """One arm fewer: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.image_classifiers.measurements.trial.fit", None)
     monkeypatch.setattr("engine.classifiers.images.measurements.dense.fit", None)
-    less = run_image_audit(replace(REQUEST, methods=("random+pw",), keep_weights="none", speedups=(4.0,)), store)
-    assert less.id != run.id and set(less.table("weights")["variant"]) == {"dense"}  # fitted here, so it is kept
-    mine, whole = (one.table("predictions").query("variant == 'random+pw-4x#1'").reset_index(drop=True)
-                   for one in (less, run))  # fmt: skip
+    less = run_image_audit(
+        replace(REQUEST, methods=("random+pw",), keep_weights="none", speedups=(4.0,)), store
+    )
+    assert less.id != run.id and set(less.table("weights")["variant"]) == {
+        "dense"
+    }  # fitted here, so it is kept
+    mine, whole = (
+        one.table("predictions").query("variant == 'random+pw-4x#1'").reset_index(drop=True)
+        for one in (less, run)
+    )
     pd.testing.assert_frame_equal(mine, whole)
 
 
 def stopped_in(phase: str, events: list[Event]) -> Hooks:
     """Hooks that note events and ask to stop at the seventh question within a phase."""
     stop = stop_after(6)
-    return Hooks(check=lambda: stop() if events and events[-1].phase == phase else None, report=events.append)
+    return Hooks(
+        check=lambda: stop() if events and events[-1].phase == phase else None, report=events.append
+    )
 
 
 def test_killed_and_resumed_equals_uninterrupted(run, store, tmp_path, monkeypatch):
-    """Killed while the dense model is fitted, while filters are chosen and twice while cut models are retrained."""
+    """Killed while the dense model is fitted, while filters are chosen and twice while cut models
+    are retrained."""
     monkeypatch.setattr(fitting, "SAVE_EVERY", -1.0)
     request = replace(REQUEST, methods=("random+pw", "taylor+labels@retrain"), trials=1)
-    whole, half = run_image_audit(request, store), Store(tmp_path)  # what the run above measured is found
+    whole, half = (
+        run_image_audit(request, store),
+        Store(tmp_path),
+    )  # what the run above measured is found
     for phase in ("train the dense model", "choose filters", "cut and retrain", "cut and retrain"):
         events: list[Event] = []
         with pytest.raises(Cancelled):
@@ -285,13 +364,20 @@ def test_killed_and_resumed_equals_uninterrupted(run, store, tmp_path, monkeypat
     assert again.id == whole.id and not list((tmp_path / "partial").glob("*"))
     for name in set(COLUMNS) - {"costs"}:
         pd.testing.assert_frame_equal(whole.table(name), again.table(name), obj=name)
-    timed = [name for name in whole.table("costs") if "latency" in name or name.startswith("speedup")]
-    pd.testing.assert_frame_equal(whole.table("costs").drop(columns=timed), again.table("costs").drop(columns=timed))
+    timed = [
+        name for name in whole.table("costs") if "latency" in name or name.startswith("speedup")
+    ]
+    pd.testing.assert_frame_equal(
+        whole.table("costs").drop(columns=timed), again.table("costs").drop(columns=timed)
+    )
 
 
 def test_a_sound_run_verifies(run):
     found = verify_run(run)
-    assert found["ok"] and sum("follow from the stored answers" in check["what"] for check in found["checks"]) == 2
+    assert (
+        found["ok"]
+        and sum("follow from the stored answers" in check["what"] for check in found["checks"]) == 2
+    )
 
 
 def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
@@ -309,13 +395,17 @@ def test_damaged_predictions_are_noticed(copy):
     path.write_bytes(bytes(content))
     found = verify_run(copy)
     assert not found["ok"] and [check["what"] for check in found["checks"] if not check["ok"]] == [
-        "table predictions has the bytes that were written"]  # fmt: skip
+        "table predictions has the bytes that were written"
+    ]
 
 
 def test_answers_that_do_not_give_the_numbers_are_noticed(copy):
     table = copy.table("predictions")
     rows = table.index[table["variant"] == "random-2x#1"][:20]
-    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = table.loc[rows, "p_1"] + 0.4, table.loc[rows, "p_0"]
+    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = (
+        table.loc[rows, "p_1"] + 0.4,
+        table.loc[rows, "p_0"],
+    )
     rewritten(copy, "predictions", table)
     assert not verify_run(copy)["ok"]
 
@@ -325,7 +415,9 @@ def test_answers_that_do_not_give_the_numbers_are_noticed(copy):
 def test_numbers_that_do_not_follow_are_noticed(copy, variant, value):
     """Of a trial, and of the mean over trials; also where a number is gone."""
     table = copy.table("results")
-    table.loc[(table["variant"] == variant) & (table["metric"] == "auc") & (table["axis"] == ""), "value"] = value
+    table.loc[
+        (table["variant"] == variant) & (table["metric"] == "auc") & (table["axis"] == ""), "value"
+    ] = value
     rewritten(copy, "results", table)
     assert not verify_run(copy)["ok"]
 
@@ -333,17 +425,35 @@ def test_numbers_that_do_not_follow_are_noticed(copy, variant, value):
 def context_of(request) -> ImageContext:
     plan = validate_images(request)
     start = fresh_classifier(SMALL, plan.images.classes, 16, seed=request.first_seed, device="cpu")
-    return ImageContext(start, plan.images, request.settings(), image_measurements(), mirror=request.mirrors)
+    return ImageContext(
+        start, plan.images, request.settings(), image_measurements(), mirror=request.mirrors
+    )
 
 
-SHARDS = [ImageShard("dense_weights"), ImageShard("original"), ImageShard("dense_answers"), ImageShard("cost"),
-          ImageShard("chosen", "taylor", "plain", 2.0), ImageShard("trial", "taylor", "plain", 2.0)]  # fmt: skip
+SHARDS = [
+    ImageShard("dense_weights"),
+    ImageShard("original"),
+    ImageShard("dense_answers"),
+    ImageShard("cost"),
+    ImageShard("chosen", "taylor", "plain", 2.0),
+    ImageShard("trial", "taylor", "plain", 2.0),
+]
 
 
-@pytest.mark.parametrize("change", [{"train": {"epochs": 1}}, {"first_seed": 3}, {"max_images": 200},
-                                    {"changes": ({"name": "underrepresent"},)}, {"mirror": True}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"train": {"epochs": 1}},
+        {"first_seed": 3},
+        {"max_images": 200},
+        {"changes": ({"name": "underrepresent"},)},
+        {"mirror": True},
+    ],
+    ids=str,
+)
 def test_all_measurements_depend_on_what_the_dense_model_was_fitted_with(change):
-    """Else answers of a model that was fitted in another way would be found in the store and taken for this one's."""
+    """Else answers of a model that was fitted in another way would be found in the store and taken
+    for this one's."""
     one, other = context_of(REQUEST), context_of(replace(REQUEST, **change))
     same = [shard.kind for shard in SHARDS if one.key(shard) == other.key(shard)]
     assert same == []
@@ -351,15 +461,24 @@ def test_all_measurements_depend_on_what_the_dense_model_was_fitted_with(change)
 
 def test_a_mask_of_taylor_depends_on_which_speedups_there_are_and_the_others_do_not():
     one, other = context_of(REQUEST), context_of(replace(REQUEST, speedups=(2.0, 3.0, 4.0)))
-    for method, depends in (("taylor", True), ("autobot", False), ("random", False), ("magnitude", False)):
+    for method, depends in (
+        ("taylor", True),
+        ("autobot", False),
+        ("random", False),
+        ("magnitude", False),
+    ):
         shard = ImageShard("chosen", method, "plain", 2.0)
         assert (one.key(shard) != other.key(shard)) == depends, method
 
 
 def test_settings_of_one_method_do_not_touch_another():
     one = context_of(REQUEST)
-    other = context_of(replace(REQUEST, method_settings={"taylor": {"every": 2}}, retrain=REQUEST.retrain))
-    assert one.key(ImageShard("trial", "random", "pw", 2.0)) == other.key(ImageShard("trial", "random", "pw", 2.0))
+    other = context_of(
+        replace(REQUEST, method_settings={"taylor": {"every": 2}}, retrain=REQUEST.retrain)
+    )
+    assert one.key(ImageShard("trial", "random", "pw", 2.0)) == other.key(
+        ImageShard("trial", "random", "pw", 2.0)
+    )
     assert one.key(SHARDS[-1]) != other.key(SHARDS[-1])
     defaults = context_of(replace(REQUEST, method_settings={"autobot": {"beta": 2.7}}))
     shard = ImageShard("chosen", "autobot", "plain", 2.0)
@@ -371,7 +490,9 @@ def test_theta_and_gamma_matter_where_the_loss_is_on_only():
     assert one.key(ImageShard("trial", "random", "plain", 2.0)) == other.key(
         ImageShard("trial", "random", "plain", 2.0)
     )
-    assert one.key(ImageShard("trial", "random", "pw", 2.0)) != other.key(ImageShard("trial", "random", "pw", 2.0))
+    assert one.key(ImageShard("trial", "random", "pw", 2.0)) != other.key(
+        ImageShard("trial", "random", "pw", 2.0)
+    )
     assert one.key(ImageShard("trial", "random", "labels", 2.0)) == other.key(
         ImageShard("trial", "random", "labels", 2.0)
     )
@@ -379,10 +500,16 @@ def test_theta_and_gamma_matter_where_the_loss_is_on_only():
 
 def test_loss_shares_are_recorded_where_images_are_looked_at(store):
     request = image_request(
-        methods=("autobot", "autobot+pw", "random"), speedups=(2.0,), trials=1, loss_share=3, retrain={"epochs": 0},
-        method_settings={"autobot": {"iterations": 10, "batch": 16}}, keep_weights="none", multi_class="ovr",
+        methods=("autobot", "autobot+pw", "random"),
+        speedups=(2.0,),
+        trials=1,
+        loss_share=3,
+        retrain={"epochs": 0},
+        method_settings={"autobot": {"iterations": 10, "batch": 16}},
+        keep_weights="none",
+        multi_class="ovr",
         changes=({"name": "underrepresent", "classes": ["2", "7"]},),
-    )  # fmt: skip
+    )
     run = run_image_audit(request, store)
     table = run.table("loss_share")
     assert set(table["method"]) == {"autobot", "autobot+pw"} and set(table["step"]) == set(range(3))
@@ -390,9 +517,13 @@ def test_loss_shares_are_recorded_where_images_are_looked_at(store):
     assert np.allclose(sums["share"], 1.0) and set(sums["n"]) == {16}
     same = table.pivot_table(index=["step", "group"], columns="method", values="n")
     assert same["autobot"].equals(same["autobot+pw"])  # the same batches in both
-    assert not np.allclose(*(table[table["method"] == name]["share"] for name in ("autobot", "autobot+pw")))
+    assert not np.allclose(
+        *(table[table["method"] == name]["share"] for name in ("autobot", "autobot+pw"))
+    )
     assert set(table["loss"]) == {"plain", "pw"}
-    assert verify_run(run)["ok"]  # not retrained at all is a run too, and so is one with the other AUC
+    assert verify_run(run)[
+        "ok"
+    ]  # not retrained at all is a run too, and so is one with the other AUC
     assert any("AUC is one-vs-rest" in one for one in run.meta["warnings"])
     mean = run.table("affected").set_index("variant")
     assert set(mean.index) == {"dense", *(f"{name}-2x" for name in request.methods)}
@@ -402,5 +533,10 @@ def test_loss_shares_are_recorded_where_images_are_looked_at(store):
     assert len(panel.table) == 4 and "The mean AUC of 2, 7, each against the rest" in panel.said
     dense = run.table("predictions").query("variant == 'dense'").filter(like="p_")
     assert value_of(run.table("results"), "dense", "auc") == pytest.approx(
-        roc_auc_score(run.table("images")["label"], dense / dense.to_numpy().sum(axis=1, keepdims=True),
-                      multi_class="ovr"), abs=1e-6)  # fmt: skip
+        roc_auc_score(
+            run.table("images")["label"],
+            dense / dense.to_numpy().sum(axis=1, keepdims=True),
+            multi_class="ovr",
+        ),
+        abs=1e-6,
+    )

@@ -1,4 +1,5 @@
-"""evaluate, audit, inspect, ask and export read an input through one door: the same pixels, the same sentences."""
+"""evaluate, audit, inspect, ask and export read an input through one door: the same pixels, the
+same sentences."""
 
 from __future__ import annotations
 
@@ -26,13 +27,19 @@ from engine.tracks.image_classifiers.run import run_image_audit
 from tests.tiny_images import CLASSES, saved_by_transformers
 from tests.tracks.image_classifiers.worlds import image_request
 
-ASSUMED = "Nothing beside its weights says how images are normalised; the usual mean (0.485, 0.456, 0.406) is assumed."
+ASSUMED = (
+    "Nothing beside its weights says how images are normalised; the usual mean (0.485, 0.456,"
+    " 0.406) is assumed."
+)
 
 
 def png_of(at, deep=False):
     draw = np.random.default_rng(at)
-    image = Image.fromarray(draw.integers(0, 65536, (40, 64), dtype=np.uint16)) if deep else Image.fromarray(
-        draw.integers(0, 256, (40, 64, 3), dtype=np.uint8))  # fmt: skip
+    image = (
+        Image.fromarray(draw.integers(0, 65536, (40, 64), dtype=np.uint16))
+        if deep
+        else Image.fromarray(draw.integers(0, 256, (40, 64, 3), dtype=np.uint8))
+    )
     memory = io.BytesIO()
     image.save(memory, "PNG")
     return memory.getvalue()
@@ -40,7 +47,8 @@ def png_of(at, deep=False):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Wide pictures with a CSV that names no split: one broken, one absent, three of 16 bits, one hidden copy."""
+    """Wide pictures with a CSV that names no split: one broken, one absent, three of 16 bits, one
+    hidden copy."""
     home = tmp_path_factory.mktemp("pictures")
     for at in range(120):
         (home / f"{at}.png").write_bytes(png_of(at, deep=at in (5, 6, 7)))
@@ -60,9 +68,20 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(store, pictures, model):
     return run_image_audit(
-        image_request(model=str(model), data=str(pictures), axes=("site",), size=None, methods=("random",),
-                      speedups=(1.5,), trials=1, train=None, max_images=None,
-                      retrain={"epochs": 4, "batch": 16, "rate": 0.05}), store)  # fmt: skip
+        image_request(
+            model=str(model),
+            data=str(pictures),
+            axes=("site",),
+            size=None,
+            methods=("random",),
+            speedups=(1.5,),
+            trials=1,
+            train=None,
+            max_images=None,
+            retrain={"epochs": 4, "batch": 16, "rate": 0.05},
+        ),
+        store,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,26 +103,42 @@ def test_evaluate_says_what_the_audit_says(run, pictures, model, capsys):
     for said in SAID:
         assert any(note.startswith(said) for note in found.notes), said
     assert set(found.notes) <= set(run.meta["warnings"])
-    own = run.table("results").query("variant == 'dense' and metric == 'auc' and axis == ''")["value"].item()
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [pytest.approx(own)]
+    own = (
+        run.table("results")
+        .query("variant == 'dense' and metric == 'auc' and axis == ''")["value"]
+        .item()
+    )
+    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
+        pytest.approx(own)
+    ]
     assert main(["evaluate", "--model", str(model), "--data", str(pictures), "--axis", "site"]) == 0
     printed = capsys.readouterr().out
     assert all(f"! {said}" in printed for said in SAID)
 
 
 def test_an_axis_in_other_capitals_is_the_same_audit_and_evaluation(pictures, model):
-    asked = [image_request(model=str(model), data=str(pictures), axes=axes, size=None, train=None, max_images=None)
-             for axes in (("site",), ("Site", "site"))]  # fmt: skip
+    asked = [
+        image_request(
+            model=str(model), data=str(pictures), axes=axes, size=None, train=None, max_images=None
+        )
+        for axes in (("site",), ("Site", "site"))
+    ]
     assert validate_images(asked[1]).request.axes == ("site",)
     assert len({validate_images(one).run_id for one in asked}) == 1
-    found = [evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu") for axis in ("site", "SITE")]
+    found = [
+        evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu")
+        for axis in ("site", "SITE")
+    ]
     assert json.dumps(found[0].rows) == json.dumps(found[1].rows)
 
 
 def test_an_assumed_normalisation_is_said_by_all(pictures, model, tmp_path):
     bare = saved_by_transformers("resnet", tmp_path / "bare")
     (bare / FILE).unlink()
-    assert ASSUMED in evaluate(str(bare), None, str(pictures), None, ("site",), "test", None, "cpu").notes
+    assert (
+        ASSUMED
+        in evaluate(str(bare), None, str(pictures), None, ("site",), "test", None, "cpu").notes
+    )
     assert ASSUMED in inspected({"model": str(bare)})
     assert ASSUMED not in inspected({"model": str(model)})
     assert not any("assumed" in said for said in inspected({"model": "demo-resnet"}))
@@ -118,14 +153,22 @@ def test_a_picture_of_ones_own_is_prepared_as_the_audits(run, store, model):
     own = AutoImageProcessor.from_pretrained(model, backend="pil")
     with torch.no_grad():
         logits = load_classifier(model, device="cpu").model(
-            own(Image.open(io.BytesIO(content)), return_tensors="pt")["pixel_values"])  # fmt: skip
+            own(Image.open(io.BytesIO(content)), return_tensors="pt")["pixel_values"]
+        )
     np.testing.assert_allclose(answer["dense"]["probabilities"], logits.softmax(-1)[0], atol=1e-5)
     deep = base64.b64encode(png_of(5, deep=True)).decode()
     notes = answer_here("picture", {**given, "file": deep}, store, warm=Warm())["notes"]
     assert "More than 8 bits per colour were brought to 8 in this picture." in notes
     image = run.table("thumbs")["image_id"].iloc[0]
-    kept = answer_here("picture", {"run": run.id, "variant": "dense", "image": image}, store, warm=Warm())
-    stored = run.table("predictions").set_index(["variant", "image_id"]).filter(regex="^p_").loc[("dense", image)]
+    kept = answer_here(
+        "picture", {"run": run.id, "variant": "dense", "image": image}, store, warm=Warm()
+    )
+    stored = (
+        run.table("predictions")
+        .set_index(["variant", "image_id"])
+        .filter(regex="^p_")
+        .loc[("dense", image)]
+    )
     np.testing.assert_allclose(kept["dense"]["probabilities"], stored, atol=1e-3)
 
 
@@ -134,7 +177,18 @@ def test_a_cut_model_that_is_taken_away_keeps_its_processor(run, pictures, model
     folder = next(path.parent for path in (tmp_path / "out").rglob("cut.safetensors"))
     assert json.loads((folder / "agreement.json").read_text())["holds"]
     again, whole = load_cut_classifier(folder, "cpu"), load_classifier(model, device="cpu")
-    assert (again.processor, again.mean, again.std, again.size) == (whole.processor, whole.mean, whole.std, whole.size)
+    assert (again.processor, again.mean, again.std, again.size) == (
+        whole.processor,
+        whole.mean,
+        whole.std,
+        whole.size,
+    )
     found = evaluate(str(folder), None, str(pictures), None, ("site",), "test", None, "cpu")
-    own = run.table("results").query("variant == 'random-1.5x' and metric == 'auc' and axis == ''")["value"].item()
-    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [pytest.approx(own)]
+    own = (
+        run.table("results")
+        .query("variant == 'random-1.5x' and metric == 'auc' and axis == ''")["value"]
+        .item()
+    )
+    assert [row["value"] for row in found.rows if row["metric"] == "auc" and row["axis"] == ""] == [
+        pytest.approx(own)
+    ]

@@ -9,12 +9,23 @@ import torch
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.image_classifiers.methods._taylor_descent import TaylorPruning
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_batches, some_targets, stop_after, tiny
+from tests.classifiers.worlds import (
+    SMALL,
+    Tied,
+    TwoConvs,
+    lively,
+    some_batches,
+    some_targets,
+    stop_after,
+    tiny,
+)
 
 N = 24
 
 
-def pruning(classifier, graph=None, size=8, every=2, count=1, rate=0.01, held=None, **more) -> TaylorPruning:
+def pruning(
+    classifier, graph=None, size=8, every=2, count=1, rate=0.01, held=None, **more
+) -> TaylorPruning:
     graph = graph or filter_graph(classifier)
     held = held or some_targets(N, len(classifier.classes))
     batches = some_batches(classifier, N, size, seed=3)
@@ -29,14 +40,17 @@ def heard(model, names) -> tuple[dict[str, torch.Tensor], list]:
     """What these modules say, filled at the next pass, and the hooks that do it."""
     outputs: dict[str, torch.Tensor] = {}
     handles = [
-        model.get_submodule(name).register_forward_hook(lambda _, __, out, name=name: outputs.update({name: out}))
+        model.get_submodule(name).register_forward_hook(
+            lambda _, __, out, name=name: outputs.update({name: out})
+        )
         for name in names
     ]
     return outputs, handles
 
 
 def test_importance_is_the_slow_obvious_one_image_by_image():
-    """A model without batch norm: each image on its own, |Σ activation · gradient| over places and tied modules."""
+    """A model without batch norm: each image on its own, |Σ activation · gradient| over places and
+    tied modules."""
     classifier, slow = tiny(Tied()), tiny(Tied())
     graph = filter_graph(classifier)
     (stop,) = pruning(classifier, graph, every=1).run([0.99 * graph.flops()])
@@ -47,7 +61,10 @@ def test_importance_is_the_slow_obvious_one_image_by_image():
         slow.model.requires_grad_(True)
         loss = held.loss(row[None], slow.model(image[None]))
         grads = dict(zip(outputs, torch.autograd.grad(loss, list(outputs.values())), strict=True))
-        products = {name: (outputs[name] * grads[name]).sum(dim=(0, 2, 3)).detach().numpy() for name in outputs}
+        products = {
+            name: (outputs[name] * grads[name]).sum(dim=(0, 2, 3)).detach().numpy()
+            for name in outputs
+        }
         total += np.abs(np.concatenate([products["conv1"] + products["conv3"], products["conv2"]]))
         for handle in handles:
             handle.remove()
@@ -55,7 +72,8 @@ def test_importance_is_the_slow_obvious_one_image_by_image():
 
 
 def test_importance_over_several_batches_and_the_training_between_cuts_are_torchs():
-    """Batch norm in training mode, SGD with momentum 0.9: weights too are those of the plain loop."""
+    """Batch norm in training mode, SGD with momentum 0.9: weights too are those of the plain
+    loop."""
     classifier, slow = tiny(), tiny()
     graph = filter_graph(classifier)
     (stop,) = pruning(classifier, graph, every=3, rate=0.05).run([0.99 * graph.flops()])
@@ -71,7 +89,10 @@ def test_importance_over_several_batches_and_the_training_between_cuts_are_torch
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        parts = [(outputs[name] * outputs[name].grad).sum(dim=(2, 3)).abs().sum(dim=0) for name in ("conv1", "bn2")]
+        parts = [
+            (outputs[name] * outputs[name].grad).sum(dim=(2, 3)).abs().sum(dim=0)
+            for name in ("conv1", "bn2")
+        ]
         total += torch.cat(parts).detach().numpy() * len(batch.rows)
         seen += len(batch.rows)
         for handle in handles:
@@ -84,7 +105,9 @@ def test_importance_over_several_batches_and_the_training_between_cuts_are_torch
 def test_normalised_importance_has_norm_one_in_every_layer():
     graph = filter_graph(tiny())
     goal = [0.99 * graph.flops()]
-    (plain,), (stop,) = (list(pruning(tiny(), graph, normalise=one).run(goal)) for one in (False, True))
+    (plain,), (stop,) = (
+        list(pruning(tiny(), graph, normalise=one).run(goal)) for one in (False, True)
+    )
     for group in graph.groups:
         span = slice(group.start, group.start + group.width)
         assert np.linalg.norm(stop.importance[span]) == pytest.approx(1.0)
@@ -101,7 +124,10 @@ def test_one_run_descends_through_several_targets():
     assert [stop.goal for stop in stops] == goals and all(stop.met.holds for stop in stops)
     for wider, narrower in zip(stops, stops[1:], strict=False):
         assert not (narrower.met.keep & ~wider.met.keep).any()  # what is cut stays cut
-        assert len(narrower.curve) > len(wider.curve) and narrower.curve[: len(wider.curve)] == wider.curve
+        assert (
+            len(narrower.curve) > len(wider.curve)
+            and narrower.curve[: len(wider.curve)] == wider.curve
+        )
         assert not torch.equal(wider.weights["conv1.weight"], narrower.weights["conv1.weight"])
     for stop in stops:
         assert np.bincount(graph.group_of[stop.met.keep], minlength=len(graph.groups)).min() >= 1
@@ -118,7 +144,11 @@ def test_a_stop_keeps_what_was_when_it_was_reached():
     graph = filter_graph(classifier)
     stream = pruning(classifier, graph).run([0.8 * graph.flops(), 0.4 * graph.flops()])
     first = next(stream)
-    weights, importance, rows = first.weights["fc.weight"].clone(), first.importance.copy(), len(first.curve)
+    weights, importance, rows = (
+        first.weights["fc.weight"].clone(),
+        first.importance.copy(),
+        len(first.curve),
+    )
     next(stream)
     assert torch.equal(first.weights["fc.weight"], weights) and len(first.curve) == rows
     assert np.array_equal(first.importance, importance)
@@ -148,7 +178,8 @@ def test_a_goal_that_cannot_be_reached_ends_with_the_least_there_is():
 
 
 def test_what_is_cut_is_silent_in_training():
-    """The gates that measure are the gates that mask: with conv2's filters cut but one, the others get no gradient."""
+    """The gates that measure are the gates that mask: with conv2's filters cut but one, the others
+    get no gradient."""
     classifier = tiny()
     graph = filter_graph(classifier)
     work = pruning(classifier, graph, every=1)

@@ -1,4 +1,5 @@
-"""What the track of image classifiers declares: arms apart in charts, in words and in order; where a reader starts."""
+"""What the track of image classifiers declares: arms apart in charts, in words and in order; where
+a reader starts."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from engine.report.tracks import tracks
 
 
 @pytest.mark.parametrize(
-    ("levels", "first"), [([1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0), ([1.0, 2.0, 4.0], 2.0), ([1.0], 1.0)]
+    ("levels", "first"),
+    [([1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0), ([1.0, 2.0, 4.0], 2.0), ([1.0], 1.0)],
 )
 def test_where_a_reader_starts_does_not_depend_on_results(levels, first):
     assert tracks()["image_classifiers"].level.first(levels) == first
@@ -18,11 +20,15 @@ def test_where_a_reader_starts_does_not_depend_on_results(levels, first):
 def test_arms_are_told_apart_by_more_than_colour():
     track = tracks()["image_classifiers"]
     for base in ("autobot", "taylor", "random", "magnitude", "fpgm"):
-        plain, pw, part = (track.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain"))
+        plain, pw, part = (
+            track.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain")
+        )
         assert plain.colour == pw.colour == part.colour
         assert len({one.symbol for one in (plain, pw, part)}) == 3
         assert len({one.dash for one in (plain, pw, part)}) == 3
-    bases = [track.style(f"{base}+pw") for base in ("autobot", "taylor", "random", "magnitude", "fpgm")]
+    bases = [
+        track.style(f"{base}+pw") for base in ("autobot", "taylor", "random", "magnitude", "fpgm")
+    ]
     assert len({one.symbol for one in bases}) == len({one.colour for one in bases}) == 5
 
 
@@ -31,9 +37,15 @@ def test_arms_in_words():
     assert words.method_name("taylor") == "Taylor"
     assert words.method_name("random+labels@retrain") == "random + PW labels in retraining"
     track = tracks()["image_classifiers"]
-    assert track.order(["random+pw", "taylor", "autobot+labels@prune", "autobot+pw", "autobot"]) == [
-        "autobot", "autobot+pw", "autobot+labels@prune", "taylor", "random+pw",
-    ]  # fmt: skip
+    assert track.order(
+        ["random+pw", "taylor", "autobot+labels@prune", "autobot+pw", "autobot"]
+    ) == [
+        "autobot",
+        "autobot+pw",
+        "autobot+labels@prune",
+        "taylor",
+        "random+pw",
+    ]
     arms = ["autobot", "autobot+pw", "autobot+weights@prune", "autobot+labels"]
     assert track.compared(arms, "autobot") == ["autobot", "autobot+pw"]
     assert track.compared(arms, "autobot+labels") == ["autobot", "autobot+pw", "autobot+labels"]

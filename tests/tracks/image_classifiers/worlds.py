@@ -52,14 +52,42 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     request = image_request(trials=1, speedups=(2.0,))
     trials = [shard for arm in arms_of(request) for shard in arm.trials()]
     context = context_of(validate_images(request))
-    return context, [ImageShard("dense_weights"), ImageShard("original"), *map(chosen_shard, trials), *trials]
+    return context, [
+        ImageShard("dense_weights"),
+        ImageShard("original"),
+        *map(chosen_shard, trials),
+        *trials,
+    ]
 
 
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds and reads nothing of the user's."""
     return [
-        "audit", "--model", SMALL, "--data", "digits", "--size", "16", "--axis", "class", "--speedup", "2", "--trials",
-        "2", "--train", "epochs=1", "--train", "batch=64", "--retrain", "epochs=1", "--max-images", "200", "--device",
-        "cpu", "--method", "random", "--method",
+        "audit",
+        "--model",
+        SMALL,
+        "--data",
+        "digits",
+        "--size",
+        "16",
+        "--axis",
+        "class",
+        "--speedup",
+        "2",
+        "--trials",
+        "2",
+        "--train",
+        "epochs=1",
+        "--train",
+        "batch=64",
+        "--retrain",
+        "epochs=1",
+        "--max-images",
+        "200",
+        "--device",
+        "cpu",
+        "--method",
+        "random",
+        "--method",
         "magnitude+pw",
-    ]  # fmt: skip
+    ]

@@ -1,4 +1,5 @@
-"""A judge of words in place of a real one, for audits of the tiny world inside this process; one of them, audited."""
+"""A judge of words in place of a real one, for audits of the tiny world inside this process; one of
+them, audited."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.tracks.language_models.worlds import word_judge, world_request
 
 
 class Audited(NamedTuple):
-    """The run of the usual request, the folder with model, prompts and text, and what was reported on the way."""
+    """The run of the usual request, the folder with model, prompts and text, and what was reported
+    on the way."""
 
     run: Run
     folder: Path
@@ -39,7 +41,9 @@ def audited(tmp_path_factory, few_timings) -> Audited:
     folder, seen = tmp_path_factory.mktemp("world"), []
     with pytest.MonkeyPatch.context() as patch:
         judge_words(patch)
-        patch.setattr("engine.tracks.language_models.expecting.SETTLED", 0.0)  # tiny: it may be over before that
+        patch.setattr(
+            "engine.tracks.language_models.expecting.SETTLED", 0.0
+        )  # tiny: it may be over before that
         from engine.tracks.language_models.run import run_audit
 
         run = run_audit(world_request(folder), Store(folder / "store"), Hooks(report=seen.append))
@@ -60,5 +64,9 @@ def words_judged_here():
 
 
 def judge_words(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None, label="": word_judge().info)
-    patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
+    patch.setattr(
+        "engine.models.judge.inspect_judge", lambda name, sha256=None, label="": word_judge().info
+    )
+    patch.setattr(
+        "engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge()
+    )

@@ -1,7 +1,7 @@
 """A made-up finished run for tests of screens and exports. Nothing in it was measured on a model.
 
-A latent effect per head moves the toxicity of each subgroup and the perplexity; every table is then computed from
-the same made-up generations, so that the tables agree with each other. Deterministic.
+A latent effect per head moves the toxicity of each subgroup and the perplexity; every table is then
+computed from the same made-up generations, so that the tables agree with each other. Deterministic.
 """
 
 from __future__ import annotations
@@ -44,12 +44,19 @@ FEW = {"per_group": 8}
 def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: null_bias (subgroups of the first axis do not differ, so its bias lies inside its null band);
-    levelling_down (the gap shrinks because the better-off groups get worse); per_group and small_group (prompts of a
-    full and of the small subgroup: 16, 6); seeds (2); judge (name); created (ISO time); title; stream (re-draws all).
-    Numbers are computed once per process for the same options, whatever the judge, the title and the time.
+    Options: null_bias (subgroups of the first axis do not differ, so its bias lies inside its null
+    band); levelling_down (the gap shrinks because the better-off groups get worse); per_group and
+    small_group (prompts of a full and of the small subgroup: 16, 6); seeds (2); judge (name);
+    created (ISO time); title; stream (re-draws all). Numbers are computed once per process for the
+    same options, whatever the judge, the title and the time.
     """
-    defaults = {"null_bias": False, "levelling_down": False, "per_group": 16, "small_group": 6, "seeds": 2}
+    defaults = {
+        "null_bias": False,
+        "levelling_down": False,
+        "per_group": 16,
+        "small_group": 6,
+        "seeds": 2,
+    }
     more = {"judge": "demo-judge", "created": "2026-01-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic run (made-up numbers, for tests)"
     every = options_of(options, {**defaults, **more})
@@ -77,36 +84,53 @@ def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[World, dict[str, pd
 
 
 def _shares(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Row weights [1 + DRAWS, rows] (first row: the data itself) and subgroup membership [groups, rows]."""
+    """Row weights [1 + DRAWS, rows] (first row: the data itself) and subgroup membership [groups,
+    rows]."""
     groups = sorted(table["subgroup"].unique())
     member = np.stack([(table["subgroup"] == group).to_numpy(float) for group in groups])
     ids = table["prompt_id"].to_numpy()
     names, where = np.unique(ids, return_inverse=True)
-    group_of = table.drop_duplicates("prompt_id").set_index("prompt_id")["subgroup"].loc[names].to_numpy()
+    group_of = (
+        table.drop_duplicates("prompt_id").set_index("prompt_id")["subgroup"].loc[names].to_numpy()
+    )
     draw = rng("synthetic bootstrap", len(names), table["axis"].iat[0])
     weights = np.ones((1 + DRAWS, len(names)))
     for group in groups:
         inside = np.flatnonzero(group_of == group)
-        weights[1:, inside] = draw.multinomial(len(inside), np.full(len(inside), 1 / len(inside)), size=DRAWS)
+        weights[1:, inside] = draw.multinomial(
+            len(inside), np.full(len(inside), 1 / len(inside)), size=DRAWS
+        )
     return weights[:, where], member
 
 
-def _quantities(toxicity: np.ndarray, weights: np.ndarray, member: np.ndarray, worst: int, best: int) -> dict:
+def _quantities(
+    toxicity: np.ndarray, weights: np.ndarray, member: np.ndarray, worst: int, best: int
+) -> dict:
     """Every metric for the data and each draw: name -> [1 + DRAWS]."""
     totals = (weights * toxicity) @ member.T
     means = totals / (weights @ member.T)
     overall = totals.sum(1) / weights.sum(1)
     spread = np.abs(overall[:, None] - means).sum(1)
     flat = np.abs(means.mean(1, keepdims=True) - means).sum(1)
-    values = dict(zip([f"bias:{name}" for name in READINGS], (spread, flat, spread * 1.08), strict=True))
-    values |= {"toxicity": overall, "toxic_share": (weights * (toxicity > 0.5)).sum(1) / weights.sum(1)}
+    values = dict(
+        zip([f"bias:{name}" for name in READINGS], (spread, flat, spread * 1.08), strict=True)
+    )
+    values |= {
+        "toxicity": overall,
+        "toxic_share": (weights * (toxicity > 0.5)).sum(1) / weights.sum(1),
+    }
     large = _large(member)
-    values |= {"gap": np.ptp(means[:, large], axis=1), "worst_group": means[:, worst], "best_group": means[:, best]}
+    values |= {
+        "gap": np.ptp(means[:, large], axis=1),
+        "worst_group": means[:, worst],
+        "best_group": means[:, best],
+    }
     return values | {f"group:{index}": means[:, index] for index in range(means.shape[1])}
 
 
 def _large(member: np.ndarray) -> np.ndarray:
-    """Subgroups large enough to be worst-off or best-off; all where none is (rows = prompts x 2 seeds)."""
+    """Subgroups large enough to be worst-off or best-off; all where none is (rows = prompts x 2
+    seeds)."""
     large = member.sum(1) >= 2 * MIN_GROUP
     return large if large.any() else ~large
 
@@ -132,43 +156,74 @@ def _p(draws: np.ndarray) -> float:
     return float(min(1.0, 2 * min((draws[1:] <= 0).mean(), (draws[1:] >= 0).mean()) + 1 / DRAWS))
 
 
-def _measure(world: World, variants: pd.DataFrame, generations: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _measure(
+    world: World, variants: pd.DataFrame, generations: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     results, groups = [], []
     table = generations.merge(world.prompts[["prompt_id", "subgroup"]], on="prompt_id")
     for (split, axis), part in table.groupby(["split", "axis"]):
-        by_variant = {name: rows.sort_values(["prompt_id", "seed"]) for name, rows in part.groupby("variant")}
+        by_variant = {
+            name: rows.sort_values(["prompt_id", "seed"]) for name, rows in part.groupby("variant")
+        }
         weights, member = _shares(by_variant["dense"])
         plain = _quantities(by_variant["dense"]["toxicity"].to_numpy(), weights, member, 0, 0)
         means = np.array([plain[f"group:{index}"][0] for index in range(len(member))])
         large = _large(member)
         worst = int(np.where(large, means, -np.inf).argmax())
         best = int(np.where(large, means, np.inf).argmin())
-        dense = _quantities(by_variant["dense"]["toxicity"].to_numpy(), weights, member, worst, best)
+        dense = _quantities(
+            by_variant["dense"]["toxicity"].to_numpy(), weights, member, worst, best
+        )
         for name, rows in by_variant.items():
             values = _quantities(rows["toxicity"].to_numpy(), weights, member, worst, best)
             key = {"variant": name, "split": split, "axis": axis}
             results += _result_rows(key, values, dense, rows, member)
             groups += _group_rows(key, values, dense, rows)
         floor = by_variant["dense"]["floor"].mean() * 0.5
-        results.append({"variant": "dense", "split": split, "axis": axis, "metric": "bias_floor", "value": floor,
-                        "low": floor * 0.6, "high": floor * 1.5, "n": part["prompt_id"].nunique()})  # fmt: skip
+        results.append(
+            {
+                "variant": "dense",
+                "split": split,
+                "axis": axis,
+                "metric": "bias_floor",
+                "value": floor,
+                "low": floor * 0.6,
+                "high": floor * 1.5,
+                "n": part["prompt_id"].nunique(),
+            }
+        )
     more_results, more_groups = _perplexities(world, variants)
     return _columns(pd.DataFrame(results + more_results)), pd.DataFrame(groups + more_groups)
 
 
-def _result_rows(key: dict, values: dict, dense: dict, rows: pd.DataFrame, member: np.ndarray) -> list[dict]:
+def _result_rows(
+    key: dict, values: dict, dense: dict, rows: pd.DataFrame, member: np.ndarray
+) -> list[dict]:
     null, out = _null(rows, member), []
     for metric, draws in values.items():
         if metric.startswith("group:"):
             continue
         value, low, high = _interval(draws)
-        row = {**key, "metric": metric, "value": value, "low": low, "high": high, "n": rows["prompt_id"].nunique()}
+        row = {
+            **key,
+            "metric": metric,
+            "value": value,
+            "low": low,
+            "high": high,
+            "n": rows["prompt_id"].nunique(),
+        }
         if metric.startswith("bias:"):
             low0, high0 = np.percentile(null, [2.5, 97.5])
             row |= {"null_mean": null.mean(), "null_low": low0, "null_high": high0}
             row |= {"null_p": (1 + (null >= value).sum()) / (1 + DRAWS)}
         if key["variant"] != "dense":
-            row |= dict(zip(("delta", "delta_low", "delta_high"), _interval(draws - dense[metric]), strict=True))
+            row |= dict(
+                zip(
+                    ("delta", "delta_low", "delta_high"),
+                    _interval(draws - dense[metric]),
+                    strict=True,
+                )
+            )
             row |= {"delta_p": _p(draws - dense[metric])}
         out.append(row)
     return out
@@ -178,7 +233,9 @@ def _group_rows(key: dict, values: dict, dense: dict, rows: pd.DataFrame) -> lis
     out = []
     for index, (group, part) in enumerate(sorted(rows.groupby("subgroup"))):
         n = part["prompt_id"].nunique()
-        row = _with_delta(values[f"group:{index}"], None if key["variant"] == "dense" else dense[f"group:{index}"])
+        row = _with_delta(
+            values[f"group:{index}"], None if key["variant"] == "dense" else dense[f"group:{index}"]
+        )
         verdict = "too few prompts" if n < MIN_GROUP else ""
         out.append({**key, "metric": "toxicity", "group": group, **row, "n": n, "verdict": verdict})
     return out
@@ -192,7 +249,9 @@ def _with_delta(draws: np.ndarray, dense: np.ndarray | None) -> dict[str, float]
 
 def _perplexities(world: World, variants: pd.DataFrame) -> tuple[list[dict], list[dict]]:
     n = len(world.windows)
-    weights = np.vstack([np.ones(n), rng("synthetic windows").multinomial(n, np.full(n, 1 / n), size=DRAWS)])
+    weights = np.vstack(
+        [np.ones(n), rng("synthetic windows").multinomial(n, np.full(n, 1 / n), size=DRAWS)]
+    )
     results, groups = [], []
     for variant in variants.itertuples():
         cut = json.loads(variant.cut)
@@ -207,11 +266,20 @@ def _perplexities(world: World, variants: pd.DataFrame) -> tuple[list[dict], lis
         for axis, members in GROUPS.items():
             for index, group in enumerate(members):
                 few = world.options["small_group"] if group in SMALL else world.options["per_group"]
-                scaled = _with_delta(draws * (1.3 + 0.1 * index), None if is_dense else base * (1.3 + 0.1 * index))
+                scaled = _with_delta(
+                    draws * (1.3 + 0.1 * index), None if is_dense else base * (1.3 + 0.1 * index)
+                )
                 verdict = "too few prompts" if few < MIN_GROUP else ""
-                named = {"variant": variant.variant, "axis": axis, "metric": "perplexity", "group": group}
-                groups += [{**named, "split": split, **scaled, "n": few, "verdict": verdict}
-                           for split in _splits(variant)]  # fmt: skip
+                named = {
+                    "variant": variant.variant,
+                    "axis": axis,
+                    "metric": "perplexity",
+                    "group": group,
+                }
+                groups += [
+                    {**named, "split": split, **scaled, "n": few, "verdict": verdict}
+                    for split in _splits(variant)
+                ]
     return results, groups
 
 
@@ -233,20 +301,43 @@ def _scores(world: World) -> pd.DataFrame:
             noise = rng("synthetic scores", axis, unit).normal(0, 0.02, len(seeds))
             for seed in seeds:
                 value = effect[unit] + noise[seed]
-                rows.append(place | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": seed}
-                            | {"value": value, "low": value - 0.06, "high": value + 0.06})  # fmt: skip
+                rows.append(
+                    place
+                    | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": seed}
+                    | {"value": value, "low": value - 0.06, "high": value + 0.06}
+                )
             value = effect[unit] + noise.mean()
             p = float(np.exp(-((value / 0.03) ** 2)))
-            rows.append(place | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": -1, "p": p}
-                        | {"value": value, "low": value - 0.04, "high": value + 0.04}
-                        | {"q": min(1.0, p * 4)})  # fmt: skip
+            rows.append(
+                place
+                | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": -1, "p": p}
+                | {"value": value, "low": value - 0.04, "high": value + 0.04}
+                | {"q": min(1.0, p * 4)}
+            )
         ppl = -3.6 * np.expm1(world.cost[unit])
         more = {"axis": "", "seed": -1, "estimator": "exact"}
         rows.append(
-            place | more | {"score": "z_ppl", "value": ppl, "low": ppl * 1.1 - 0.005, "high": ppl * 0.9 + 0.005}
+            place
+            | more
+            | {
+                "score": "z_ppl",
+                "value": ppl,
+                "low": ppl * 1.1 - 0.005,
+                "high": ppl * 0.9 + 0.005,
+            }
         )
-        rows.append(place | more | {"score": "magnitude", "value": 2 + 5 * world.cost[unit] + unit % 3 / 10})
-        rows.append(place | more | {"score": "random", "seed": 0, "value": rng("synthetic random", unit).random()})
+        rows.append(
+            place | more | {"score": "magnitude", "value": 2 + 5 * world.cost[unit] + unit % 3 / 10}
+        )
+        rows.append(
+            place
+            | more
+            | {
+                "score": "random",
+                "seed": 0,
+                "value": rng("synthetic random", unit).random(),
+            }
+        )
     names = "unit layer head score estimator axis seed value low high p q n note"
     return pd.DataFrame(rows).reindex(columns=names.split())
 
@@ -255,14 +346,18 @@ def _costs(variants: pd.DataFrame) -> pd.DataFrame:
     kept = variants[variants["chosen"]]
     rows = []
     for variant in kept.itertuples():
-        latency = 41.0 - 0.55 * variant.n_cut + rng("synthetic latency", variant.variant).normal(0, 0.4)
+        latency = (
+            41.0 - 0.55 * variant.n_cut + rng("synthetic latency", variant.variant).normal(0, 0.4)
+        )
         parameters = 800_000 - 8_224 * variant.n_cut
-        rows.append({"variant": variant.variant, "parameters": parameters, "bytes": 4 * parameters, "n": 20}
-                    | {"latency_ms": latency, "latency_low": latency - 0.7, "latency_high": latency + 0.8}
-                    | {"dense_latency_ms": 41.1, "speedup": 41.1 / latency}
-                    | {"speedup_low": 40.7 / latency, "speedup_high": 41.5 / latency}
-                    | {"max_logit_difference": 0.0 if variant.n_cut == 0 else 2.1e-6, "greedy_equal": True}
-                    | {"agrees": True})  # fmt: skip
+        rows.append(
+            {"variant": variant.variant, "parameters": parameters, "bytes": 4 * parameters, "n": 20}
+            | {"latency_ms": latency, "latency_low": latency - 0.7, "latency_high": latency + 0.8}
+            | {"dense_latency_ms": 41.1, "speedup": 41.1 / latency}
+            | {"speedup_low": 40.7 / latency, "speedup_high": 41.5 / latency}
+            | {"max_logit_difference": 0.0 if variant.n_cut == 0 else 2.1e-6, "greedy_equal": True}
+            | {"agrees": True}
+        )
     return pd.DataFrame(rows)
 
 
@@ -270,31 +365,66 @@ def _meta(world: World) -> dict[str, Any]:
     options = world.options
     counts = world.prompts.groupby(["axis", "split"]).size()
     request = {
-        "model": "demo-gpt2", "revision": None, "axes": list(GROUPS), "prompts": None, "corpus": None,
-        "methods": ["fasp", "bias_only", "magnitude", "random", "random_noncritical"], "estimator": "generate",
-        "gamma": "search", "sparsities": list(SPARSITIES), "seeds": options["seeds"], "first_seed": 0,
+        "model": "demo-gpt2",
+        "revision": None,
+        "axes": list(GROUPS),
+        "prompts": None,
+        "corpus": None,
+        "methods": ["fasp", "bias_only", "magnitude", "random", "random_noncritical"],
+        "estimator": "generate",
+        "gamma": "search",
+        "sparsities": list(SPARSITIES),
+        "seeds": options["seeds"],
+        "first_seed": 0,
         "max_prompts": None,
-        "judge": options["judge"], "device": "cpu",
-        "max_new_tokens": 40, "max_prompt_tokens": 22, "temperature": 1.0, "top_k": 0, "top_p": 1.0,
+        "judge": options["judge"],
+        "device": "cpu",
+        "max_new_tokens": 40,
+        "max_prompt_tokens": 22,
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 1.0,
         "span": "continuation",
-        "reading": "group_means", "track": "language_models",
-    }  # fmt: skip
+        "reading": "group_means",
+        "track": "language_models",
+    }
     return {
         "track": "language_models",
         "created": options["created"],
         "title": options["title"],
         "request": request,
-        "model": {"name": "synthetic-gpt2", "revision": None, "weight_hash": hash_of("weights"), "model_type": "gpt2",
-                  "n_layers": LAYERS, "n_heads": HEADS, "parameters": 800_000},
-        "prompts": {"name": "synthetic prompts", "digest": hash_of("prompts", len(world.prompts)),
-                    "notes": ["In religion the subgroup is the descriptor."],
-                    "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()}},
-        "corpus": {"name": "synthetic corpus", "digest": hash_of("corpus"),
-                   "tokens": {"test": 48 * 128, "validation": 1600}},
-        "judge": {"name": options["judge"], "hash": hash_of(options["judge"]), "note": "Made-up scores."},
+        "model": {
+            "name": "synthetic-gpt2",
+            "revision": None,
+            "weight_hash": hash_of("weights"),
+            "model_type": "gpt2",
+            "n_layers": LAYERS,
+            "n_heads": HEADS,
+            "parameters": 800_000,
+        },
+        "prompts": {
+            "name": "synthetic prompts",
+            "digest": hash_of("prompts", len(world.prompts)),
+            "notes": ["In religion the subgroup is the descriptor."],
+            "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()},
+        },
+        "corpus": {
+            "name": "synthetic corpus",
+            "digest": hash_of("corpus"),
+            "tokens": {"test": 48 * 128, "validation": 1600},
+        },
+        "judge": {
+            "name": options["judge"],
+            "hash": hash_of(options["judge"]),
+            "note": "Made-up scores.",
+        },
         "gamma": {"gender_and_sex": 0.3, "religion": 0.2},
-        "provenance": {"versions": {"python": "3.11", "torch": "2.13.0"}, "device": "cpu", "dtype": "float32",
-                       "code": hash_of("code")[:12]},
+        "provenance": {
+            "versions": {"python": "3.11", "torch": "2.13.0"},
+            "device": "cpu",
+            "dtype": "float32",
+            "code": hash_of("code")[:12],
+        },
         "warnings": ["Synthetic run: every number is made up."],
         "spent": {"scores": 61.2, "variants": 33.5, "costs": 4.1},
-    }  # fmt: skip
+    }

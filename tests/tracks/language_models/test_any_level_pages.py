@@ -1,4 +1,5 @@
-"""Any level and any set of heads on screen: predicted at once, measured on the spot, part of the audit from then on."""
+"""Any level and any set of heads on screen: predicted at once, measured on the spot, part of the
+audit from then on."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
-from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
+from tests.pages.checks import (
+    assert_calm,
+    charts_of,
+    html_of,
+    measured_by,
+    opened,
+    use_store,
+    words_of,
+)
 from tests.tracks.language_models.made_up_run import make_run
 
 PREDICTED = "Predicted, not measured"
@@ -77,7 +86,10 @@ def test_what_is_kept_on_one_axis_is_predicted_and_measured_on_another(run):
     measured_by(at, "Measure on validation")
     measured_by(at, "Measure on test")
     assert PREDICTED not in html_of(at)
-    assert lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist() == kept.tolist()
+    assert (
+        lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist()
+        == kept.tolist()
+    )
 
 
 def test_heads_that_a_method_cut_are_measured_already(run):
@@ -110,7 +122,9 @@ def test_a_link_that_names_other_heads_is_refused_and_the_page_serves(run):
     assert not at.error and "1 head of 12 off" in words_of(at) + html_of(at)
 
 
-@pytest.mark.parametrize("typed, fault", [("7.7", "outside 3 layers"), ("0.5, nonsense", "is no head")])
+@pytest.mark.parametrize(
+    "typed, fault", [("7.7", "outside 3 layers"), ("0.5, nonsense", "is no head")]
+)
 def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
     at = opened("bench", run.id)
     at.text_input(key="pasted_heads").set_value(typed).run()
@@ -119,13 +133,17 @@ def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
     assert at.multiselect(key="off").value == []
 
 
-def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_measured(tmp_path, monkeypatch):
+def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_measured(
+    tmp_path, monkeypatch
+):
     use_store(tmp_path, monkeypatch)
     run = make_run(tmp_path, "unranked")
     scores = run.table("scores")
     none = scores.assign(value=scores["value"].mask(scores["score"] == "z_bias"))
     Store(tmp_path).write(
-        "not-ranked", run.meta, {name: run.table(name) for name in run.meta["tables"]} | {"scores": none}
+        "not-ranked",
+        run.meta,
+        {name: run.table(name) for name in run.meta["tables"]} | {"scores": none},
     )
     at = opened("bench", "not-ranked", off="0.1")
     assert_calm(at)
@@ -140,7 +158,9 @@ def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
     plain = at.multiselect(key="off").value
     assert "protected by you" not in str(charts_of(at))
     at.multiselect(key="protected").set_value([plain[0]]).run()
-    assert "protected by you" in str(charts_of(at)) and "that you protect is off by hand" in words_of(at) + html_of(at)
+    assert "protected by you" in str(
+        charts_of(at)
+    ) and "that you protect is off by hand" in words_of(at) + html_of(at)
     next(one for one in at.button if one.label.startswith("What ")).click().run()
     assert_calm(at)
     found = at.multiselect(key="off").value
@@ -150,20 +170,30 @@ def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
 def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(run, tmp_path):
     """Under its name and with its own numbers."""
     axis, store = run.meta["request"]["axes"][0], Store(run.path.parents[1])
-    asked = Growth(track="language_models", run=run.id, axis=axis, units=(2, 9), name="my own", split="test")
+    asked = Growth(
+        track="language_models", run=run.id, axis=axis, units=(2, 9), name="my own", split="test"
+    )
     found = grow(asked, store)
-    other = {name: part for name, part in run.meta.items() if name != "tables"} | {"title": "another audit"}
+    other = {name: part for name, part in run.meta.items() if name != "tables"} | {
+        "title": "another audit"
+    }
     store.write("zz-other", other, {name: run.table(name) for name in run.meta["tables"]})
-    row = next(one for one in lookup.reported(found).to_dict("records") if lookup.cut_units(one) == [2, 9])
+    row = next(
+        one for one in lookup.reported(found).to_dict("records") if lookup.cut_units(one) == [2, 9]
+    )
     choice = Choice(row["method"], axis, float(row["sparsity"]))
     bias = phrasing.number(lookup.bias(found, row["variant"], choice)["value"])
     shown = {}
     for page in ("summary", "trade_off", "examples", "export", "compare"):
-        at = opened(page, run.id, axis=axis.capitalize(), method="By hand: my own", sparsity="16.7 %")
+        at = opened(
+            page, run.id, axis=axis.capitalize(), method="By hand: my own", sparsity="16.7 %"
+        )
         assert_calm(at)
         assert at.selectbox(key="method").value == row["method"], page
         shown[page] = html_of(at) + words_of(at) + str(charts_of(at))
-    assert bias in shown["summary"] and "my own" in shown["trade_off"] and "my own" in shown["compare"]
+    assert (
+        bias in shown["summary"] and "my own" in shown["trade_off"] and "my own" in shown["compare"]
+    )
     n = len(pairs(found, row["variant"], axis))
     assert n and f"{n} pairs of texts" in shown["examples"]
     written = export_run(found, tmp_path, ("report", "masks"), False, row["variant"])

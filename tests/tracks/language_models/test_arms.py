@@ -1,4 +1,5 @@
-"""Other checkpoints and compressed weights as variants: checked at the door, measured like cuts, kept and read."""
+"""Other checkpoints and compressed weights as variants: checked at the door, measured like cuts,
+kept and read."""
 
 from __future__ import annotations
 
@@ -35,8 +36,13 @@ from tests.tiny import build
 from tests.tracks.language_models.worlds import word_judge, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
-FEW = {"methods": ("ppl_only", "wanda", "int8", "layer_drop", "random_weights"), "sparsities": (0.0, 0.3, 0.5),
-       "axes": ("nationality",), "seeds": 1, "controls": None}  # fmt: skip
+FEW = {
+    "methods": ("ppl_only", "wanda", "int8", "layer_drop", "random_weights"),
+    "sparsities": (0.0, 0.3, 0.5),
+    "axes": ("nationality",),
+    "seeds": 1,
+    "controls": None,
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +50,9 @@ def asked(tmp_path_factory) -> AuditRequest:
     """A request with compressions, another architecture, and the model's own copy."""
     folder = tmp_path_factory.mktemp("arms")
     shutil.copytree(build("gpt2", folder / "model"), folder / "copy")
-    return world_request(folder, **FEW, against=(str(folder / "copy"), str(build("llama_grouped", folder / "llama"))))
+    return world_request(
+        folder, **FEW, against=(str(folder / "copy"), str(build("llama_grouped", folder / "llama")))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,22 +78,42 @@ def faults(request: AuditRequest) -> str:
 def test_an_arm_is_a_variant_like_any_other(run):
     variants, results = run.table("variants").set_index("variant"), run.table("results")
     of = variants.groupby("method").size().to_dict()
-    assert of == {"dense": 1, "ppl_only": 2, "wanda": 2, "int8": 1, "layer_drop": 1, "random_weights": 2,
-                  "against-copy": 1, "against-llama": 1}  # fmt: skip
+    assert of == {
+        "dense": 1,
+        "ppl_only": 2,
+        "wanda": 2,
+        "int8": 1,
+        "layer_drop": 1,
+        "random_weights": 2,
+        "against-copy": 1,
+        "against-llama": 1,
+    }
     assert (variants["arm"] != "").sum() == 8 and verify_run(run)["ok"]
     counts = results.groupby("variant")["metric"].nunique()
     assert counts.drop("dense").nunique() == 1
-    assert set(run.table("generations")["variant"]) == set(variants.index) == set(run.table("costs")["variant"])
+    assert (
+        set(run.table("generations")["variant"])
+        == set(variants.index)
+        == set(run.table("costs")["variant"])
+    )
 
 
-def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_it_finds(run, asked, store):
+def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_it_finds(
+    run, asked, store
+):
     def more(method: str, level: float) -> Run:
-        growth = Growth(track="language_models", run=run.id, axis="nationality", method=method, level=level)
+        growth = Growth(
+            track="language_models", run=run.id, axis="nationality", method=method, level=level
+        )
         check_growth(growth, store)
         return grow(growth, store, Hooks())
 
-    for method, level, wrong in (("int8", 0.5, "one level of its own"), ("wanda", 1.2, "between 0 and 1"),
-                                 ("layer_drop", 0.1, "is no level"), ("sparsegpt", 0.5, "not known")):  # fmt: skip
+    for method, level, wrong in (
+        ("int8", 0.5, "one level of its own"),
+        ("wanda", 1.2, "between 0 and 1"),
+        ("layer_drop", 0.1, "is no level"),
+        ("sparsegpt", 0.5, "not known"),
+    ):
         with pytest.raises(RequestError, match=wrong):
             more(method, level)
     whole = run_audit(changed(asked, sparsities=(0.0, 0.3, 0.4, 0.5)), store)
@@ -117,8 +145,10 @@ def test_the_models_own_copy_differs_in_nothing(run, asked):
 
 def test_little_rounding_moves_little_and_chance_much(run):
     results = run.table("results").query("metric == 'divergence'").set_index("variant")["value"]
-    kinds = [min(results[name] for name in results.index if name.startswith(start)) for start in
-             ("int8", "wanda", "random_weights", "against-llama")]  # fmt: skip
+    kinds = [
+        min(results[name] for name in results.index if name.startswith(start))
+        for start in ("int8", "wanda", "random_weights", "against-llama")
+    ]
     assert kinds == sorted(kinds) and kinds[0] < 0.01 * kinds[2]
 
 
@@ -140,17 +170,25 @@ def test_arms_change_neither_the_id_nor_the_scores_of_an_audit_without(asked, ru
 
 
 @pytest.mark.parametrize(
-    ("method", "level"), [("wanda", 0.5), ("layer_drop", 0.333), ("against-llama", None), ("against-copy", 0.0)]
+    ("method", "level"),
+    [("wanda", 0.5), ("layer_drop", 0.333), ("against-llama", None), ("against-copy", 0.0)],
 )
 def test_charts_say_what_stands_in_the_place(run, method, level):
     known = lookup.levels(run, method, "nationality")
-    choice = Choice(method=method, axis="nationality", level=known[-1] if level is None else level,
-                    reading="group_means")  # fmt: skip
+    choice = Choice(
+        method=method,
+        axis="nationality",
+        level=known[-1] if level is None else level,
+        reading="group_means",
+    )
     variant = lookup.variant_of(run, choice)
     assert variant["method"] == method
     assert "heads" not in verdict(run, choice).sentence and "heads" not in question("summary", run)
     assert track_of(run).made(variant) != "Pruned"
-    assert "heads" not in cost.cost(run, choice).answer and "do NOT agree" not in cost.cost(run, choice).mind
+    assert (
+        "heads" not in cost.cost(run, choice).answer
+        and "do NOT agree" not in cost.cost(run, choice).mind
+    )
     assert set(pareto.points(run, choice, "test")["method"]) == set(lookup.reported(run)["method"])
     for make in arms.PANELS:
         panel = make(run, choice)
@@ -172,7 +210,9 @@ def test_two_ways_are_compared_prompt_by_prompt(run, reading):
         own = run.table("results").query("metric == 'bias:group_means'").set_index("variant")
         for name in names[:2]:
             ends = own.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(dtype=float)
-            assert found.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(dtype=float) == pytest.approx(ends)
+            assert found.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(
+                dtype=float
+            ) == pytest.approx(ends)
 
 
 def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch):
@@ -180,9 +220,18 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
         choice = Choice(method=method, axis="nationality", level=level, reading="group_means")
         panel = arms.by_bytes(run, choice)
         compared = panel.table[panel.table["compared with"] != ""]
-        assert len(compared) == 6 and compared[["bias minus that", "exchanged, low", "q"]].notna().all().all()
-        assert set(compared["compared with"]) == {"perplexity only, 50 % cut"} and "exchanged:" in panel.more
-        assert set(compared["takes as much"]) == {"no"} and "No other way takes as much" in panel.answer
+        assert (
+            len(compared) == 6
+            and compared[["bias minus that", "exchanged, low", "q"]].notna().all().all()
+        )
+        assert (
+            set(compared["compared with"]) == {"perplexity only, 50 % cut"}
+            and "exchanged:" in panel.more
+        )
+        assert (
+            set(compared["takes as much"]) == {"no"}
+            and "No other way takes as much" in panel.answer
+        )
     monkeypatch.setattr(pairs, "NEAR", 0.1)
     told = arms.by_bytes(run, choice).answer
     assert "Prompt by prompt beside perplexity only, 50 % cut, of 2 other ways" in told, told
@@ -194,7 +243,9 @@ def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):
     vocabulary = words["model"]["vocab"]
     vocabulary["w1"], vocabulary["w2"] = vocabulary["w2"], vocabulary["w1"]
     (other / "tokenizer.json").write_text(json.dumps(words))
-    assert "2 entries of the two vocabularies differ" in faults(changed(asked, against=[str(other)]))
+    assert "2 entries of the two vocabularies differ" in faults(
+        changed(asked, against=[str(other)])
+    )
     again = build("gpt2", tmp_path / "again")
     words = json.loads((again / "tokenizer.json").read_text())
     words["pre_tokenizer"] = {"type": "WhitespaceSplit"}  # not at signs
@@ -206,8 +257,14 @@ def test_quantised_weights_need_their_loader_and_never_are_the_base(asked, tmp_p
     other = build("gpt2", tmp_path / "int4")
     config = json.loads((other / "config.json").read_text())
     lone = "pip install --no-deps gptqmodel optimum"  # else pip exchanges torch
-    for how, wanted in (("gptq", "needs gptqmodel and optimum"), ("awq", lone), ("rot13", "is not known here")):
-        (other / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": how}}))
+    for how, wanted in (
+        ("gptq", "needs gptqmodel and optimum"),
+        ("awq", lone),
+        ("rot13", "is not known here"),
+    ):
+        (other / "config.json").write_text(
+            json.dumps({**config, "quantization_config": {"quant_method": how}})
+        )
         assert wanted in faults(changed(asked, against=[str(other)]))
     assert "name this one with --against" in faults(changed(asked, model=str(other), against=[]))
 
@@ -217,7 +274,9 @@ def test_what_cannot_be_read_is_told_with_its_name(asked, tmp_path):
     AutoModelForCausalLM.from_pretrained(other).save_pretrained(other, max_shard_size="20KB")
     (other / "model.safetensors").unlink()
     next(iter(other.glob("model-0000*"))).unlink()
-    assert "against" in (told := faults(changed(asked, against=[str(other)]))) and "is missing" in told
+    assert (
+        "against" in (told := faults(changed(asked, against=[str(other)]))) and "is missing" in told
+    )
     own = asked.against[0]
     assert "named twice" in faults(changed(asked, against=[own, f"{own}/"]))
     short = build("gpt2", tmp_path / "short", n_positions=32)
@@ -236,7 +295,9 @@ def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, met
     export_run(run, tmp_path, ["checkpoint", "model_card", "report"], variant=variant)
     (folder,) = (tmp_path / "checkpoint").iterdir()
     agreement = json.loads((folder / "agreement.json").read_text())
-    assert agreement["reloaded"]["holds"] and "heads removed" not in (folder / "README.md").read_text()
+    assert (
+        agreement["reloaded"]["holds"] and "heads removed" not in (folder / "README.md").read_text()
+    )
     loaded = AutoModelForCausalLM.from_pretrained(folder / "model")
     assert len(loaded.transformer.h) == (2 if method == "layer_drop" else 3)
     with pytest.raises(RequestError, match="has no mask"):
@@ -247,13 +308,24 @@ def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, met
 
 @pytest.mark.parametrize("start", ["wanda-s0.500", "layer_drop", "against-llama", "against-copy"])
 def test_the_playground_asks_the_arm_itself(run, store, start, monkeypatch):
-    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
+    monkeypatch.setattr(
+        "engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge()
+    )
     variant = next(name for name in run.table("variants")["variant"] if name.startswith(start))
-    texts = run.table("generations").merge(run.table("texts")).query("variant == @variant and split == 'test'")
+    texts = (
+        run.table("generations")
+        .merge(run.table("texts"))
+        .query("variant == @variant and split == 'test'")
+    )
     prompts = run.table("prompts").set_index("prompt_id")["text"]
     row = texts.iloc[0]
-    given = {"run": run.id, "prompt": prompts[row["prompt_id"]], "variant": variant, "axis": row["axis"],
-             "seed": int(row["seed"])}  # fmt: skip
+    given = {
+        "run": run.id,
+        "prompt": prompts[row["prompt_id"]],
+        "variant": variant,
+        "axis": row["axis"],
+        "seed": int(row["seed"]),
+    }
     answer = Prompt().answer(given, Warm(10**9), Hooks(), store)
     assert answer["rows"][0]["pruned"]["text"] == row["text"]
 
@@ -264,22 +336,45 @@ def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased
     for part in model.parameters():
         part.data.mul_(3.0)
     model.save_pretrained(ruin)
-    few = {"sparsities": (0.0, 0.1), "seeds": 1, "controls": None, "max_prompts": 60, "max_corpus_tokens": 2000}
-    request = AuditRequest(model="demo-gpt2", axes=("nationality",), methods=("ppl_only",), against=(str(ruin),), **few)
+    few = {
+        "sparsities": (0.0, 0.1),
+        "seeds": 1,
+        "controls": None,
+        "max_prompts": 60,
+        "max_corpus_tokens": 2000,
+    }
+    request = AuditRequest(
+        model="demo-gpt2", axes=("nationality",), methods=("ppl_only",), against=(str(ruin),), **few
+    )
     run = run_audit(request, store)
     results, groups = run.table("results"), run.table("groups")
     text = results[results["metric"] == "perplexity"].set_index("variant")["value"]
     assert text["dense"] <= 428 < text["against-ruin-s0.000"]
     mine, own = (table[table["variant"] == "against-ruin-s0.000"] for table in (results, groups))
-    assert own["verdict"].eq("unusable").all() and own["delta"].isna().all() and own["value"].notna().any()
+    assert (
+        own["verdict"].eq("unusable").all()
+        and own["delta"].isna().all()
+        and own["value"].notna().any()
+    )
     assert mine.loc[mine["metric"].str.startswith("bias"), "delta"].isna().all()
     assert mine.loc[mine["metric"] == "perplexity", "delta"].notna().all()
     cuts = groups[~groups["variant"].isin(["dense", "against-ruin-s0.000"])]
     assert cuts["delta"].notna().all() and not cuts["verdict"].eq("unusable").any()
-    said = "Putting checkpoint ruin in the model's place gives an unusable model: it predicts text worse"
+    said = (
+        "Putting checkpoint ruin in the model's place gives an unusable model: it predicts text"
+        " worse"
+    )
     assert sum(said in warning for warning in run.meta["warnings"]) == 1
     choice = Choice("against-ruin", "nationality", 0.0)
     shown = verdict(run, choice)
-    assert shown.whole.startswith(said) and shown.meaning == "" and headline(run, choice).sentence == shown.sentence
+    assert (
+        shown.whole.startswith(said)
+        and shown.meaning == ""
+        and headline(run, choice).sentence == shown.sentence
+    )
     assert {one.kind for one in shown.numbers} <= {"not compared", ""}
-    assert step(run, choice, "who_pays").sentence == step(run, choice, "how_sure").sentence == shown.sentence
+    assert (
+        step(run, choice, "who_pays").sentence
+        == step(run, choice, "how_sure").sentence
+        == shown.sentence
+    )

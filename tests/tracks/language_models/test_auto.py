@@ -1,4 +1,5 @@
-"""auto end to end: a prediction first, a refusal where there is no bias, a selection where there is."""
+"""auto end to end: a prediction first, a refusal where there is no bias, a selection where there
+is."""
 
 from __future__ import annotations
 
@@ -36,23 +37,32 @@ def judged(monkeypatch):
 
 
 def use(judge: Judge, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None, label="": judge.info)
+    patch.setattr(
+        "engine.models.judge.inspect_judge", lambda name, sha256=None, label="": judge.info
+    )
     patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
 
 
 def constant_judge() -> Judge:
     """Calls every text equally toxic: there is no bias whatever the model writes."""
-    return Judge(JudgeInfo("constant", "digest-of-constant", None), lambda texts: np.full(len(texts), 0.5))
+    return Judge(
+        JudgeInfo("constant", "digest-of-constant", None), lambda texts: np.full(len(texts), 0.5)
+    )
 
 
 def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
     judged(constant_judge())
     notes = []
     request = world_request(
-        tmp_path, estimator="auto", estimator_settings={"most_draws": 4}, methods=("fasp", "magnitude", "random"),
+        tmp_path,
+        estimator="auto",
+        estimator_settings={"most_draws": 4},
+        methods=("fasp", "magnitude", "random"),
         controls=0,
-    )  # fmt: skip
-    run = run_audit(request, Store(tmp_path / "store"), Hooks(report=lambda event: notes.append(event.note)))
+    )
+    run = run_audit(
+        request, Store(tmp_path / "store"), Hooks(report=lambda event: notes.append(event.note))
+    )
     scores = run.table("scores").query("score == 'z_bias'")
     assert scores["value"].isna().all()
     assert scores.loc[scores["seed"] == POOLED, "note"].str.contains("null band").all()
@@ -68,7 +78,11 @@ def test_a_forecast_leaves_out_what_an_axis_without_bias_will_not_need(judged, t
     judged(constant_judge())
     seen = []
     request = world_request(
-        tmp_path, estimator="auto", estimator_settings={"most_draws": 8}, methods=("fasp", "magnitude"), controls=20
+        tmp_path,
+        estimator="auto",
+        estimator_settings={"most_draws": 8},
+        methods=("fasp", "magnitude"),
+        controls=20,
     )
     run = run_audit(request, Store(tmp_path / "store"), Hooks(report=seen.append))
     assert set(run.table("variants")["method"]) == {"dense", "magnitude"}
@@ -82,7 +96,10 @@ def test_a_forecast_leaves_out_what_an_axis_without_bias_will_not_need(judged, t
 
 def loud_judge() -> Judge:
     """The first word after the prompt decides, so that heads matter."""
-    return Judge(JudgeInfo("loud", "digest-of-loud", None), lambda texts: np.array([_loud(text) for text in texts]))
+    return Judge(
+        JudgeInfo("loud", "digest-of-loud", None),
+        lambda texts: np.array([_loud(text) for text in texts]),
+    )
 
 
 def _loud(text: str) -> float:
@@ -93,23 +110,34 @@ def _loud(text: str) -> float:
 def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_path):
     judged(loud_judge())
     request = world_request(
-        tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
-        span="prompt+continuation", methods=("fasp", "bias_only"), controls=0,
+        tmp_path,
+        estimator="auto",
+        axes=("nationality",),
+        prompts=str(_told_apart(tmp_path)),
+        max_new_tokens=3,
+        span="prompt+continuation",
+        methods=("fasp", "bias_only"),
+        controls=0,
         estimator_settings={"most_draws": 4, "precision": 0.5},
-    )  # fmt: skip
+    )
     run = run_audit(request, Store(tmp_path / "store"))
     said = run.meta["scoring"]["z_bias"]["nationality"]
     assert said["ranked"], said
-    pooled = run.table("scores").query("score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED})
+    pooled = run.table("scores").query(
+        "score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED}
+    )
     assert pooled["value"].notna().all() and sum(said["heads"].values()) == 12
-    assert pooled["estimator"].value_counts().to_dict() == {name: n for name, n in said["heads"].items() if n}
+    assert pooled["estimator"].value_counts().to_dict() == {
+        name: n for name, n in said["heads"].items() if n
+    }
     assert said["why"] in ("settled", "draws") and 0 <= said["stability"] <= 1
     assert {"fasp", "bias_only"} <= set(run.table("variants")["method"])
 
 
 @pytest.fixture(scope="module")
 def told_apart(tmp_path_factory):
-    """A folder with the model and prompts, and in `store` what audits of no budget and of a large one computed."""
+    """A folder with the model and prompts, and in `store` what audits of no budget and of a large
+    one computed."""
     folder = tmp_path_factory.mktemp("told-apart")
     with pytest.MonkeyPatch.context() as patch:
         use(loud_judge(), patch)
@@ -120,8 +148,8 @@ def told_apart(tmp_path_factory):
 
 @pytest.fixture
 def loud(told_apart, monkeypatch, tmp_path):
-    """`loud(name, budget=...)`: the audit in a store of its own that begins with those finished parts, or in the one
-    that has the audits themselves."""
+    """`loud(name, budget=...)`: the audit in a store of its own that begins with those finished
+    parts, or in the one that has the audits themselves."""
     use(loud_judge(), monkeypatch)
 
     def run(name="", **settings):
@@ -134,19 +162,29 @@ def loud(told_apart, monkeypatch, tmp_path):
 
 
 def scored(folder, store, **settings):
-    """Pooled z_bias rows and the report of an audit of three heads' worth of signal, with these settings of auto."""
+    """Pooled z_bias rows and the report of an audit of three heads' worth of signal, with these
+    settings of auto."""
     request = world_request(
-        folder, estimator="auto", axes=("nationality",), prompts=str(_told_apart(folder)), max_new_tokens=3,
-        span="prompt+continuation", methods=("fasp",), controls=0,
+        folder,
+        estimator="auto",
+        axes=("nationality",),
+        prompts=str(_told_apart(folder)),
+        max_new_tokens=3,
+        span="prompt+continuation",
+        methods=("fasp",),
+        controls=0,
         estimator_settings={"most_draws": 2, "precision": 0.5, **settings},
-    )  # fmt: skip
+    )
     run = run_audit(request, Store(store))
-    rows = run.table("scores").query("score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED})
+    rows = run.table("scores").query(
+        "score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED}
+    )
     return rows.set_index("unit"), run.meta["scoring"]["z_bias"]["nationality"]
 
 
 def few_heads(none, every) -> float:
-    """The budget that measures about four heads of twelve, from reports of budgets 0 and 50, of none and of all."""
+    """The budget that measures about four heads of twelve, from reports of budgets 0 and 50, of
+    none and of all."""
     cost = (every["work"] - none["work"]) / 12
     return (every["work"] - 8 * cost) / every["budget"] * 50.0
 
@@ -166,9 +204,10 @@ def test_a_small_budget_measures_some_heads_and_leaves_the_others_as_they_were(l
     some, said = loud(budget=share)
     assert 0 < said["heads"]["gradient"] < 12 and said["work"] <= said["budget"] + 1e-6
     measured = some[some["estimator"] == whole["estimator"]]
-    assert len(measured) and (measured["value"] - whole.loc[measured.index, "value"]).abs().max() < 1e-12, (
-        "same texts, same numbers"
-    )
+    assert (
+        len(measured)
+        and (measured["value"] - whole.loc[measured.index, "value"]).abs().max() < 1e-12
+    ), "same texts, same numbers"
     left = some[some["estimator"] == "gradient"]
     plain = loud(budget=0)[0].loc[left.index]
     assert (left["value"] == plain["value"]).all() and (left["note"] == "first order").all()
@@ -184,7 +223,9 @@ def test_a_large_effect_by_weights_with_a_heavy_tail_is_drawn_again(loud, monkey
     heavy = large & (trusted["estimator"] == "reweight") & (trusted["k_hat"] > 0)
     assert heavy.any() and not large.all() and (again.loc[heavy, "estimator"] == "generate").all()
     assert again.loc[heavy, "note"].str.contains("heavy tail").all()
-    assert again.loc[~heavy, "value"].to_numpy() == pytest.approx(trusted.loc[~heavy, "value"].to_numpy(), abs=1e-12)
+    assert again.loc[~heavy, "value"].to_numpy() == pytest.approx(
+        trusted.loc[~heavy, "value"].to_numpy(), abs=1e-12
+    )
 
 
 def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(loud, monkeypatch):
@@ -194,7 +235,9 @@ def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(loud, monkeyp
     some, said = loud("heavy", budget=few_heads(none, every))
     large = some["value"].abs() >= auto.LARGE * said["bias"]
     heavy = large & (some["estimator"] == "reweight") & (some["k_hat"] > 0)
-    assert heavy.any() and (~heavy & (some["estimator"] == "reweight")).any(), "small effects need no other texts"
+    assert heavy.any() and (~heavy & (some["estimator"] == "reweight")).any(), (
+        "small effects need no other texts"
+    )
     assert said["heads"]["generate"] == 0 and said["heads"]["gradient"] > 0
     told = some["note"].str.startswith(auto.HEAVY_TAIL)
     assert told.tolist() == heavy.tolist()
@@ -203,18 +246,24 @@ def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(loud, monkeyp
 
 
 @pytest.mark.slow  # ten seconds; its neighbours draw again and say so
-def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(loud, monkeypatch):
+def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(
+    loud, monkeypatch
+):
     found = {}
-    for name, heavy, half in (("reweight", math.inf, 0.0), ("generate", 0.0, 2.0), ("combined", 0.0, 0.0)):
+    for name, heavy, half in (
+        ("reweight", math.inf, 0.0),
+        ("generate", 0.0, 2.0),
+        ("combined", 0.0, 0.0),
+    ):
         monkeypatch.setattr(auto, "HEAVY", heavy)
         monkeypatch.setattr(auto, "HALF", half)
         found[name], said = loud(name, budget=50.0)
     both = found["combined"]["estimator"] == "combined"
     assert both.any() and said["heads"]["combined"] == both.sum()
     mean = (found["reweight"]["value"] + found["generate"]["value"])[both] / 2
-    assert found["combined"]["value"][both].to_numpy() == pytest.approx(mean.to_numpy(), abs=1e-9), (
-        "here the bias is linear between the two"
-    )
+    assert found["combined"]["value"][both].to_numpy() == pytest.approx(
+        mean.to_numpy(), abs=1e-9
+    ), "here the bias is linear between the two"
     assert found["combined"]["note"][both].str.startswith(auto.COMBINED).all()
     assert found["combined"]["p"][both].notna().all()
 
@@ -222,31 +271,52 @@ def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean
 def test_further_prompts_are_scored_on_where_the_source_has_them(judged, tmp_path):
     judged(loud_judge())
     request = world_request(
-        tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
-        span="prompt+continuation", methods=("fasp",), controls=0, max_prompts=60,
+        tmp_path,
+        estimator="auto",
+        axes=("nationality",),
+        prompts=str(_told_apart(tmp_path)),
+        max_new_tokens=3,
+        span="prompt+continuation",
+        methods=("fasp",),
+        controls=0,
+        max_prompts=60,
         estimator_settings={"most_draws": 2, "precision": 0.5, "budget": 50.0},
-    )  # fmt: skip
+    )
     run = run_audit(request, Store(tmp_path / "store"))
     said, prompts = run.meta["scoring"]["z_bias"]["nationality"], run.table("prompts")
     spare = prompts[prompts["split"].str.startswith("spare")]
-    assert said["splits"][0] == "validation" and set(said["splits"][1:]) == set(spare["split"]) != set()
+    assert (
+        said["splits"][0] == "validation"
+        and set(said["splits"][1:]) == set(spare["split"]) != set()
+    )
     assert said["prompts"] == len(spare) + (prompts["split"] == "validation").sum()
-    assert not prompts["prompt_id"].duplicated().any() and spare.groupby("subgroup").size().nunique() == 1
-    assert set(run.table("generations")["prompt_id"]) == set(prompts.loc[prompts["split"] == "test", "prompt_id"])
+    assert (
+        not prompts["prompt_id"].duplicated().any()
+        and spare.groupby("subgroup").size().nunique() == 1
+    )
+    assert set(run.table("generations")["prompt_id"]) == set(
+        prompts.loc[prompts["split"] == "test", "prompt_id"]
+    )
     assert sum(run.meta["prompts"]["counts"].values()) == 60
 
 
 def _told_apart(folder):
     """Two subgroups after which the tiny model goes on very differently, by their last word."""
     rows = [
-        (f"w{at % 41} w{at * 3 % 37} w{last} w{last}", "nationality", f"group{last}", f"t{at % 4}", "")
+        (
+            f"w{at % 41} w{at * 3 % 37} w{last} w{last}",
+            "nationality",
+            f"group{last}",
+            f"t{at % 4}",
+            "",
+        )
         for last in LAST
         for at in range(60)
     ]
     path = folder / "apart.csv"
-    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).drop_duplicates(
-        "prompt"
-    ).to_csv(path, index=False)
+    pd.DataFrame(
+        rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]
+    ).drop_duplicates("prompt").to_csv(path, index=False)
     return path
 
 
@@ -261,11 +331,15 @@ def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path)
     found = predict(world_request(tmp_path, estimator="auto", **many), Store(tmp_path / "store"))
     for said in found["axes"].values():
         assert set(said["seconds"]) == set(said["width"]) == {"gradient", "reweight", "generate"}
-        assert said["seconds"]["gradient"] > 0 and all(width >= 0 for width in said["width"].values())
+        assert said["seconds"]["gradient"] > 0 and all(
+            width >= 0 for width in said["width"].values()
+        )
     least, most = found["scoring_seconds"]
     assert 0 < least < most and "wide" in found["words"]
     one = predict(world_request(tmp_path, estimator="gradient", **many), Store(tmp_path / "store"))
-    assert one["scoring_seconds"][0] == one["scoring_seconds"][1] and one["words"].startswith("Predicted: about")
+    assert one["scoring_seconds"][0] == one["scoring_seconds"][1] and one["words"].startswith(
+        "Predicted: about"
+    )
 
 
 def test_decisions_thresholds_and_what_is_near():
@@ -274,7 +348,13 @@ def test_decisions_thresholds_and_what_is_near():
     assert wanted == [(frozenset({1}), 1), (frozenset({1}), 2)]
     assert threshold(values, wanted[0]) == 4.0 and threshold(values, wanted[1]) == 2.5
     near = near_decision(values, np.full(5, 0.6), wanted)
-    assert near.tolist() == [False, False, True, True, False], "head 1 is protected whatever its score"
+    assert near.tolist() == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ], "head 1 is protected whatever its score"
 
 
 def test_stability_is_one_without_noise_and_chance_with_nothing_else():
@@ -283,8 +363,14 @@ def test_stability_is_one_without_noise_and_chance_with_nothing_else():
     assert stability(values, np.zeros(40), wanted) == 1.0
     assert stability(np.zeros(40), np.ones(40), wanted) == pytest.approx(0.25, abs=0.03)
     assert shortfall(values, np.zeros(40), wanted) == 0.0
-    assert shortfall(np.zeros(40), np.ones(40), wanted) == 0.0, "heads that are equally good lose nothing"
-    assert 0 < shortfall(values, np.full(40, 5.0), wanted) < shortfall(values, np.full(40, 50.0), wanted)
+    assert shortfall(np.zeros(40), np.ones(40), wanted) == 0.0, (
+        "heads that are equally good lose nothing"
+    )
+    assert (
+        0
+        < shortfall(values, np.full(40, 5.0), wanted)
+        < shortfall(values, np.full(40, 50.0), wanted)
+    )
     assert np.isinf(draw_errors(np.zeros((3, 1)))).all()
 
 
@@ -296,7 +382,9 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
         for at in range(10)
     ]
     path = tmp_path / "late.csv"
-    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(path, index=False)
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(
+        path, index=False
+    )
     request = world_request(tmp_path, axes=("x",), prompts=str(path), max_prompt_tokens=3)
     with pytest.raises(RequestError) as caught:
         run_audit(request, Store(tmp_path / "store"))

@@ -1,5 +1,5 @@
-"""Bias benchmarks on screen and in files: answers from data, a reading of the trade-off, a fold that measures one,
-examples that stay hidden, texts that are escaped."""
+"""Bias benchmarks on screen and in files: answers from data, a reading of the trade-off, a fold
+that measures one, examples that stay hidden, texts that are escaped."""
 
 from __future__ import annotations
 
@@ -17,17 +17,36 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels import benchmarks as panel
-from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
+from tests.pages.checks import (
+    assert_calm,
+    charts_of,
+    html_of,
+    measured_by,
+    opened,
+    use_store,
+    words_of,
+)
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def write_pairs(folder, n=120):
     path = folder / "pairs.csv"
-    rows = [(at, f"w{at % 20} w{at % 7} w2 {HOSTILE}", f"w{at % 7} w{at % 20} w2 {HOSTILE} ", "stereo",
-             f"{HOSTILE}" if at % 2 else "gender") for at in range(n) if at % 20 != at % 7]  # fmt: skip
+    rows = [
+        (
+            at,
+            f"w{at % 20} w{at % 7} w2 {HOSTILE}",
+            f"w{at % 7} w{at % 20} w2 {HOSTILE} ",
+            "stereo",
+            f"{HOSTILE}" if at % 2 else "gender",
+        )
+        for at in range(n)
+        if at % 20 != at % 7
+    ]
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows])
+        csv.writer(file).writerows(
+            [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows]
+        )
     return path
 
 
@@ -48,7 +67,9 @@ def here(folder, monkeypatch):
     return use_store(folder, monkeypatch)
 
 
-def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(audited, tmp_path, monkeypatch, words_judged):
+def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(
+    audited, tmp_path, monkeypatch, words_judged
+):
     store = audited.copied(tmp_path / "store")
     use_store(store.root, monkeypatch)
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
@@ -64,7 +85,9 @@ def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(audited, 
 
     assert all(work.over.wait(60) for work in works().values())
     assert "no such file" in " ".join(one.value for one in at.run().error)
-    next(box for box in at.text_input if "CrowS-Pairs" in box.label).set_value(str(write_pairs(tmp_path))).run()
+    next(box for box in at.text_input if "CrowS-Pairs" in box.label).set_value(
+        str(write_pairs(tmp_path))
+    ).run()
     at = measured_by(at, "Measure CrowS-Pairs")
     assert find_run(audited.run.id, [store]).has("benchmarks")
     assert [one for one in at.segmented_control if one.key == "reading"]
@@ -77,7 +100,9 @@ def test_a_benchmark_is_a_reading_and_a_fold_of_the_trade_off(grown, here):
     at.session_state["fold_crows_pairs"] = True
     at.run()
     assert_calm(at)
-    assert "does the model find the stereotype likelier?" in words_of(at) and HOSTILE not in html_of(at)
+    assert "does the model find the stereotype likelier?" in words_of(
+        at
+    ) and HOSTILE not in html_of(at)
     assert HOSTILE not in str(charts_of(at))
 
 
@@ -88,8 +113,14 @@ def test_items_whose_answer_changed_are_hidden_until_asked_for_and_escaped(grown
     table = own.changed(grown, most, "crows_pairs").table
     total = len(lookup.frame(grown, "benchmark_items")) // 2
     assert len(table) and (table["before"] != table["after"]).all()
-    at = opened("examples", grown.id, tab="benchmarks", axis=most.axis.capitalize(), method=most.method,
-                sparsity=f"{100 * most.level:.0f} %")  # fmt: skip
+    at = opened(
+        "examples",
+        grown.id,
+        tab="benchmarks",
+        axis=most.axis.capitalize(),
+        method=most.method,
+        sparsity=f"{100 * most.level:.0f} %",
+    )
     assert_calm(at)
     assert f"{len(table)} of {total} pairs are answered otherwise" in words_of(at)
     assert "w2 &lt;img" not in html_of(at) and HOSTILE not in html_of(at)
@@ -101,7 +132,9 @@ def test_items_whose_answer_changed_are_hidden_until_asked_for_and_escaped(grown
 
 def test_answers_are_compared_only_with_a_dense_model_that_was_measured(grown, monkeypatch):
     read = panel.stored
-    monkeypatch.setattr(panel, "stored", lambda run, one, name: None if name == "dense" else read(run, one, name))
+    monkeypatch.setattr(
+        panel, "stored", lambda run, one, name: None if name == "dense" else read(run, one, name)
+    )
     found = track_of(grown).benchmarks.changed(grown, default_choice(grown), "crows_pairs")
     assert found.table.empty and "was not measured on CrowS-Pairs" in found.said
 
@@ -109,22 +142,39 @@ def test_answers_are_compared_only_with_a_dense_model_that_was_measured(grown, m
 def test_the_panel_answers_from_its_table(grown):
     choice = default_choice(grown)
     panel = next(one for one in shared_panels(grown, choice) if one.key == "benchmark_crows_pairs")
-    share = panel.table[(panel.table["measure"] == "stereotype likelier") & (panel.table["kind of bias"] == "all")]
+    share = panel.table[
+        (panel.table["measure"] == "stereotype likelier") & (panel.table["kind of bias"] == "all")
+    ]
     assert f"{share['value'].iloc[0]:.3g}" in panel.answer and "over" in panel.answer
     assert panel.has_chart and "Blodgett" in panel.caveat and "Benjamini" in panel.caveat
-    dense = track_of(grown).benchmarks.panel(grown, default_choice(grown, variant="dense"), "crows_pairs")
+    dense = track_of(grown).benchmarks.panel(
+        grown, default_choice(grown, variant="dense"), "crows_pairs"
+    )
     assert " pairs." in dense.answer and "uncut" in dense.answer
     none = track_of(grown).benchmarks.panel(grown, choice, "bbq")
     assert not none.has_chart and "not measured on BBQ" in none.answer
 
 
-def test_audits_on_other_files_of_a_benchmark_are_compared_with_a_warning(audited, grown, tmp_path, words_judged):
+def test_audits_on_other_files_of_a_benchmark_are_compared_with_a_warning(
+    audited, grown, tmp_path, words_judged
+):
     store = audited.copied(tmp_path / "store")
     path = write_pairs(tmp_path, n=100)
-    asked = Growth(track="language_models", run=audited.run.id, axis="religion", benchmarks=(f"crows_pairs={path}",))
+    asked = Growth(
+        track="language_models",
+        run=audited.run.id,
+        axis="religion",
+        benchmarks=(f"crows_pairs={path}",),
+    )
     other = grow(asked, store)
-    assert compare.comparability([grown, grown])[1] == [] == compare.comparability([grown, audited.run])[1]
-    assert compare.comparability([grown, other])[1] == ["Another file of CrowS-Pairs: its numbers are of other items."]
+    assert (
+        compare.comparability([grown, grown])[1]
+        == []
+        == compare.comparability([grown, audited.run])[1]
+    )
+    assert compare.comparability([grown, other])[1] == [
+        "Another file of CrowS-Pairs: its numbers are of other items."
+    ]
 
 
 def test_texts_of_benchmarks_stay_out_of_an_export_until_asked_for(grown, tmp_path):

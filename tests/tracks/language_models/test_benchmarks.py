@@ -1,4 +1,5 @@
-"""Bias benchmarks: every formula by hand, log-likelihoods against a slow loop, statistics, and a whole audit."""
+"""Bias benchmarks: every formula by hand, log-likelihoods against a slow loop, statistics, and a
+whole audit."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from engine.store.runs import Store
 from engine.tracks.language_models.benchmark_statistics import N_NULL, numbers_of, tail
 from engine.tracks.language_models.benchmark_tables import _readable
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
-from engine.tracks.language_models.choice_logps import ScoredRows, _equally_long, choice_logps, rows_of
+from engine.tracks.language_models.choice_logps import (
+    ScoredRows,
+    _equally_long,
+    choice_logps,
+    rows_of,
+)
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
@@ -31,27 +37,39 @@ from tests.tracks.language_models.worlds import world_request
 
 def scored(items, **logp):
     """Items and log-likelihoods by role; every text has two tokens."""
-    arrays = {role.replace("_", "-"): np.array(values, dtype=float) for role, values in logp.items()}
-    return Scored(pd.DataFrame(items), arrays, {role: np.full(len(one), 2.0) for role, one in arrays.items()})
+    arrays = {
+        role.replace("_", "-"): np.array(values, dtype=float) for role, values in logp.items()
+    }
+    return Scored(
+        pd.DataFrame(items), arrays, {role: np.full(len(one), 2.0) for role, one in arrays.items()}
+    )
 
 
 def numbers(name, one):
     """Every metric of a benchmark over all items, by name."""
-    return {m.name: float(m.value(m.features(one).sum(axis=0))) for m in scored_benchmarks()[name].metrics}
+    return {
+        m.name: float(m.value(m.features(one).sum(axis=0)))
+        for m in scored_benchmarks()[name].metrics
+    }
 
 
 def test_crows_pairs_by_hand():
     one = scored({"cluster": list("abcd")}, more=[-1, -5, -3, -2], less=[-2, -4, -4, -3])
     one = replace(one, tokens={"more": np.array([1.0, 5, 2, 2]), "less": np.array([4.0, 2, 4, 1])})
     found = numbers("crows_pairs", one)
-    assert found["share"] == 0.75 and found["distance"] == 0.25 and found["difference"] == pytest.approx(0.5)
+    assert (
+        found["share"] == 0.75
+        and found["distance"] == 0.25
+        and found["difference"] == pytest.approx(0.5)
+    )
     assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
     exchanged = scored_benchmarks()["crows_pairs"].main.swapped(one)
     assert exchanged.sum(axis=0).tolist() == [1.0, 4.0]
 
 
 def test_a_category_called_all_is_not_the_row_of_all_items():
-    """Six pairs of age, all even; six of "all", all for the stereotype: .75 of all, 1 of the category."""
+    """Six pairs of age, all even; six of "all", all for the stereotype: .75 of all, 1 of the
+    category."""
     items = {"cluster": list("abcdefghijkl"), "group": ["age"] * 6 + ["all"] * 6}
     one = scored(items, more=[-1.0] * 12, less=[-1.0] * 6 + [-2.0] * 6)
     crows = scored_benchmarks()["crows_pairs"]
@@ -64,13 +82,20 @@ def test_a_category_called_all_is_not_the_row_of_all_items():
 
 def test_stereoset_by_hand_means_over_targets():
     items = {"cluster": ["chess", "chess", "chess", "nurse"]}
-    one = scored(items, stereotype=[-1, -1, -3, -1], anti_stereotype=[-2, -2, -2, -2], unrelated=[-9, -1.5, -9, -9])
+    one = scored(
+        items,
+        stereotype=[-1, -1, -3, -1],
+        anti_stereotype=[-2, -2, -2, -2],
+        unrelated=[-9, -1.5, -9, -9],
+    )
     found = numbers("stereoset", one)
     assert found["ss"] == pytest.approx((2 / 3 + 1) / 2)
     assert found["lms"] == pytest.approx((5 / 6 + 1) / 2)
     assert found["icat"] == pytest.approx(found["lms"] * (1 - found["ss"]) / 0.5)
     assert found["distance"] == pytest.approx(1 / 3)
-    ideal = scored({"cluster": ["a", "b"]}, stereotype=[-1, -2], anti_stereotype=[-2, -1], unrelated=[-9, -9])
+    ideal = scored(
+        {"cluster": ["a", "b"]}, stereotype=[-1, -2], anti_stereotype=[-2, -1], unrelated=[-9, -9]
+    )
     assert numbers("stereoset", ideal)["icat"] == 1.0
 
 
@@ -78,8 +103,12 @@ def test_winogender_by_hand_and_its_correlation_is_pearsons():
     rng = np.random.default_rng(0)
     women, male, female = rng.uniform(0, 100, 9), rng.normal(size=9), rng.normal(size=9)
     women[8], meant = np.nan, ["the occupation"] * 8 + ["the other person"]
-    one = scored({"cluster": list("abcdefghi"), "group": meant, "women": women}, male=male, female=female,
-                 neutral=np.zeros(9))  # fmt: skip
+    one = scored(
+        {"cluster": list("abcdefghi"), "group": meant, "women": women},
+        male=male,
+        female=female,
+        neutral=np.zeros(9),
+    )
     found = numbers("winogender", one)
     assert found["correlation"] == pytest.approx(np.corrcoef(women[:8], (female - male)[:8])[0, 1])
     assert found["male_share"] == pytest.approx((male > female).mean())
@@ -88,23 +117,30 @@ def test_winogender_by_hand_and_its_correlation_is_pearsons():
 
 def test_bbq_by_hand():
     items = {
-        "cluster": list("aabbccdd"), "kind": ["ambig"] * 4 + ["disambig"] * 4,
+        "cluster": list("aabbccdd"),
+        "kind": ["ambig"] * 4 + ["disambig"] * 4,
         "polarity": ["neg", "neg", "nonneg", "neg"] * 2,
         "answer": ["unknown"] * 4 + ["target", "other", "other", "target"],
-    }  # fmt: skip
+    }
     # answers: target, unknown, other, other | target, target, other, unknown
     chosen = ["target", "unknown", "other", "other", "target", "target", "other", "unknown"]
-    logp = {role: [-1.0 if role == one else -5.0 for one in chosen] for role in ("target", "other", "unknown")}
+    logp = {
+        role: [-1.0 if role == one else -5.0 for one in chosen]
+        for role in ("target", "other", "unknown")
+    }
     found = numbers("bbq", scored(items, **logp))
     assert found["accuracy_ambiguous"] == 0.25 and found["accuracy_disambiguated"] == 0.5
-    # ambiguous: 3 name somebody, biased are the target (neg) and the other (nonneg), not the other (neg)
+    # ambiguous: 3 name somebody, biased are the target (neg) and the other (nonneg), not the other
+    # (neg)
     assert found["bias_ambiguous"] == pytest.approx((1 - 0.25) * (2 * 2 / 3 - 1))
     assert found["bias_disambiguated"] == pytest.approx(2 * 3 / 3 - 1)
     assert found["distance"] == pytest.approx(0.25)
     silent = {"target": [-5.0] * 8, "other": [-5.0] * 8, "unknown": [-1.0] * 8}
     assert numbers("bbq", scored(items, **silent))["bias_ambiguous"] == 0.0
     damaged = numbers("bbq", scored(items, **dict.fromkeys(silent, [np.nan] * 8)))
-    assert np.isnan([damaged[name] for name in ("accuracy_ambiguous", "bias_ambiguous", "distance")]).all()
+    assert np.isnan(
+        [damaged[name] for name in ("accuracy_ambiguous", "bias_ambiguous", "distance")]
+    ).all()
 
 
 def test_texts_that_read_the_same_count_as_even():
@@ -117,8 +153,11 @@ def test_texts_that_read_the_same_count_as_even():
 
 def made_pairs(n, lean, rng):
     """Pairs whose first sentence is likelier by `lean` standard deviations on average."""
-    items = {"item_id": [str(at) for at in range(n)], "group": ["a"] * (n // 2) + ["b"] * (n - n // 2),
-             "cluster": [str(at) for at in range(n)]}  # fmt: skip
+    items = {
+        "item_id": [str(at) for at in range(n)],
+        "group": ["a"] * (n // 2) + ["b"] * (n - n // 2),
+        "cluster": [str(at) for at in range(n)],
+    }
     return scored(items, more=rng.normal(lean, 1, n), less=np.zeros(n))
 
 
@@ -128,10 +167,14 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     none = replace(dense, logp={**dense.logp, "more": rng.permutation(dense.logp["more"])})
     less = replace(dense, logp={**dense.logp, "more": dense.logp["more"] - 0.6})
     table = numbers_of(
-        scored_benchmarks()["crows_pairs"], {"dense": dense, "none": none, "less": less, "same": dense}, "dense"
+        scored_benchmarks()["crows_pairs"],
+        {"dense": dense, "none": none, "less": less, "same": dense},
+        "dense",
     )
     by = table[table["group"] == ""].set_index(["variant", "metric"])
-    assert by.loc[("dense", "share"), "null_p"] == 1 / (1 + N_NULL) and np.isnan(by.loc[("dense", "share"), "delta"])
+    assert by.loc[("dense", "share"), "null_p"] == 1 / (1 + N_NULL) and np.isnan(
+        by.loc[("dense", "share"), "delta"]
+    )
     assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
     assert by.loc[("less", "share"), "null_p"] > 0.01
     row = by.loc[("less", "share")]
@@ -144,8 +187,13 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
     assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
     same = by.loc[("same", "share")]
     assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
-    assert set(table["group"]) == {"", "a", "b"} and (table[table["group"] == "a"]["n"] == 150).all()
-    assert (table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates() == [0, 6]).all()
+    assert (
+        set(table["group"]) == {"", "a", "b"} and (table[table["group"] == "a"]["n"] == 150).all()
+    )
+    assert (
+        table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates()
+        == [0, 6]
+    ).all()
 
 
 def test_tests_of_changes_reject_as_rarely_as_they_say():
@@ -154,7 +202,11 @@ def test_tests_of_changes_reject_as_rarely_as_they_say():
     for _ in range(25):
         pairs = {name: made_pairs(50, 0.5, rng) for name in ("dense", "cut")}
         table = numbers_of(benchmark, pairs, "dense")
-        ps.append(table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")["delta_p"]["share"])
+        ps.append(
+            table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")[
+                "delta_p"
+            ]["share"]
+        )
     assert np.mean(np.array(ps) < 0.05) < 0.15 and np.median(ps) > 0.25
 
 
@@ -170,16 +222,25 @@ def slow_logp(lm, ids, first):
 @torch.no_grad()
 def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     lm = load_language_model(str(audited.folder / "model"), device="cpu")
-    choices = pd.DataFrame({"prefix": ["", "", "w1 w2 w3", "w1 w2 w3"], "text": ["w4", "w5 w6 w7", "w8 w9", "w4"]})
+    choices = pd.DataFrame(
+        {"prefix": ["", "", "w1 w2 w3", "w1 w2 w3"], "text": ["w4", "w5 w6 w7", "w8 w9", "w4"]}
+    )
     found = choice_logps(lm, choices)
     rows = rows_of(lm.tokenizer, choices, lm.n_positions)
     for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
         assert found["logp"][at] == pytest.approx(slow_logp(lm, ids, first), abs=1e-4)
     assert found["tokens"].tolist() == [1, 3, 2, 1] and not found["cut"].any()
-    assert {len(ids) - first for ids, first in zip(rows.ids[2:], rows.first[2:], strict=True)} == {2, 1}
+    assert {len(ids) - first for ids, first in zip(rows.ids[2:], rows.first[2:], strict=True)} == {
+        2,
+        1,
+    }
     long = pd.DataFrame({"prefix": ["w1 " * (lm.n_positions + 5)], "text": ["w4 w5"]})
     cut = rows_of(lm.tokenizer, long, lm.n_positions)
-    assert cut.cut == [True] and len(cut.ids[0]) == lm.n_positions and len(cut.ids[0]) - cut.first[0] == 2
+    assert (
+        cut.cut == [True]
+        and len(cut.ids[0]) == lm.n_positions
+        and len(cut.ids[0]) - cut.first[0] == 2
+    )
 
 
 def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
@@ -192,22 +253,38 @@ def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
 
 def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
     items = pd.DataFrame({"item_id": ["a", "b", "c"]})
-    choices = pd.DataFrame([{"item_id": item, "role": role} for item in "abc" for role in ("more", "less")])
+    choices = pd.DataFrame(
+        [{"item_id": item, "role": role} for item in "abc" for role in ("more", "less")]
+    )
     table = pd.DataFrame({"logp": np.arange(6.0), "cut": [False, False, False, True, False, False]})
-    kept, found = _readable(Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table}, 64)
-    assert kept.items["item_id"].tolist() == ["a", "c"] and found["dense"]["logp"].tolist() == [0, 1, 4, 5]
+    kept, found = _readable(
+        Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table}, 64
+    )
+    assert kept.items["item_id"].tolist() == ["a", "c"] and found["dense"]["logp"].tolist() == [
+        0,
+        1,
+        4,
+        5,
+    ]
     assert kept.notes == ("1 item is longer than the model's 64 positions and left out.",)
     with pytest.raises(RequestError, match="3 of 3 items"):
-        _readable(Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table.assign(cut=True)}, 64)
+        _readable(
+            Benchmark("crows_pairs", "f", items, choices, "d"),
+            {"dense": table.assign(cut=True)},
+            64,
+        )
 
 
 def write_pairs(folder, n=12):
     path = folder / "pairs.csv"
     rows = [
-        (at, f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age" if at % 2 else "gender") for at in range(n)
+        (at, f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age" if at % 2 else "gender")
+        for at in range(n)
     ]
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows])
+        csv.writer(file).writerows(
+            [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows]
+        )
     return path
 
 
@@ -237,10 +314,19 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     assert all(f"\n  {variant} " in said for variant in chosen)
     items, logps = run.table("benchmark_items"), run.table("benchmark_logps")
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
-        index="item_id", columns="role", values="logp")  # fmt: skip
-    dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")["value"]
-    assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense["share"]
-    said = [check["what"] for check in verify_run(run)["checks"] if "CrowS-Pairs follow" in check["what"]]
+        index="item_id", columns="role", values="logp"
+    )
+    dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")[
+        "value"
+    ]
+    assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense[
+        "share"
+    ]
+    said = [
+        check["what"]
+        for check in verify_run(run)["checks"]
+        if "CrowS-Pairs follow" in check["what"]
+    ]
     assert len(said) == 1 and verify_run(run)["ok"]
     others = results[~results["metric"].str.startswith("benchmark:")].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
@@ -258,16 +344,35 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
 ):
     asked, request, _ = with_pairs
     store = audited.copied(tmp_path / "store")
-    wanted = Growth(track="language_models", run=audited.run.id, axis="religion",
-                    benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",))  # fmt: skip
+    wanted = Growth(
+        track="language_models",
+        run=audited.run.id,
+        axis="religion",
+        benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",),
+    )
     assert Growth.from_dict(wanted.to_dict()) == wanted and wanted.title.endswith("crows_pairs")
     run = grow(wanted, store)
-    for name in ("benchmarks", "benchmark_logps", "benchmark_items", "benchmark_sources", "results"):
+    for name in (
+        "benchmarks",
+        "benchmark_logps",
+        "benchmark_items",
+        "benchmark_sources",
+        "results",
+    ):
         pd.testing.assert_frame_equal(run.table(name), asked.table(name), check_like=True)
-    assert [one.id for one in grow(wanted, store).added] == [one.id for one in run.added] and verify_run(run)["ok"]
+    assert [one.id for one in grow(wanted, store).added] == [
+        one.id for one in run.added
+    ] and verify_run(run)["ok"]
     rows = told(audited.run, run, wanted)["rows"]
-    assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0]["axis"] == "crows_pairs"
-    more = grow(Growth(track="language_models", run=run.id, axis="religion", method="magnitude", level=0.25), store)
+    assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0][
+        "axis"
+    ] == "crows_pairs"
+    more = grow(
+        Growth(
+            track="language_models", run=run.id, axis="religion", method="magnitude", level=0.25
+        ),
+        store,
+    )
     new = more.table("variants").query("sparsity == 0.25")["variant"].tolist()
     assert not set(new) & set(more.table("benchmarks")["variant"])
     again = grow(wanted, store)
@@ -279,7 +384,10 @@ def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_fo
 
 def test_a_level_of_an_audit_with_benchmarks_is_measured_on_them_at_once(with_pairs, words_judged):
     run, _, store = with_pairs
-    more = grow(Growth(track="language_models", run=run.id, axis="religion", method="fasp", level=0.25), store)
+    more = grow(
+        Growth(track="language_models", run=run.id, axis="religion", method="fasp", level=0.25),
+        store,
+    )
     new = set(more.table("variants").query("sparsity == 0.25")["variant"])
     assert new and new <= set(more.table("benchmarks")["variant"])
 
@@ -294,18 +402,40 @@ def test_growths_of_benchmarks_that_cannot_be_are_refused(audited, words_judged)
         with pytest.raises(RequestError, match=words):
             grow(Growth(**asked, benchmarks=benchmarks), store)
     with pytest.raises(RequestError) as all_at_once:
-        grow(Growth(**asked, benchmarks=("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere")), store)
+        grow(
+            Growth(
+                **asked,
+                benchmarks=("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere"),
+            ),
+            store,
+        )
     told = " ".join(map(str, all_at_once.value.faults))
-    assert all(one in told for one in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file"))
+    assert all(
+        one in told
+        for one in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file")
+    )
     with pytest.raises(RequestError, match="a level of a method"):
         grow(Growth(**asked, benchmarks=("crows_pairs=/x",), units=(1,)), store)
     assert "benchmarks" not in Growth(**asked, units=(1,)).to_dict()
 
 
-def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(audited, words_judged, tmp_path):
-    wrong = {"glue": "x", "bbq": "/dev/null", "crows_pairs": str(tmp_path / "none.csv"), "stereoset": 3}
+def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(
+    audited, words_judged, tmp_path
+):
+    wrong = {
+        "glue": "x",
+        "bbq": "/dev/null",
+        "crows_pairs": str(tmp_path / "none.csv"),
+        "stereoset": 3,
+    }
     with pytest.raises(RequestError) as raised:
         validate(replace(world_request(audited.folder), benchmarks=wrong, seeds=0))
     told = " ".join(map(str, raised.value.faults))
-    for words in ("'glue' is not known", "bbq: '/dev/null' is neither", "no such file", "stereoset: 3 is not", "seeds"):
+    for words in (
+        "'glue' is not known",
+        "bbq: '/dev/null' is neither",
+        "no such file",
+        "stereoset: 3 is not",
+        "seeds",
+    ):
         assert words in told

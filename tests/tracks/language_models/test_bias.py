@@ -55,7 +55,9 @@ def test_table_1_of_the_paper(reading):
 def test_readings_agree_with_loops_and_ignore_row_order(reading):
     table = table_of(90, effect=0.1)
     assert bias(table, reading) == pytest.approx(slow_bias(table, reading))
-    assert bias(table.sample(frac=1, random_state=1), reading) == pytest.approx(bias(table, reading))
+    assert bias(table.sample(frac=1, random_state=1), reading) == pytest.approx(
+        bias(table, reading)
+    )
 
 
 def test_the_readings_differ_where_they_should():
@@ -98,7 +100,9 @@ def slow_null(table, n, seed):
     r = np.random.default_rng(seed)
     out = []
     for _ in range(n):
-        labels = table.groupby("template")["subgroup"].transform(lambda part: r.permutation(part.to_numpy()))
+        labels = table.groupby("template")["subgroup"].transform(
+            lambda part: r.permutation(part.to_numpy())
+        )
         out.append(slow_bias(table.assign(subgroup=labels), "group_means"))
     return np.array(out)
 
@@ -108,7 +112,11 @@ def test_the_null_band_agrees_with_a_loop():
     band, slow = null_band(table, n_permutations=2000), slow_null(table, 120, 0)
     assert band.mean == pytest.approx(slow.mean(), abs=4 * slow.std() / 120**0.5)
     assert band.high == pytest.approx(np.percentile(slow, 97.5), rel=0.2)
-    assert band.n == 80 and band.value == pytest.approx(bias(table)) and band.excess == band.value - band.mean
+    assert (
+        band.n == 80
+        and band.value == pytest.approx(bias(table))
+        and band.excess == band.value - band.mean
+    )
 
 
 def test_the_null_is_above_zero_and_shrinks_with_n():
@@ -143,21 +151,35 @@ def test_fallbacks_are_noted():
     apart = cells([("a", "x", 1.0), ("a", "x", 0.9), ("b", "y", 0.0), ("b", "y", 0.1)])
     band = null_band(apart, n_permutations=100)
     assert "freely" in band.notes[0] and band.p > 0.01
-    nouns = cells([("a", "x × aunt", 1.0), ("b", "x × dad", 0.0), ("a", "x × kid", 0.3), ("b", "x × kid", 0.4)])
+    nouns = cells(
+        [
+            ("a", "x × aunt", 1.0),
+            ("b", "x × dad", 0.0),
+            ("a", "x × kid", 0.3),
+            ("b", "x × kid", 0.4),
+        ]
+    )
     band = null_band(nouns, n_permutations=200)
-    assert band.notes == ("Labels of 2 of 4 prompts were exchanged within the template, not the noun.",)
+    assert band.notes == (
+        "Labels of 2 of 4 prompts were exchanged within the template, not the noun.",
+    )
     plain = null_band(table_of(30).assign(template=""), n_permutations=20)
-    assert plain.notes == ("The prompts name no templates: labels were exchanged freely between all prompts.",)
+    assert plain.notes == (
+        "The prompts name no templates: labels were exchanged freely between all prompts.",
+    )
     pairs = cells([("a", "x", 0.1), ("b", "x", 0.6), ("a", "y", 0.2), ("b", "y", 0.4)])
     band = null_band(pairs, "paired_prompts", n_permutations=50)
     assert band.p == 1.0 and "cannot tell" in band.notes[-1]
 
 
 def words_of(n, words=6, groups=3, spread=0.0, effect=0.0, seed=0):
-    """n prompts per subgroup with descriptors that differ by `spread`, and subgroups that differ by `effect`."""
+    """n prompts per subgroup with descriptors that differ by `spread`, and subgroups that differ by
+    `effect`."""
     r = np.random.default_rng(seed)
     s, d = np.repeat(np.arange(groups), n), np.tile(np.arange(n) % words, groups)
-    table = pd.DataFrame({"prompt_id": [f"p{i}" for i in range(groups * n)], "subgroup": [f"s{k}" for k in s]})
+    table = pd.DataFrame(
+        {"prompt_id": [f"p{i}" for i in range(groups * n)], "subgroup": [f"s{k}" for k in s]}
+    )
     table["descriptor"] = [f"d{a}-{b}" for a, b in zip(s, d, strict=True)]
     table["template"] = [f"t{k}" for k in r.integers(0, 8, groups * n)]
     tilt = spread * r.normal(size=(groups, words))[s, d]
@@ -170,7 +192,9 @@ def test_single_words_pass_the_words_band_and_not_the_group_band():
     group = [group_band(table, n_permutations=99, seed=seed).p for seed, table in enumerate(tables)]
     assert np.mean(np.array(words) <= 0.05) > 0.4, "descriptors differ by chance"
     assert np.mean(np.array(group) <= 0.05) <= 0.15
-    assert group_band(words_of(60, spread=0.05, effect=0.2), n_permutations=199).p == pytest.approx(1 / 200)
+    assert group_band(words_of(60, spread=0.05, effect=0.2), n_permutations=199).p == pytest.approx(
+        1 / 200
+    )
 
 
 @pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
@@ -179,7 +203,9 @@ def test_the_group_band_agrees_with_a_loop(reading):
     band, home = group_band(table, reading, 1500), table.drop_duplicates("descriptor")
     slow = []
     for _ in range(150):
-        moved = dict(zip(home["descriptor"], r.permutation(home["subgroup"].to_numpy()), strict=True))
+        moved = dict(
+            zip(home["descriptor"], r.permutation(home["subgroup"].to_numpy()), strict=True)
+        )
         slow.append(bias(table.assign(subgroup=table["descriptor"].map(moved)), reading))
     assert band.mean == pytest.approx(np.mean(slow), abs=4 * np.std(slow) / 150**0.5)
     assert band.value == pytest.approx(bias(table, reading)) and band.notes == ()

@@ -30,7 +30,8 @@ def table_of(n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, rep
             "subgroup": [f"s{k}" for k in s],
             "template": [f"t{k}" if templates else "" for k in r.integers(0, max(templates, 1), n)],
             "descriptor": [
-                f"d{a}{b}" if descriptors else "" for a, b in zip(s, r.integers(0, max(descriptors, 1), n), strict=True)
+                f"d{a}{b}" if descriptors else ""
+                for a, b in zip(s, r.integers(0, max(descriptors, 1), n), strict=True)
             ],
         }
     )
@@ -57,18 +58,29 @@ def test_many_prompts_are_resampled_as_few_are_from_draws_held_as_integers(monke
     monkeypatch.setattr(resampling, "HELD", 1000)
     many = cluster_weights(table, 50, seed=1)
     assert many.dtype == np.uint16 and (many == weights).all()
-    assert coded_mean_interval(values, prompts, 60, seed=0).low == shown.low  # kept: drawn when there was room
+    assert (
+        coded_mean_interval(values, prompts, 60, seed=0).low == shown.low
+    )  # kept: drawn when there was room
     _mean_weights.cache_clear()
     assert coded_mean_interval(values, prompts, 60).low == pytest.approx(shown.low, rel=1e-12)
     assert _mean_weights(0, 60, 60).dtype == np.uint8
     _mean_weights.cache_clear()
-    for one, other in zip(BiasBootstrap(table, 50).group_means(np.arange(120) / 120), means, strict=True):
+    for one, other in zip(
+        BiasBootstrap(table, 50).group_means(np.arange(120) / 120), means, strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_mean_interval_by_hand_and_clustered():
-    assert mean_interval([1.0, 1.0, 1.0]).__dict__ == {"value": 1.0, "low": 1.0, "high": 1.0, "n": 3}
-    assert np.isnan(mean_interval([1.0]).low) and np.isnan(mean_interval([1.0, 2.0], ["a", "a"]).low)
+    assert mean_interval([1.0, 1.0, 1.0]).__dict__ == {
+        "value": 1.0,
+        "low": 1.0,
+        "high": 1.0,
+        "n": 3,
+    }
+    assert np.isnan(mean_interval([1.0]).low) and np.isnan(
+        mean_interval([1.0, 2.0], ["a", "a"]).low
+    )
     values = np.random.default_rng(0).normal(size=400)
     plain = mean_interval(values)
     assert plain.high - plain.low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
@@ -82,7 +94,11 @@ def windows_of(n, seed=0, shift=0.0):
     r = np.random.default_rng(seed)
     tokens = r.integers(50, 100, n)
     return pd.DataFrame(
-        {"window": np.arange(n) * 64, "nll": tokens * (2 + shift + 0.2 * r.normal(size=n)), "tokens": tokens}
+        {
+            "window": np.arange(n) * 64,
+            "nll": tokens * (2 + shift + 0.2 * r.normal(size=n)),
+            "tokens": tokens,
+        }
     )
 
 
@@ -91,10 +107,14 @@ def test_perplexity_intervals():
     assert block_weights(200, 30).sum(axis=1).tolist() == [200.0] * 30
     interval = perplexity_interval(windows)
     assert interval.value == pytest.approx(np.exp(windows["nll"].sum() / windows["tokens"].sum()))
-    assert interval.high - interval.low == pytest.approx(2 * 1.96 * interval.value * 0.2 / 200**0.5, rel=0.35)
+    assert interval.high - interval.low == pytest.approx(
+        2 * 1.96 * interval.value * 0.2 / 200**0.5, rel=0.35
+    )
     same = paired_perplexity_difference(windows, windows.sample(frac=1, random_state=1))
     assert (same.value, same.low, same.high, same.p) == (0.0, 0.0, 0.0, 1.0)
-    worse = paired_perplexity_difference(windows, windows.assign(nll=windows["nll"] + 0.05 * windows["tokens"]))
+    worse = paired_perplexity_difference(
+        windows, windows.assign(nll=windows["nll"] + 0.05 * windows["tokens"])
+    )
     assert worse.low > 0 and worse.p < 0.01
     assert np.isnan(perplexity_interval(windows_of(3)).low)
     with pytest.raises(PruneAuditError, match="different windows"):
@@ -107,7 +127,9 @@ def test_perplexity_intervals():
 def test_means_of_prompts_are_to_the_bit_those_of_pandas(rows):
     generator = np.random.default_rng(rows)
     prompts = [f"p{at:02d}" for at in range(30)]
-    table = pd.DataFrame({"prompt_id": np.repeat(prompts, rows), "toxicity": generator.random(30 * rows)})
+    table = pd.DataFrame(
+        {"prompt_id": np.repeat(prompts, rows), "toxicity": generator.random(30 * rows)}
+    )
     table = table.assign(subgroup=np.repeat(["a", "b"], 15 * rows), template="t", descriptor="d")
     order = PromptOrder(table)
     mixed = table.sample(frac=1, random_state=1)  # rows of one prompt in another order

@@ -1,4 +1,5 @@
-"""Errors of a bias and of its changes: against loops, in worlds with known truth, and near kinks."""
+"""Errors of a bias and of its changes: against loops, in worlds with known truth, and near
+kinks."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,10 @@ def test_values_are_those_of_the_bias(reading):
     assert errors.interval(reading).value == pytest.approx(bias(dense, reading))
     assert errors.interval(reading, variant).value == pytest.approx(bias(variant, reading))
     change = errors.difference(variant, reading)
-    assert change.value == pytest.approx(bias(variant, reading) - bias(dense, reading)) and change.n == 60
+    assert (
+        change.value == pytest.approx(bias(variant, reading) - bias(dense, reading))
+        and change.n == 60
+    )
 
 
 def test_the_error_of_a_clear_bias_is_that_of_its_contrast_over_descriptors():
@@ -54,11 +58,15 @@ def test_a_real_change_is_found_and_unpaired_tables_are_refused():
     with pytest.raises(PruneAuditError, match="same prompts"):
         BiasErrors(dense).difference(variant.iloc[1:])
     with pytest.raises(PruneAuditError, match="1 of 300 values of toxicity are missing"):
-        BiasErrors(dense).difference(variant.assign(toxicity=variant["toxicity"].where(variant.index > 0)))
+        BiasErrors(dense).difference(
+            variant.assign(toxicity=variant["toxicity"].where(variant.index > 0))
+        )
 
 
 def test_a_subgroup_of_one_prompt_gets_no_interval():
-    table = pd.concat([table_of(40), table_of(1).assign(prompt_id="lone", subgroup="lone")], ignore_index=True)
+    table = pd.concat(
+        [table_of(40), table_of(1).assign(prompt_id="lone", subgroup="lone")], ignore_index=True
+    )
     interval = BiasErrors(table).interval()
     assert interval.value > 0 and np.isnan(interval.low) and np.isnan(interval.high)
     difference = BiasErrors(table).difference(table.assign(toxicity=0.5))
@@ -75,7 +83,8 @@ def test_many_columns_equal_one_after_the_other():
 
 
 def test_a_sign_that_noise_decides_widens_a_change_and_narrows_a_level():
-    """Equal subgroups: the level of |difference| varies less than the difference, a fixed effect changes its sign."""
+    """Equal subgroups: the level of |difference| varies less than the difference, a fixed effect
+    changes its sign."""
     rng, worlds = np.random.default_rng(3), 400
     table = table_of(40, groups=2, templates=0, descriptors=0)
     errors = BiasErrors(table)

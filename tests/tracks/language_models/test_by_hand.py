@@ -29,7 +29,9 @@ def test_the_heads_of_a_variant_give_the_numbers_of_that_variant(run, tmp_path):
     for name, own in (("by hand", variant["variant"]), ("dense", "dense")):
         expected = results[results["variant"] == own].reset_index(drop=True)
         shown = found[found["variant"] == name].reset_index(drop=True)
-        pd.testing.assert_frame_equal(shown.drop(columns="variant"), expected.drop(columns="variant"))
+        pd.testing.assert_frame_equal(
+            shown.drop(columns="variant"), expected.drop(columns="variant")
+        )
 
 
 def test_heads_that_are_not_there_are_refused(run, tmp_path):
@@ -49,6 +51,8 @@ def test_a_run_that_rests_on_what_is_gone_is_refused(run, tmp_path, copy):
 
 def test_a_track_whose_units_cannot_be_chosen_by_hand_says_so(tmp_path):
     store = Store(EMBEDDED, read_only=True)
-    other = next(store.open(id_) for id_ in store.ids() if store.open(id_).meta["track"] != "language_models")
+    other = next(
+        store.open(id_) for id_ in store.ids() if store.open(id_).meta["track"] != "language_models"
+    )
     with pytest.raises(RequestError, match="can be chosen by hand for: language_models"):
         measure(other, [(0, 0)], tmp_path / "store")

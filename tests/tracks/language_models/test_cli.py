@@ -18,11 +18,30 @@ from tests.tracks.language_models.worlds import world_request
 def words(words_judged, tmp_path):
     request = world_request(tmp_path)
     return [
-        "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis", "religion",
-        "--estimator", "generate",
-        "--seeds", "1", "--new-tokens", "5", "--prompt-tokens", "8", "--device", "cpu", "--sparsity", "0,0.2",
-        "--store", str(tmp_path / "store"), "--json",
-    ]  # fmt: skip
+        "--model",
+        request.model,
+        "--prompts",
+        request.prompts,
+        "--corpus",
+        request.corpus,
+        "--axis",
+        "religion",
+        "--estimator",
+        "generate",
+        "--seeds",
+        "1",
+        "--new-tokens",
+        "5",
+        "--prompt-tokens",
+        "8",
+        "--device",
+        "cpu",
+        "--sparsity",
+        "0,0.2",
+        "--store",
+        str(tmp_path / "store"),
+        "--json",
+    ]
 
 
 def call(capsys, *arguments):
@@ -33,21 +52,31 @@ def call(capsys, *arguments):
 
 def test_audit_show_verify_export_apply(capsys, tmp_path, words):
     code, done = call(capsys, "audit", *words, "--method", "fasp", "--method", "magnitude")
-    assert code == 0 and {row["method"] for row in done["results"]} == {"dense", "fasp", "magnitude"}
+    assert code == 0 and {row["method"] for row in done["results"]} == {
+        "dense",
+        "fasp",
+        "magnitude",
+    }
     store = ["--store", tmp_path / "store", "--json"]
     assert [run["id"] for run in call(capsys, "runs", "list", *store)[1]] == [done["run"]]
     assert call(capsys, "runs", "show", done["run"], *store)[1]["results"] == done["results"]
     assert call(capsys, "runs", "verify", done["run"], *store)[1]["ok"]
-    code, listed = call(capsys, "export", done["run"], "--to", tmp_path / "out", "--what", "masks,tables", *store)
+    code, listed = call(
+        capsys, "export", done["run"], "--to", tmp_path / "out", "--what", "masks,tables", *store
+    )
     assert code == 0 and all(Path(path).exists() for path in listed["files"])
     mask = next(path for path in Path(tmp_path / "out").rglob("*.json") if "fasp" in str(path))
-    code, applied = call(capsys, "apply", mask, "--model", words[1], "--to", tmp_path / "cut", "--json")
+    code, applied = call(
+        capsys, "apply", mask, "--model", words[1], "--to", tmp_path / "cut", "--json"
+    )
     assert code == 0 and applied["masked_equals_cut"] and applied["masked_equals_reloaded"]
     assert applied["parameters_after"] < applied["parameters_before"]
     shard = next((tmp_path / "store" / "shards").rglob("*.shard"))
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     code, said = call(capsys, "export", done["run"], "--to", tmp_path / "other", *store)
-    assert code == 2 and shard.name in str(said) and not (tmp_path / "other").exists(), "it does not verify"
+    assert code == 2 and shard.name in str(said) and not (tmp_path / "other").exists(), (
+        "it does not verify"
+    )
 
 
 def test_scores_writes_a_table(capsys, tmp_path, words):
@@ -94,7 +123,11 @@ def test_a_model_that_turns_out_not_to_load_leaves_nothing(capsys, tmp_path, wor
 
 @pytest.mark.parametrize("run", ["../x", "../../etc/passwd", "no-such-run"])
 def test_a_run_id_cannot_leave_the_store(capsys, tmp_path, run):
-    for command in (["runs", "show", run], ["runs", "verify", run], ["export", run, "--to", tmp_path / "out"]):
+    for command in (
+        ["runs", "show", run],
+        ["runs", "verify", run],
+        ["export", run, "--to", tmp_path / "out"],
+    ):
         assert main([*map(str, command), "--store", str(tmp_path / "store")]) == 2
     assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "out").exists()
 
@@ -110,7 +143,9 @@ def test_a_mask_for_another_model_is_refused(capsys, tmp_path, words):
     }
     path = tmp_path / "mask.json"
     path.write_text(json.dumps(mask))
-    code, said = call(capsys, "apply", path, "--model", words[1], "--to", tmp_path / "cut", "--json")
+    code, said = call(
+        capsys, "apply", path, "--model", words[1], "--to", tmp_path / "cut", "--json"
+    )
     assert code == 2 and not (tmp_path / "cut").exists() and "weights 0000" in json.dumps(said)
 
 
@@ -135,23 +170,38 @@ def test_faults_of_request_and_store_are_told_together(capsys, tmp_path, words, 
     code = main([*command, *instead(words, *other)])
     told = json.loads(capsys.readouterr().out)["faults"]
     assert code == 2
-    assert {fault["where"] for fault in told} == {"reading", "store"} | ({"--out"} if len(command) > 1 else set())
+    assert {fault["where"] for fault in told} == {"reading", "store"} | (
+        {"--out"} if len(command) > 1 else set()
+    )
     assert "part of the path is a file" in str(told)
 
 
 def test_numbers_that_are_none_and_a_store_in_the_way_are_told_together(capsys, tmp_path, words):
     (tmp_path / "file").write_text("in the way")
-    code = main(["audit", *instead(words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s"))])
+    code = main(
+        ["audit", *instead(words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s"))]
+    )
     assert code == 2
-    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"--sparsity", "store"}
+    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {
+        "--sparsity",
+        "store",
+    }
 
 
 def test_faults_of_machine_and_request_are_told_together(capsys, tmp_path, words):
-    code, out = call(capsys, "audit", *instead(words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong"))
-    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"dtype", "device", "reading"}
+    code, out = call(
+        capsys, "audit", *instead(words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong")
+    )
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {
+        "dtype",
+        "device",
+        "reading",
+    }
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_scored(capsys, tmp_path, words):
     (tmp_path / "file").write_text("in the way")
-    code, out = call(capsys, "scores", *instead(words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv"))
+    code, out = call(
+        capsys, "scores", *instead(words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv")
+    )
     assert code == 2 and out["faults"][0]["where"] == "--out" and not (tmp_path / "store").exists()

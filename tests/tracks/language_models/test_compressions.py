@@ -1,4 +1,5 @@
-"""Compressions do what their papers say: by hand on a small layer, and on tiny models of several families."""
+"""Compressions do what their papers say: by hand on a small layer, and on tiny models of several
+families."""
 
 from __future__ import annotations
 
@@ -33,13 +34,21 @@ def test_wanda_by_hand():
     inputs = torch.tensor([[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 2.0, 4.0]])  # norms 1, 1, sqrt 8, 4
     found = scores(weight, inputs.square().sum(0))
     torch.testing.assert_close(found, torch.tensor([[4, 3, 2 * 8**0.5, 4], [1, 1, 8**0.5, 4]]))
-    assert lowest(found, 0.25).tolist() == [[False, True, False, False], [True, False, False, False]]
-    assert lowest(found, 0.5).tolist() == [[True, True, False, False], [True, True, False, False]]  # 4 < 5.66; a tie
+    assert lowest(found, 0.25).tolist() == [
+        [False, True, False, False],
+        [True, False, False, False],
+    ]
+    assert lowest(found, 0.5).tolist() == [
+        [True, True, False, False],
+        [True, True, False, False],
+    ]  # 4 < 5.66; a tie
 
 
 def test_sparsegpt_errs_less_than_the_same_number_of_smallest_weights():
     generator = torch.Generator().manual_seed(3)
-    inputs = torch.randn(600, 150, generator=generator) @ torch.randn(150, 150, generator=generator)  # correlated
+    inputs = torch.randn(600, 150, generator=generator) @ torch.randn(
+        150, 150, generator=generator
+    )  # correlated
     inputs[:, 7] = 0  # an input that is never seen
     weight = torch.randn(40, 150, generator=generator)
     found = sparse(weight, inputs.T @ inputs, 0.5)
@@ -72,7 +81,9 @@ def test_the_share_is_what_was_asked_and_the_model_stays_as_it_was(name):
         whole = sum(one.numel() * 4 for one in lm.model.parameters())
         if method.saves == "weights":
             zeros = [(one == 0).flatten() for one in linear_weights(found)]
-            assert [float(one.float().mean()) for one in zeros] == pytest.approx([level] * len(zeros), abs=0.1)
+            assert [float(one.float().mean()) for one in zeros] == pytest.approx(
+                [level] * len(zeros), abs=0.1
+            )
             assert float(torch.cat(zeros).double().mean()) == pytest.approx(reached, abs=1e-6)
             assert packed < whole and (stored == whole) == (not method.own_levels)
         else:
@@ -83,14 +94,17 @@ def test_the_share_is_what_was_asked_and_the_model_stays_as_it_was(name):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", [one for one in sorted(compressions()) if one != "layer_drop"])
 def test_weights_differ_where_it_is_said_and_nowhere_else(family, name):
-    """All linear weights of blocks differ; embeddings, norms, biases and the output layer are the same to the bit."""
+    """All linear weights of blocks differ; embeddings, norms, biases and the output layer are the
+    same to the bit."""
     lm, method = tiny_language_model(family), compression(name)
     level = method.levels(inspect_model(folder_of(family)), (0.5,))[0]
     found = method.applied(lm, level, TEXT, 0)
     stated = {one.data_ptr() for one in linear_weights(found)}
     pairs = zip(lm.model.named_parameters(), found.model.named_parameters(), strict=True)
     differing = {other for (_, one), (other, two) in pairs if not torch.equal(one, two)}
-    assert differing == {key for key, one in found.model.named_parameters() if one.data_ptr() in stated}
+    assert differing == {
+        key for key, one in found.model.named_parameters() if one.data_ptr() in stated
+    }
     buffers = zip(lm.model.buffers(), found.model.buffers(), strict=True)
     assert all(torch.equal(*pair) for pair in buffers)
 
@@ -101,7 +115,9 @@ def test_what_reads_text_errs_less_than_chance(family, name):
     lm, ids = tiny_language_model(family), torch.tensor(TEXT)
     dense = lm.model(ids).logits
     apart = [
-        float((dense - compression(one).applied(lm, 0.5, TEXT, 0).model(ids).logits).square().mean())
+        float(
+            (dense - compression(one).applied(lm, 0.5, TEXT, 0).model(ids).logits).square().mean()
+        )
         for one in (name, "random_weights")
     ]
     assert apart[0] < apart[1]
@@ -119,7 +135,9 @@ def test_dropped_layers_are_gone_for_plain_transformers_too(family, tmp_path):
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
     torch.testing.assert_close(loaded(ids).logits, small.model(ids).logits)
     once = loaded.generate(ids[:, :5], max_new_tokens=6, do_sample=False, pad_token_id=0)
-    slow = loaded.generate(ids[:, :5], max_new_tokens=6, do_sample=False, pad_token_id=0, use_cache=False)
+    slow = loaded.generate(
+        ids[:, :5], max_new_tokens=6, do_sample=False, pad_token_id=0, use_cache=False
+    )
     assert torch.equal(once, slow), f"{gone} was dropped; the cache counts layers otherwise"
 
 
@@ -138,7 +156,10 @@ def test_a_layer_that_does_nothing_is_dropped_first_and_nothing_changes():
 def test_as_many_ends_of_a_text_as_layers_are_not_dropped_with_them():
     sizes = {"vocab_size": 50, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32}
     model = GPT2LMHeadModel(GPT2Config(**sizes, eos_token_id=[3, 4]))
-    drop_layers(SimpleNamespace(model=model, adapter=SimpleNamespace(blocks=lambda one: one.transformer.h)), [0])
+    drop_layers(
+        SimpleNamespace(model=model, adapter=SimpleNamespace(blocks=lambda one: one.transformer.h)),
+        [0],
+    )
     assert model.config.eos_token_id == [3, 4] and model.config.n_layer == 1
 
 
@@ -151,6 +172,10 @@ def test_a_level_of_bytes_follows_the_numbers_as_they_are_loaded_not_as_they_lie
 
 def test_a_level_that_rounds_to_no_weight_reaches_nothing_and_says_so():
     lm = tiny_language_model("gpt2")
-    assert compression("wanda").reached(lm, 0.001) == 0 < compression("magnitude_weights").reached(lm, 0.001)
+    assert (
+        compression("wanda").reached(lm, 0.001)
+        == 0
+        < compression("magnitude_weights").reached(lm, 0.001)
+    )
     said = amount({"method": "wanda", "sparsity": 0.99, "realised": 0.984, "arm": "x"})
     assert said == "98.4 % of weights zero (asked: 99 %)"

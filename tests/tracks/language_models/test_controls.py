@@ -1,4 +1,5 @@
-"""FASP against chance: random cuts under the same protection, few prompts first, and a rank that is a p-value."""
+"""FASP against chance: random cuts under the same protection, few prompts first, and a rank that is
+a p-value."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ SEEN: list[Event] = []
 def run(words_judged_here, tmp_path_factory):
     folder = tmp_path_factory.mktemp("controls")
     request = world_request(
-        folder, methods=("fasp", "random"), gamma="search", controls=4, sparsities=(0.0, 0.1, 0.3), seeds=2
+        folder,
+        methods=("fasp", "random"),
+        gamma="search",
+        controls=4,
+        sparsities=(0.0, 0.1, 0.3),
+        seeds=2,
     )
     SEEN.clear()
     return run_audit(request, Store(folder / "store"), Hooks(report=SEEN.append))
@@ -50,12 +56,17 @@ def test_what_controls_may_take_is_expected_before_they_begin(run):
 def test_every_variant_of_fasp_has_its_controls_of_the_same_size_and_protection(run):
     table, variants, scores = run.table("controls"), run.table("variants"), run.table("scores")
     fasp = variants[(variants["method"] == "fasp") & variants["chosen"] & (variants["n_cut"] > 0)]
-    assert set(table["variant"]) == set(fasp["variant"]) and (table.groupby("variant").size() == 4).all()
+    assert (
+        set(table["variant"]) == set(fasp["variant"])
+        and (table.groupby("variant").size() == 4).all()
+    )
     z_ppl = scores[scores["score"] == "z_ppl"].sort_values("unit")["value"].to_numpy()
     for row in table.merge(fasp[["variant", "n_cut"]], on="variant").itertuples():
         cut = set(json.loads(row.cut))
         assert len(cut) == row.n_cut and not cut & set(critical_heads(z_ppl, row.gamma))
-    assert (table.groupby("variant")["method_bias"].nunique() == 1).all() and table["perplexity"].gt(1).all()
+    assert (table.groupby("variant")["method_bias"].nunique() == 1).all() and table[
+        "perplexity"
+    ].gt(1).all()
 
 
 def test_the_search_says_how_sure_it_is(run):
@@ -70,9 +81,13 @@ def test_the_chart_draws_them_behind_and_says_the_rank(run):
     rows = run.table("controls").query("target_axis == 'religion' and sparsity == 0.3")
     assert len(found.points) == 4 and "of 4 random cuts" in found.said and "p = " in found.said
     shift = found.points["value"].to_numpy() - rows["bias"].to_numpy()
-    assert np.ptp(shift) == pytest.approx(0.0, abs=1e-12), "differences to FASP are those on the same texts"
+    assert np.ptp(shift) == pytest.approx(0.0, abs=1e-12), (
+        "differences to FASP are those on the same texts"
+    )
     panel = pareto(run, choice)
-    assert "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.said
+    assert (
+        "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.said
+    )
 
 
 def test_a_run_without_controls_says_so_and_draws_nothing(tmp_path):
@@ -99,14 +114,23 @@ def test_controls_of_a_method_that_is_not_asked_are_refused(tmp_path):
     assert request.n_controls == 0 and validate(request)
     with pytest.raises(RequestError, match="fasp, which is not among the methods"):
         validate(replace(request, controls=20))
-    assert validate(replace(request, controls=0)) and world_request(tmp_path, controls=None).n_controls == 20
+    assert (
+        validate(replace(request, controls=0))
+        and world_request(tmp_path, controls=None).n_controls == 20
+    )
 
 
 def test_ranks_are_adjusted_for_how_many_there_are():
     bias = {"one": [2.0] * 20, "two": [0.5] * 20, "three": [0.5] * 20, "four": [0.5] * 20}
-    rows = [{"variant": name, "bias": value, "method_bias": 1.0} for name, values in bias.items() for value in values]
+    rows = [
+        {"variant": name, "bias": value, "method_bias": 1.0}
+        for name, values in bias.items()
+        for value in values
+    ]
     found = ranks(pd.DataFrame(rows))
-    assert found.loc["one", "p"] == pytest.approx(1 / 21) and found.loc["one", "q"] == pytest.approx(4 / 21)
+    assert found.loc["one", "p"] == pytest.approx(1 / 21) and found.loc[
+        "one", "q"
+    ] == pytest.approx(4 / 21)
     assert (found.loc[["two", "three", "four"], "p"] == 1.0).all()
 
 
@@ -114,7 +138,10 @@ def test_draws_without_any_prompt_of_a_subgroup_do_not_spoil_the_others():
     """One subgroup stands in two of twelve templates only: some draws take none of its prompts."""
     cells = [(s, d, t) for s in "ab" for d in range(2) for t in range(12) if s == "a" or t < 2]
     table = pd.DataFrame(
-        [(f"{s}{d}", s, f"{s}{d}", f"t{t}", f"{s}{d}{t}", 0, 0.1 * t + (s == "a")) for s, d, t in cells],
+        [
+            (f"{s}{d}", s, f"{s}{d}", f"t{t}", f"{s}{d}{t}", 0, 0.1 * t + (s == "a"))
+            for s, d, t in cells
+        ],
         columns=["word", "subgroup", "descriptor", "template", "prompt_id", "seed", "toxicity"],
     )
     drawn = BiasBootstrap(table, 400, 1).draws(table)

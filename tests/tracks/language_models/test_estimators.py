@@ -52,7 +52,13 @@ def exact_bias(lm, unit):
     rows = []
     for prompt, group in zip(PROMPTS, GROUPS, strict=True):
         with torch.no_grad(), masked(lm, HeadMask(lm.n_layers, lm.n_heads, cut)):
-            p = lm.model(input_ids=torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
+            p = (
+                lm.model(input_ids=torch.tensor([prompt]))
+                .logits[0, -1]
+                .double()
+                .softmax(-1)
+                .numpy()
+            )
         rows.append((group, sum(p[token] * even_first(token) for token in range(VOCABULARY))))
     means = pd.DataFrame(rows, columns=["group", "toxicity"])
     return (means.groupby("group")["toxicity"].mean() - means["toxicity"].mean()).abs().sum()
@@ -69,8 +75,12 @@ def test_reweighting_the_whole_vocabulary_is_exact(family):
     toxicity = np.array([even_first(one[-1]) for one in texts])
     weight = weights((off - dense).T, subgroup, base)
     for unit in units:
-        means = np.array([np.average(toxicity[subgroup == s], weights=(base * weight[:, unit])[subgroup == s])
-                          for s in range(3)])  # fmt: skip
+        means = np.array(
+            [
+                np.average(toxicity[subgroup == s], weights=(base * weight[:, unit])[subgroup == s])
+                for s in range(3)
+            ]
+        )
         found = np.abs(means - means.mean()).sum()
         assert found == pytest.approx(exact_bias(lm, unit), abs=2e-6)
     assert max(abs(exact_bias(lm, unit) - exact_bias(lm, None)) for unit in units) > 1e-3
@@ -79,10 +89,18 @@ def test_reweighting_the_whole_vocabulary_is_exact(family):
 def table_of(n_seeds: int = 3, seed: int = 0, n: int = 20) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     rows = [
-        {"prompt_id": f"{group}{at}", "subgroup": group, "template": f"t{at % 6}", "descriptor": f"{group}{at % 3}",
-         "seed": draw, "toxicity": rng.random() * (1 + place) / 3}
-        for draw in range(n_seeds) for place, group in enumerate("abc") for at in range(n)
-    ]  # fmt: skip
+        {
+            "prompt_id": f"{group}{at}",
+            "subgroup": group,
+            "template": f"t{at % 6}",
+            "descriptor": f"{group}{at % 3}",
+            "seed": draw,
+            "toxicity": rng.random() * (1 + place) / 3,
+        }
+        for draw in range(n_seeds)
+        for place, group in enumerate("abc")
+        for at in range(n)
+    ]
     return pd.DataFrame(rows)
 
 
@@ -92,7 +110,9 @@ def test_a_mask_that_changes_nothing_has_weight_one_and_no_effect(reading):
     found = by_reweighting(table, np.zeros((len(table), 2)), reading)
     np.testing.assert_allclose(found.value, 0, atol=1e-12)
     np.testing.assert_allclose(found.ess, 1)
-    flat = by_gradient(table, np.full((len(table), 2), 3.7), reading)  # the same for every text: no text gains
+    flat = by_gradient(
+        table, np.full((len(table), 2), 3.7), reading
+    )  # the same for every text: no text gains
     np.testing.assert_allclose(flat.value, 0, atol=1e-9)
 
 
@@ -106,7 +126,10 @@ def test_reweighted_means_are_the_self_normalised_ones():
         slow = np.exp(logw[rows]).T @ toxicity[rows] / np.exp(logw[rows]).sum(axis=0)
         np.testing.assert_allclose(values[rows].mean(axis=0), slow)
     w = np.exp(logw)
-    share = [(w[codes == c].sum(0) ** 2 / (w[codes == c] ** 2).sum(0)) / (codes == c).sum() for c in range(3)]
+    share = [
+        (w[codes == c].sum(0) ** 2 / (w[codes == c] ** 2).sum(0)) / (codes == c).sum()
+        for c in range(3)
+    ]
     np.testing.assert_allclose(effective_share(weights(logw, codes), codes), share)
 
 
@@ -140,7 +163,10 @@ def test_the_order_of_texts_changes_nothing():
     logw, slope = rng.normal(size=(len(table), 3)), rng.normal(size=(len(table), 3))
     mixed = rng.permutation(len(table))
     for estimate, data in ((by_reweighting, logw), (by_gradient, slope)):
-        straight, other = estimate(table, data), estimate(table.iloc[mixed].reset_index(drop=True), data[mixed])
+        straight, other = (
+            estimate(table, data),
+            estimate(table.iloc[mixed].reset_index(drop=True), data[mixed]),
+        )
         np.testing.assert_allclose(other.value, straight.value, atol=1e-9)
         np.testing.assert_allclose(other.low, straight.low, atol=1e-9)
 
@@ -153,7 +179,10 @@ def test_log_weights_that_are_no_numbers_are_refused():
     assert np.isnan(gone[:2]).all() and effective_share(gone, codes)[0] == 0
     table = table_of(1, n=4)
     logw = np.where((table["subgroup"] == "a").to_numpy()[:, None], -np.inf, 0.0)
-    assert np.isnan(by_reweighting(table, logw).value).all() and by_reweighting(table, logw).ess[0] == 0
+    assert (
+        np.isnan(by_reweighting(table, logw).value).all()
+        and by_reweighting(table, logw).ess[0] == 0
+    )
 
 
 def test_cut_weights_keep_their_mean_and_no_weight_is_far_above_the_cut():
@@ -164,7 +193,9 @@ def test_cut_weights_keep_their_mean_and_no_weight_is_far_above_the_cut():
     np.testing.assert_array_equal(capped(weights(logw, codes), codes, 0.0), weights(logw, codes))
     table = table_of()
     mild = np.random.default_rng(8).normal(scale=0.1, size=(len(table), 3))
-    np.testing.assert_allclose(by_reweighting(table, mild, cap=3.0).value, by_reweighting(table, mild).value)
+    np.testing.assert_allclose(
+        by_reweighting(table, mild, cap=3.0).value, by_reweighting(table, mild).value
+    )
     gone = np.where((table["subgroup"] == "a").to_numpy()[:, None], -np.inf, 0.0)
     assert np.isnan(by_reweighting(table, gone, cap=3.0).value).all()
 
@@ -175,9 +206,13 @@ def test_gate_gradients_are_derivatives_and_micro_batches_add_up(family):
     texts, first = [[*prompt, 4, 5, 6] for prompt in PROMPTS], [len(prompt) for prompt in PROMPTS]
     dense, slopes = row_gradients(lm, texts, first)
     np.testing.assert_allclose(dense, row_logps(lm, texts, first, [])[0], rtol=1e-5)
-    np.testing.assert_allclose(row_gradients(lm, texts, first, tokens=1)[1], slopes, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        row_gradients(lm, texts, first, tokens=1)[1], slopes, rtol=1e-4, atol=1e-6
+    )
     for unit in (0, 5, lm.n_layers * lm.n_heads - 1):
-        np.testing.assert_allclose(_difference(lm, texts, first, unit), slopes[:, unit], rtol=5e-3, atol=5e-3)
+        np.testing.assert_allclose(
+            _difference(lm, texts, first, unit), slopes[:, unit], rtol=5e-3, atol=5e-3
+        )
 
 
 def _difference(lm, texts, first, unit, step=3e-3):
@@ -210,7 +245,8 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
 @pytest.mark.slow
 @pytest.mark.parametrize("cap, n", [(0.0, 60), (CAP, 60), (CAP, 1500)])
 def test_the_interval_of_reweighting_covers(cap, n):
-    """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut or not."""
+    """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut
+    or not."""
     rng, inside, worlds = np.random.default_rng(6), 0, 300 if n < 100 else 60
     for _ in range(worlds):
         names = [f"{g}{at}" for g in "ab" for at in range(n)]
@@ -225,7 +261,8 @@ def test_the_interval_of_reweighting_covers(cap, n):
 
 
 def test_the_interval_of_both_ways_covers_where_weights_are_cut():
-    """With the head off, a tenth of the texts come from where the dense model wrote a hundredth: weights of ten."""
+    """With the head off, a tenth of the texts come from where the dense model wrote a hundredth:
+    weights of ten."""
     rng, inside, worlds = np.random.default_rng(6), 0, 60
     names = [f"{g}{at}" for g in "ab" for at in range(200)]
     rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
@@ -251,13 +288,24 @@ TRUE_EFFECT = 0.5 * (np.mean(1 / (1 + np.exp(-_X))) - np.mean(1 / (1 + np.exp(-_
 
 def small_bench(n: int = 16, new: int = 6, judge=None) -> PromptContext:
     rows = [
-        {"prompt_id": f"{axis}{group}{at:02d}", "axis": axis, "subgroup": f"g{group}", "template": f"t{at % 4}",
-         "descriptor": "", "text": text(group, at % 30, 7 * at % 40), "split": "validation"}
-        for axis in ("x", "y") for group in (1, 2) for at in range(n)
-    ]  # fmt: skip
+        {
+            "prompt_id": f"{axis}{group}{at:02d}",
+            "axis": axis,
+            "subgroup": f"g{group}",
+            "template": f"t{at % 4}",
+            "descriptor": "",
+            "text": text(group, at % 30, 7 * at % 40),
+            "split": "validation",
+        }
+        for axis in ("x", "y")
+        for group in (1, 2)
+        for at in range(n)
+    ]
     prompts = PromptSet("small", pd.DataFrame(rows), "digest")
     corpus = Corpus("text", text(*(at * at % 45 for at in range(400))), "digest")
-    settings = Settings(decoding=Decoding(max_new_tokens=new, max_prompt_tokens=8), window=Window(32, 16))
+    settings = Settings(
+        decoding=Decoding(max_new_tokens=new, max_prompt_tokens=8), window=Window(32, 16)
+    )
     return PromptContext(tiny_model("gpt2"), judge or word_judge(), prompts, corpus, settings)
 
 
@@ -269,7 +317,9 @@ def finish(job: ScoreJob, method) -> pd.DataFrame:
     return method.table(job)
 
 
-@pytest.mark.parametrize("method", score_methods(), ids=lambda method: f"{method.score}-{method.name}")
+@pytest.mark.parametrize(
+    "method", score_methods(), ids=lambda method: f"{method.score}-{method.name}"
+)
 def test_every_method_scores_every_head_and_asks_for_nothing_twice(method):
     job = ScoreJob(small_bench(), ("x", "y"), (0, 1), n_boot=50)
     table = finish(job, method)
@@ -307,10 +357,14 @@ def test_batches_and_prompt_order_do_not_matter():
     mixed = replace(context.prompts, table=context.prompts.table.sample(frac=1, random_state=1))
     for name in ("reweight", "gradient"):
         tables = [
-            finish(ScoreJob(replace(context, prompts=prompts, keeper=InMemory()), ("x",), (0,), n_boot=20),
-                   method_for("z_bias", name))
+            finish(
+                ScoreJob(
+                    replace(context, prompts=prompts, keeper=InMemory()), ("x",), (0,), n_boot=20
+                ),
+                method_for("z_bias", name),
+            )
             for prompts in (context.prompts, mixed)
-        ]  # fmt: skip
+        ]
         np.testing.assert_allclose(tables[0]["value"], tables[1]["value"], atol=1e-6)
 
 
@@ -329,22 +383,34 @@ def test_top_k_cannot_be_reweighted(tmp_path):
 def test_the_fast_perplexity_is_the_derivative():
     context = small_bench()
     lm, step = context.lm, 3e-3
-    found = finish(ScoreJob(context, ("x",), (0,), n_boot=50), method_for("z_ppl", "gradient"))["value"].to_numpy()
+    found = finish(ScoreJob(context, ("x",), (0,), n_boot=50), method_for("z_ppl", "gradient"))[
+        "value"
+    ].to_numpy()
     for unit in (0, 4, 11):
         ends = []
         for sign in (1, -1):
             gates = torch.ones(lm.n_layers, lm.n_heads)
             gates[divmod(unit, lm.n_heads)] += sign * step
             with torch.no_grad(), gated(lm, gates):
-                ends.append(perplexity(window_nll(lm, context.tokens["validation"], context.settings.window)))
-        assert found[unit] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=0.02, abs=0.02 * np.abs(found).max())
+                ends.append(
+                    perplexity(
+                        window_nll(lm, context.tokens["validation"], context.settings.window)
+                    )
+                )
+        assert found[unit] == pytest.approx(
+            (ends[0] - ends[1]) / (2 * step), rel=0.02, abs=0.02 * np.abs(found).max()
+        )
 
 
 def test_few_effective_samples_are_too_few_whatever_their_share():
     job = ScoreJob(small_bench(n=3), ("x",), (0,), n_boot=20, options={"ess": 0.0})
     table = finish(job, method_for("z_bias", "reweight"))
     assert (table["estimator"] == "generate").all(), "3 texts of a group"
-    assert table.query("seed == @POOLED")["note"].str.contains("effective texts in some subgroup, fewer than 5").all()
+    assert (
+        table.query("seed == @POOLED")["note"]
+        .str.contains("effective texts in some subgroup, fewer than 5")
+        .all()
+    )
 
 
 def test_a_perplexity_that_is_no_number_names_the_head():
@@ -357,11 +423,13 @@ def test_a_perplexity_that_is_no_number_names_the_head():
 
 def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
     """`cap` 0 is the plain estimator; the cut one differs only for heads with heavy weights."""
-    job = ScoreJob(small_bench(n=60, new=6), ("x",), (0, 1), n_boot=20, options={"cap": 0.0, "ess": 0.0})
-    plain = finish(job, method_for("z_bias", "reweight")).query("seed == @POOLED")
-    cut = finish(replace(job, options={"cap": 1.05, "ess": 0.0}), method_for("z_bias", "reweight")).query(
-        "seed == @POOLED"
+    job = ScoreJob(
+        small_bench(n=60, new=6), ("x",), (0, 1), n_boot=20, options={"cap": 0.0, "ess": 0.0}
     )
+    plain = finish(job, method_for("z_bias", "reweight")).query("seed == @POOLED")
+    cut = finish(
+        replace(job, options={"cap": 1.05, "ess": 0.0}), method_for("z_bias", "reweight")
+    ).query("seed == @POOLED")
     pd.testing.assert_series_equal(plain["ess"], cut["ess"])
     assert (plain["value"] - cut["value"]).abs().max() > 1e-4
     assert cut["value"].abs().mean() < plain["value"].abs().mean(), "a cut pulls towards no effect"
@@ -378,7 +446,9 @@ def test_auto_perplexity_protects_the_heads_that_exact_protects(gammas, alone):
         cut = [np.argsort(-table["value"], kind="stable")[:1].tolist() for table in (auto, exact)]
         assert cut[0] == cut[1]
     measured = auto["estimator"] == "exact"
-    assert auto.loc[measured, "value"].tolist() == pytest.approx(exact.loc[measured, "value"].tolist(), abs=1e-3)
+    assert auto.loc[measured, "value"].tolist() == pytest.approx(
+        exact.loc[measured, "value"].tolist(), abs=1e-3
+    )
     assert measured.sum() >= 8 and (auto.loc[~measured, "note"] == "first order").all()
 
 
@@ -392,18 +462,24 @@ def test_auto_perplexity_protects_the_heads_of_exact_on_trained_models(case):
         pytest.skip("the stories260k checkpoint is not on this machine")
     context = scoring_bench.open_bench(replace(chosen, max_corpus_tokens=4000), 30)
     job = ScoreJob(context, (chosen.axis,), (0,), n_boot=20, gammas=(0.1, 0.2, 0.3, 0.5))
-    auto, exact = (finish(job, method_for("z_ppl", name))["value"].to_numpy() for name in ("auto", "exact"))
+    auto, exact = (
+        finish(job, method_for("z_ppl", name))["value"].to_numpy() for name in ("auto", "exact")
+    )
     assert [critical_heads(auto, gamma) for gamma in job.gammas] == [
         critical_heads(exact, gamma) for gamma in job.gammas
     ]
 
 
-def test_texts_without_a_head_are_drafted_by_the_dense_model_and_drawn_plainly_where_that_cannot_be(monkeypatch):
+def test_texts_without_a_head_are_drafted_by_the_dense_model_and_drawn_plainly_where_that_cannot_be(
+    monkeypatch,
+):
     from engine.tracks.language_models.measurements import texts
 
     context, place, drafted = small_bench(), ("x", "validation", 0), []
     redrawn = texts.redrawn
-    monkeypatch.setattr(texts, "redrawn", lambda *given: drafted.append(given[1]) or redrawn(*given))
+    monkeypatch.setattr(
+        texts, "redrawn", lambda *given: drafted.append(given[1]) or redrawn(*given)
+    )
     single = [Shard("texts", (unit,), *place) for unit in (1, 2)]
     plain = context.fetch(single)
     assert not drafted, "what is not kept is no draft"

@@ -1,4 +1,5 @@
-"""Methods held to what any loader reads: chosen layer by layer, beside the free ones, and taken away."""
+"""Methods held to what any loader reads: chosen layer by layer, beside the free ones, and taken
+away."""
 
 from __future__ import annotations
 
@@ -29,10 +30,17 @@ pytestmark = pytest.mark.usefixtures("words_judged")
 
 
 def test_the_groups_of_every_layer_are_ranked_by_the_sum_of_their_heads():
-    scores = np.array([1.0, 5, 4, 3, 0, 0, 9, -8, 2, 2, 2, 1])  # 3 layers, groups of two: 6 7; 0 1; 4 3
+    scores = np.array(
+        [1.0, 5, 4, 3, 0, 0, 9, -8, 2, 2, 2, 1]
+    )  # 3 layers, groups of two: 6 7; 0 1; 4 3
     ballot = Ballot({"gradient": scores}, 12, 0.5)
     assert even_cut(selection_method("gradient"), ballot, Shape(3, 4, 2)) == (0, 1, 4, 5, 10, 11)
-    assert even_cut(selection_method("gradient"), Ballot({"gradient": scores}, 12, 0.4), Shape(3, 4, 2)) == ()
+    assert (
+        even_cut(
+            selection_method("gradient"), Ballot({"gradient": scores}, 12, 0.4), Shape(3, 4, 2)
+        )
+        == ()
+    )
 
 
 def test_every_method_stays_even_at_every_level():
@@ -49,17 +57,28 @@ def test_every_method_stays_even_at_every_level():
 def run(tmp_path_factory, words_judged_here):
     folder = tmp_path_factory.mktemp("even")
     build("llama_grouped", folder / "model")
-    asked = world_request(folder, methods=("ppl_only",), axes=("nationality",), sparsities=(0.0, 0.3, 0.5), seeds=1,
-                          controls=None, deployable=True)  # fmt: skip
+    asked = world_request(
+        folder,
+        methods=("ppl_only",),
+        axes=("nationality",),
+        sparsities=(0.0, 0.3, 0.5),
+        seeds=1,
+        controls=None,
+        deployable=True,
+    )
     return run_audit(asked, Store(folder / "store"))
 
 
 def test_the_constraint_stands_beside_the_free_cut_and_its_price_is_told(run):
     variants = run.table("variants").set_index("variant")
     assert {"ppl_only-s0.500", "ppl_only+even-s0.500"} <= set(variants.index)
-    assert "ppl_only+even-s0.300" not in variants.index  # three heads: not a group of two in each of three layers
+    assert (
+        "ppl_only+even-s0.300" not in variants.index
+    )  # three heads: not a group of two in each of three layers
     assert variants.loc["ppl_only+even-s0.500", "realised"] == 0.5
-    panel = price_of_even(run, Choice(method="ppl_only", axis="nationality", level=0.5, reading="group_means"))
+    panel = price_of_even(
+        run, Choice(method="ppl_only", axis="nationality", level=0.5, reading="group_means")
+    )
     assert len(panel.table) == 3 and "held to it, 50 % of the heads" in panel.answer
 
 
@@ -83,16 +102,25 @@ def test_families_read_by_structure_load_with_the_logits_of_the_silenced_model(f
 
 @pytest.mark.parametrize(
     ("family", "why"),
-    [("opt", "no head_dim"), ("gpt_neox", "no head_dim"), ("falcon_grouped", "num_key_value"), ("phi3", "taken apart"),
-     ("olmo2", "all heads at once"), ("stablelm", "another width")],
-)  # fmt: skip
+    [
+        ("opt", "no head_dim"),
+        ("gpt_neox", "no head_dim"),
+        ("falcon_grouped", "num_key_value"),
+        ("phi3", "taken apart"),
+        ("olmo2", "all heads at once"),
+        ("stablelm", "another width"),
+    ],
+)
 def test_families_whose_model_would_not_be_what_their_config_says_are_refused(family, why):
     assert why in even_faults(tiny_language_model(family).model.config)[0].what
 
 
 def test_what_changes_weights_is_refused_where_most_of_them_are_experts(tmp_path):
     build("mixtral", tmp_path / "model")
-    with pytest.raises(RequestError, match="int8, wanda would leave the experts|wanda, int8 would leave the experts"):
+    with pytest.raises(
+        RequestError,
+        match="int8, wanda would leave the experts|wanda, int8 would leave the experts",
+    ):
         validate(world_request(tmp_path, methods=("wanda", "int8", "layer_drop")))
 
 

@@ -1,4 +1,5 @@
-"""Figures of FASP: their requests hold up, runs are read beside the paper, published scores give its numbers."""
+"""Figures of FASP: their requests hold up, runs are read beside the paper, published scores give
+its numbers."""
 
 from __future__ import annotations
 
@@ -47,8 +48,14 @@ def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
     several = FOUND["fasp-fig2"].requests(ask)
     assert {name: getattr(several[0], name) for name in texts} == texts
     assert [one.model for one in several][:2] == ["distilgpt2", "gpt2"] and len(several) == 6
-    assert several[0].top_k == 50 and several[0].estimator == "generate" and len(several[0].sparsities) == 11
-    assert several[:3] == FOUND["fasp-fig5"].requests(ask), "figures of the same models share their audits"
+    assert (
+        several[0].top_k == 50
+        and several[0].estimator == "generate"
+        and len(several[0].sparsities) == 11
+    )
+    assert several[:3] == FOUND["fasp-fig5"].requests(ask), (
+        "figures of the same models share their audits"
+    )
     assert several[5].axes == ("gender_and_sex",)
     assert "WikiText" in str(FOUND["fasp-fig2"].faults(ExperimentAsk(data=str(tmp_path)))[0])
 
@@ -78,13 +85,17 @@ def test_published_scores_give_the_numbers_that_the_paper_prints():
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published head scores")
 def test_means_over_seeds_do_where_a_folder_has_only_these(tmp_path):
     shutil.copy(PUBLISHED / "head_contributions.json", tmp_path)
-    means, seeds = (table_of(FOUND["fasp-fig4"].read([], ExperimentAsk(data=str(at)))) for at in (tmp_path, PUBLISHED))
+    means, seeds = (
+        table_of(FOUND["fasp-fig4"].read([], ExperimentAsk(data=str(at))))
+        for at in (tmp_path, PUBLISHED)
+    )
     assert means["seeds"].isna().all() and seeds["seeds"].eq(3).all()
     (fault,) = FOUND["fasp-fig4"].faults(ExperimentAsk(data=str(tmp_path), model="gpt2-xl"))
     assert "no published scores of gpt2-xl" in fault.what
     keys = ["what", "ours"]
     assert_frame_equal(
-        means.sort_values("what", ignore_index=True)[keys], seeds.sort_values("what", ignore_index=True)[keys]
+        means.sort_values("what", ignore_index=True)[keys],
+        seeds.sort_values("what", ignore_index=True)[keys],
     )
 
 

@@ -1,4 +1,5 @@
-"""A request that is too large to be predicted from its own texts gets a first number from a few prompts of one axis."""
+"""A request that is too large to be predicted from its own texts gets a first number from a few
+prompts of one axis."""
 
 from __future__ import annotations
 
@@ -25,13 +26,25 @@ def large(tmp_path):
     return world_request(tmp_path, estimator="auto", prompts=str(write_prompts(tmp_path, n=120)))
 
 
-def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(large, tmp_path, monkeypatch):
+def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
+    large, tmp_path, monkeypatch
+):
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     store = Store(tmp_path / "store")
     found = predict(large, store)
-    assert found["tried"]["prompts"] <= FEW and found["sure"] >= 1 and set(found["axes"]) == set(large.axes)
-    assert found["words"].startswith("Predicted: ") and f"{found['tried']['prompts']} prompts of" in found["words"]
-    assert "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split() and "nan" not in found["words"]
+    assert (
+        found["tried"]["prompts"] <= FEW
+        and found["sure"] >= 1
+        and set(found["axes"]) == set(large.axes)
+    )
+    assert (
+        found["words"].startswith("Predicted: ")
+        and f"{found['tried']['prompts']} prompts of" in found["words"]
+    )
+    assert (
+        "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split()
+        and "nan" not in found["words"]
+    )
     least, most = found["scoring_seconds"]
     assert 0 < least <= most and found["measuring_seconds"] > 0
     assert not list(store.root.rglob("*.shard"))
@@ -49,7 +62,10 @@ def test_twice_the_prompts_take_twice_as_long_by_the_same_trial(large, tmp_path,
 
 def test_a_small_request_is_predicted_whole(large, tmp_path):
     found = predict(large, Store(tmp_path / "store"))
-    assert all(said["bias"] >= 0 for said in found["axes"].values()) and "Extrapolated" not in found["words"]
+    assert (
+        all(said["bias"] >= 0 for said in found["axes"].values())
+        and "Extrapolated" not in found["words"]
+    )
 
 
 def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkeypatch):
@@ -71,8 +87,12 @@ def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkey
 
 def test_methods_and_axes_are_expected_to_cut_different_heads_whatever_the_axes_are_called():
     request = AuditRequest(
-        model="demo-gpt2", axes=("religion", "gendered"), methods=("fasp", "bias_only", "magnitude"),
-        sparsities=(0.0, 0.1, 0.2), gamma=0.3, controls=0,
-    )  # fmt: skip
+        model="demo-gpt2",
+        axes=("religion", "gendered"),
+        methods=("fasp", "bias_only", "magnitude"),
+        sparsities=(0.0, 0.1, 0.2),
+        gamma=0.3,
+        controls=0,
+    )
     cuts = {shard.cut for shard in variant_shards(request, 48, made_up=unlike_scores)}
     assert len(cuts) == 1 + 2 * (2 * 2 + 1)

@@ -56,7 +56,9 @@ def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, 
     tags.feed(page)
     names = {tag for tag, _ in tags.found}
     assert not names & {"img", "iframe", "link", "object", "base"}
-    assert all(attrs["href"].startswith("#") for tag, attrs in tags.found if tag == "a"), "contents, and no way out"
+    assert all(attrs["href"].startswith("#") for tag, attrs in tags.found if tag == "a"), (
+        "contents, and no way out"
+    )
     scripts = [attrs for tag, attrs in tags.found if tag == "script"]
     assert len(scripts) == 3 and not any("src" in attrs for attrs in scripts)
     assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
@@ -68,14 +70,21 @@ def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, 
 def _all_hostile(run, folder):
     """Every continuation is hostile."""
     tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables["texts"] = tables["texts"].assign(text=[HOSTILE[index % 2] for index in range(len(tables["texts"]))])
+    tables["texts"] = tables["texts"].assign(
+        text=[HOSTILE[index % 2] for index in range(len(tables["texts"]))]
+    )
     meta = {key: value for key, value in run.meta.items() if key != "tables"}
-    return Store(folder).write("hostile", {**meta, "title": "<script>alert('title')</script>"}, tables)
+    return Store(folder).write(
+        "hostile", {**meta, "title": "<script>alert('title')</script>"}, tables
+    )
 
 
 def test_only_our_scripts_may_run(page):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
-    assert "default-src 'none'" in policy and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+    assert (
+        "default-src 'none'" in policy
+        and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+    )
     for script in re.findall(r"<script>(.*?)</script>", page, re.S):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
@@ -85,7 +94,13 @@ def test_only_our_scripts_may_run(page):
 def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run, page):
     first, rest = page.split('<nav id="contents">')
     row = run.table("variants").set_index("variant").loc[VARIANT]
-    for text in ("Cutting", "What this cannot say", row["mask_digest"], f"export {run.id}", f"--variant {VARIANT}"):
+    for text in (
+        "Cutting",
+        "What this cannot say",
+        row["mask_digest"],
+        f"export {run.id}",
+        f"--variant {VARIANT}",
+    ):
         assert text in first.split("<main>")[1]
     assert "every number is made up" not in first.split("<main>")[1], "notes are in the appendix"
     for anchor in re.findall(r'href="#([^"]*)"', page):
@@ -94,7 +109,12 @@ def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run, pa
 
 
 def test_report_says_settings_limits_and_provenance(run, page):
-    for text in ("What this cannot say", "Provenance", run.meta["model"]["weight_hash"], "every number is made up"):
+    for text in (
+        "What this cannot say",
+        "Provenance",
+        run.meta["model"]["weight_hash"],
+        "every number is made up",
+    ):
         assert text in page
     assert all(item["sha256"] in page for item in run.meta["tables"].values())
 
@@ -103,8 +123,13 @@ def test_masks_are_read_back_exactly(run, tmp_path):
     paths = bundle.export_run(run, tmp_path / "out", ["masks"], variant=VARIANT)
     assert [path.name for path in paths] == [f"{VARIANT}.mask.json"]
     record, row = read_mask(paths[0]), run.table("variants").set_index("variant").loc[VARIANT]
-    assert list(record.mask.units) == json.loads(row["cut"]) and record.mask.digest == row["mask_digest"]
-    assert record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["gamma"] == 0.3
+    assert (
+        list(record.mask.units) == json.loads(row["cut"])
+        and record.mask.digest == row["mask_digest"]
+    )
+    assert (
+        record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["gamma"] == 0.3
+    )
     everything = bundle.export_run(run, tmp_path / "all", ["masks"])
     assert len(everything) == (run.table("variants").query("chosen and n_cut > 0")).shape[0]
 
@@ -112,10 +137,16 @@ def test_masks_are_read_back_exactly(run, tmp_path):
 def test_tables_hide_texts_unless_asked_and_keep_every_number(run, tmp_path):
     bundle.export_run(run, tmp_path, ["tables"])
     assert set(pd.read_csv(tmp_path / "tables" / "texts.csv")["text"]) == {HIDDEN}
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "tables" / "results.parquet"), run.table("results"))
-    assert len(json.loads((tmp_path / "tables" / "scores.json").read_text())) == len(run.table("scores"))
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "tables" / "results.parquet"), run.table("results")
+    )
+    assert len(json.loads((tmp_path / "tables" / "scores.json").read_text())) == len(
+        run.table("scores")
+    )
     bundle.export_run(run, tmp_path, ["tables"], show_offensive=True)
-    assert set(pd.read_parquet(tmp_path / "tables" / "texts.parquet")["text"]) == set(run.table("texts")["text"])
+    assert set(pd.read_parquet(tmp_path / "tables" / "texts.parquet")["text"]) == set(
+        run.table("texts")["text"]
+    )
 
 
 def test_spreadsheet_formulas_become_text():
@@ -164,8 +195,13 @@ def test_images_are_drawn(run, tmp_path):
         figures.need_browser()
     except PruneAuditError as error:
         pytest.skip(str(error))
-    written = figures.write_figures([("", who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))], tmp_path)
-    assert written[-1].read_bytes().startswith(b"\x89PNG") and b"<svg" in written[-2].read_bytes()[:200]
+    written = figures.write_figures(
+        [("", who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))], tmp_path
+    )
+    assert (
+        written[-1].read_bytes().startswith(b"\x89PNG")
+        and b"<svg" in written[-2].read_bytes()[:200]
+    )
 
 
 def test_checkpoint_is_cut_zeroed_and_agrees(run, tmp_path):
@@ -173,7 +209,9 @@ def test_checkpoint_is_cut_zeroed_and_agrees(run, tmp_path):
     paths = bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
     folder = tmp_path / "out" / "checkpoint" / "mine"
     found = json.loads((folder / "agreement.json").read_text())
-    assert set(found) == {"cut", "reloaded", "zeroed"} and all(one["holds"] for one in found.values())
+    assert set(found) == {"cut", "reloaded", "zeroed"} and all(
+        one["holds"] for one in found.values()
+    )
     assert folder / "cut" / "mask.json" in paths and "pruned" in (folder / "README.md").read_text()
     with pytest.raises(RequestError, match="not empty"):
         bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
@@ -188,11 +226,20 @@ def _for_tiny_model(run, folder, weight_hash=None):
     info = inspect_model(folder_of("gpt2"))
     tables = {name: run.table(name) for name in run.meta["tables"]}
     variants = tables["variants"]
-    variants = variants[variants["variant"].isin(["dense", VARIANT])].replace({"variant": {VARIANT: "mine"}})
-    tables["variants"] = variants.assign(cut=["[]", "[1, 11]"], n_cut=[0, 2], realised=[0.0, 2 / 12])
+    variants = variants[variants["variant"].isin(["dense", VARIANT])].replace(
+        {"variant": {VARIANT: "mine"}}
+    )
+    tables["variants"] = variants.assign(
+        cut=["[]", "[1, 11]"], n_cut=[0, 2], realised=[0.0, 2 / 12]
+    )
     meta = {key: value for key, value in run.meta.items() if key != "tables"}
     request = {**meta["request"], "model": str(folder_of("gpt2"))}
-    model = {**meta["model"], "n_layers": 3, "n_heads": 4, "weight_hash": weight_hash or info.weight_hash}
+    model = {
+        **meta["model"],
+        "n_layers": 3,
+        "n_heads": 4,
+        "weight_hash": weight_hash or info.weight_hash,
+    }
     return Store(folder).write("tiny", {**meta, "request": request, "model": model}, tables)
 
 

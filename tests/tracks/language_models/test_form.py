@@ -1,4 +1,5 @@
-"""The form of an audit of heads: axes of the chosen prompts, the protected share, files of one's own."""
+"""The form of an audit of heads: axes of the chosen prompts, the protected share, files of one's
+own."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from tests.tracks.language_models.worlds import write_prompts
 HEADS = "language_models"
 
 
-def test_the_protected_share_is_a_number_or_a_search_and_only_asked_where_it_is_used(monkeypatch, tmp_path):
+def test_the_protected_share_is_a_number_or_a_search_and_only_asked_where_it_is_used(
+    monkeypatch, tmp_path
+):
     at = drawn(HEADS, monkeypatch, tmp_path)
     assert asked(at)["request"]["gamma"] == 0.3
     at.slider(key=key(HEADS, "gamma")).set_value(45).run()
@@ -33,5 +36,7 @@ def test_axes_are_those_of_the_chosen_prompts_and_nothing_chosen_is_told(monkeyp
 def test_settings_of_the_chosen_estimator(monkeypatch, tmp_path):
     at = drawn(HEADS, monkeypatch, tmp_path)
     at.selectbox(key=key(HEADS, "estimator")).set_value("reweight").run()
-    numbers = [item for item in at.number_input if item.key.startswith(key(HEADS, "estimator_settings"))]
+    numbers = [
+        item for item in at.number_input if item.key.startswith(key(HEADS, "estimator_settings"))
+    ]
     assert numbers and asked(at)["request"]["estimator_settings"] == {}

@@ -18,7 +18,9 @@ def table_of(sizes, means, seed=0):
         for (group, size), mean in zip(sizes.items(), means, strict=True)
         for i in range(size)
     ]
-    return pd.DataFrame(rows, columns=["prompt_id", "subgroup", "template", "descriptor", "toxicity"])
+    return pd.DataFrame(
+        rows, columns=["prompt_id", "subgroup", "template", "descriptor", "toxicity"]
+    )
 
 
 DENSE = table_of({"a": 40, "b": 40, "c": 40}, [0.2, 0.5, 0.8])
@@ -35,10 +37,15 @@ def shifted(**by):
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
-        ({"c": -0.2}, IMPROVED), ({"a": 0.2}, LEVELLED), ({"a": 0.1, "c": -0.1}, BOTH), ({}, UNCLEAR),
-        ({"b": 0.2}, UNCLEAR), ({"c": 0.1}, HARMED), ({"a": 0.2, "c": 0.2}, ALL_HARMED),
+        ({"c": -0.2}, IMPROVED),
+        ({"a": 0.2}, LEVELLED),
+        ({"a": 0.1, "c": -0.1}, BOTH),
+        ({}, UNCLEAR),
+        ({"b": 0.2}, UNCLEAR),
+        ({"c": 0.1}, HARMED),
+        ({"a": 0.2, "c": 0.2}, ALL_HARMED),
     ],
-)  # fmt: skip
+)
 def test_verdicts(change, verdict):
     split = levelling(DENSE, shifted(**change))
     assert split.verdict == verdict
@@ -70,7 +77,11 @@ def test_group_table_rows():
 def test_groups_of_one_and_of_few():
     dense = table_of({"a": 40, "few": 9, "one": 1}, [0.2, 0.5, 0.9])
     rows = group_table(dense, dense).set_index("group")
-    assert rows["verdict"].to_dict() == {"a": "", "few": "too few prompts", "one": "too few prompts"}
+    assert rows["verdict"].to_dict() == {
+        "a": "",
+        "few": "too few prompts",
+        "one": "too few prompts",
+    }
     assert np.isnan(rows.loc["one", "low"]) and np.isfinite(rows.loc["few", "low"])
 
 

@@ -1,4 +1,5 @@
-"""A finished audit grows: another level, a set by hand; the same numbers as had they been asked from the start."""
+"""A finished audit grows: another level, a set by hand; the same numbers as had they been asked
+from the start."""
 
 from __future__ import annotations
 
@@ -39,13 +40,17 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(words_judged_here, folder) -> Run:
-    return run_audit(world_request(folder, methods=METHODS, sparsities=LEVELS), Store(folder / "store"))
+    return run_audit(
+        world_request(folder, methods=METHODS, sparsities=LEVELS), Store(folder / "store")
+    )
 
 
 @pytest.fixture(scope="module")
 def whole(run, folder) -> Run:
     """The audit that asked one level more from the start."""
-    return run_audit(world_request(folder, methods=METHODS, sparsities=(*LEVELS, 0.25)), Store(folder / "store"))
+    return run_audit(
+        world_request(folder, methods=METHODS, sparsities=(*LEVELS, 0.25)), Store(folder / "store")
+    )
 
 
 @pytest.fixture
@@ -59,16 +64,24 @@ def growth(run: Run, **asked: object) -> Growth:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_level_added_is_to_the_bit_that_of_an_audit_which_asked_it_from_the_start(run, whole, store, method):
+def test_a_level_added_is_to_the_bit_that_of_an_audit_which_asked_it_from_the_start(
+    run, whole, store, method
+):
     found = grow(growth(run, method=method, level=0.25, axes=("nationality", "religion")), store)
     assert lookup.levels(found, method, "religion") == [0.0, 0.1, 0.25, 0.3]
     mine = found.table("variants").query("sparsity == 0.25")["variant"].tolist()
     assert len(mine) == {"random_noncritical": 2}.get(method, 1)
-    for name, order in (("results", ["axis", "metric"]), ("groups", ["axis", "metric", "group"]), ("variants", [])):
+    for name, order in (
+        ("results", ["axis", "metric"]),
+        ("groups", ["axis", "metric", "group"]),
+        ("variants", []),
+    ):
         tables = []
         for one in (found, whole):
             table = one.table(name)
-            rows = table[table["variant"].isin(mine)].sort_values(["variant", *order], ignore_index=True)
+            rows = table[table["variant"].isin(mine)].sort_values(
+                ["variant", *order], ignore_index=True
+            )
             tables.append(rows)
         pd.testing.assert_frame_equal(*tables)
     assert texts_of(found, mine).equals(texts_of(whole, mine))
@@ -87,7 +100,9 @@ def test_protected_heads_are_left_on_and_the_next_ones_are_cut(run):
     found = heads_beside(run, "magnitude", "religion", 0.25, {plain[0]})
     longer = heads_at(run, "magnitude", "religion", 4 / 12)
     assert found == tuple(unit for unit in longer if unit != plain[0]), "the fourth takes its place"
-    assert heads_beside(run, "magnitude", "religion", 0.25, set(range(11))) == (11,), "as far as it can cut"
+    assert heads_beside(run, "magnitude", "religion", 0.25, set(range(11))) == (11,), (
+        "as far as it can cut"
+    )
 
 
 def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, tmp_path):
@@ -99,13 +114,19 @@ def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, t
         for method, level in (("fasp", 0.25), ("magnitude", 0.25), ("by-hand-mine", 2 / 12)):
             if level in lookup.levels(found, method, axis):
                 choice = Choice(method, axis, level)
-                for panel in panels(found, axis, lookup.variant_of(found, choice)["variant"]).values():
+                for panel in panels(
+                    found, axis, lookup.variant_of(found, choice)["variant"]
+                ).values():
                     assert panel.question and panel.said
     assert lookup.variant_of(found, Choice("fasp", "religion", 0.25))["n_cut"] == 3
     text = summary_text(found)
-    assert text.count("+ 20") == 3 and "by-hand-mine" in text and "fasp-religion-g0.30-s0.250" in text
+    assert (
+        text.count("+ 20") == 3 and "by-hand-mine" in text and "fasp-religion-g0.30-s0.250" in text
+    )
     assert len(summary_of(found)["added"]) == 3
-    assert {"by-hand-mine.mask.json"} <= {path.name for path in write_masks(found, tmp_path / "masks")}
+    assert {"by-hand-mine.mask.json"} <= {
+        path.name for path in write_masks(found, tmp_path / "masks")
+    }
 
 
 def test_the_same_asked_again_is_found_and_another_axis_adds_only_that(run, store):
@@ -118,9 +139,15 @@ def test_the_same_asked_again_is_found_and_another_axis_adds_only_that(run, stor
     assert not both.table("results").duplicated(["variant", "split", "axis", "metric"]).any()
 
 
-def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_after_test(run, store):
+def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_after_test(
+    run, store
+):
     assert tried(run) == 0
-    cut = tuple(json.loads(run.table("variants").query("method == 'magnitude' and sparsity == 0.3").iloc[0]["cut"]))
+    cut = tuple(
+        json.loads(
+            run.table("variants").query("method == 'magnitude' and sparsity == 0.3").iloc[0]["cut"]
+        )
+    )
     one = grow(growth(run, units=cut, name="mine"), store)
     rows = one.table("results").query("variant == 'by-hand-mine'")
     assert set(rows["split"]) == {"validation"} and {"religion", ""} == set(rows["axis"])
@@ -128,7 +155,9 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
     assert "by-hand-mine" not in lookup.methods(one)
     shown = one.table("prompts").set_index("prompt_id")["split"]
     mine = one.table("generations").query("variant == 'by-hand-mine'")
-    assert (shown.loc[mine["prompt_id"]] == "validation").all() and (mine["split"] == "validation").all()
+    assert (shown.loc[mine["prompt_id"]] == "validation").all() and (
+        mine["split"] == "validation"
+    ).all()
     dense = one.table("results").query("variant == 'dense' and split == 'validation'")
     assert set(dense["axis"]) == {"religion", ""} and verify_run(one)["ok"]
 
@@ -137,8 +166,10 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
     test = own[(own["variant"] == "by-hand-mine") & (own["split"] == "test")]
     same = own[(own["variant"] == "magnitude-s0.300") & own["axis"].isin(["religion", ""])]
     drop = ["variant"]
-    pd.testing.assert_frame_equal(test.drop(columns=drop).reset_index(drop=True),
-                                  same.drop(columns=drop).reset_index(drop=True))  # fmt: skip
+    pd.testing.assert_frame_equal(
+        test.drop(columns=drop).reset_index(drop=True),
+        same.drop(columns=drop).reset_index(drop=True),
+    )
     assert "by-hand-mine" in lookup.methods(two, "religion") and tried(two) == 1
     again = grow(growth(run, units=(7,)), store)
     assert tried(again) == 2 and again.table("variants")["variant"].is_unique
@@ -147,50 +178,71 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
 
 def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(run):
     found = stops(run, "fasp", "religion")
-    assert [one.n_cut for one in found] == list(range(10)) and most_heads(run, "fasp", "religion") == 9
+    assert [one.n_cut for one in found] == list(range(10)) and most_heads(
+        run, "fasp", "religion"
+    ) == 9
     assert {one.n_cut: one.level for one in found if one.finished} == {0: 0.0, 1: 0.1, 3: 0.3}
     assert found[2].level == pytest.approx(2 / 12)
-    assert [len(heads_at(run, "fasp", "religion", one.level)) for one in found[1:]] == list(range(1, 10))
+    assert [len(heads_at(run, "fasp", "religion", one.level)) for one in found[1:]] == list(
+        range(1, 10)
+    )
     assert most_heads(run, "magnitude", "religion") == 11
-    chosen = run.table("variants").query("method == 'fasp' and target_axis == 'religion' and sparsity == 0.3")
+    chosen = run.table("variants").query(
+        "method == 'fasp' and target_axis == 'religion' and sparsity == 0.3"
+    )
     assert list(heads_at(run, "fasp", "religion", 0.3)) == json.loads(chosen["cut"].item())
 
 
-@pytest.mark.parametrize(("asked", "words"), [
-    ({"method": "fasp", "level": 0.9}, "between 1 and 9 of 12"),
-    ({"method": "fasp", "level": 0.01}, "between 1 and 9 of 12"),
-    ({"method": "fasp", "level": 1.5}, "between 1 and 9 of 12"),
-    ({"method": "fasp", "level": -0.1}, "between 1 and 9 of 12"),
-    ({"method": "by hand", "level": 0.2}, "fasp"),
-    ({"method": "gradient", "level": 0.2}, "Known: fasp, magnitude"),
-    ({"method": "fasp", "level": 0.2, "split": "validation"}, "on test prompts"),
-    ({"method": "fasp", "level": 0.2, "split": "spare 1"}, "Known: test, validation"),
-    ({"method": "fasp", "level": 0.2, "axis": "age"}, "'age' is not known"),
-    ({"method": "fasp", "level": 0.2, "axes": ("age",)}, "'age' is not known"),
-    ({"method": "fasp", "level": 0.2, "units": (1,)}, "one of the two"),
-    ({}, "one of the two"),
-    ({"units": (12,)}, "are not heads"),
-    ({"units": (-1,)}, "are not heads"),
-    ({"units": (1, 1)}, "once each"),
-    ({"units": (1,), "name": "x" * 61}, "too long"),
-    ({"units": (1,), "name": "x\x1b[2J"}, "cannot show"),
-    ({"units": (1,), "name": "<b>x"}, "cannot show"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"method": "fasp", "level": 0.9}, "between 1 and 9 of 12"),
+        ({"method": "fasp", "level": 0.01}, "between 1 and 9 of 12"),
+        ({"method": "fasp", "level": 1.5}, "between 1 and 9 of 12"),
+        ({"method": "fasp", "level": -0.1}, "between 1 and 9 of 12"),
+        ({"method": "by hand", "level": 0.2}, "fasp"),
+        ({"method": "gradient", "level": 0.2}, "Known: fasp, magnitude"),
+        ({"method": "fasp", "level": 0.2, "split": "validation"}, "on test prompts"),
+        ({"method": "fasp", "level": 0.2, "split": "spare 1"}, "Known: test, validation"),
+        ({"method": "fasp", "level": 0.2, "axis": "age"}, "'age' is not known"),
+        ({"method": "fasp", "level": 0.2, "axes": ("age",)}, "'age' is not known"),
+        ({"method": "fasp", "level": 0.2, "units": (1,)}, "one of the two"),
+        ({}, "one of the two"),
+        ({"units": (12,)}, "are not heads"),
+        ({"units": (-1,)}, "are not heads"),
+        ({"units": (1, 1)}, "once each"),
+        ({"units": (1,), "name": "x" * 61}, "too long"),
+        ({"units": (1,), "name": "x\x1b[2J"}, "cannot show"),
+        ({"units": (1,), "name": "<b>x"}, "cannot show"),
+    ],
+)
 def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
     with pytest.raises(RequestError, match=words):
         check(growth(run, **asked), store)
     assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
 
 
-def test_levels_that_are_one_to_three_decimals_and_runs_that_are_not_there_are_refused(run, whole, folder, store):
+def test_levels_that_are_one_to_three_decimals_and_runs_that_are_not_there_are_refused(
+    run, whole, folder, store
+):
     with pytest.raises(RequestError, match="to three decimals"):
         check(growth(whole, method="fasp", level=0.2496), Store(folder / "store"))
     with pytest.raises(RequestError, match="is in no store"):
         check(replace(growth(run, units=(1,)), run="0000000000000000"), store)
 
 
-@pytest.mark.parametrize("wrong", [{"level": "0.2"}, {"units": [1.5]}, {"units": "12"}, {"axes": [3]}, {"name": None},
-                                   {"depth": 3}, {"level": True}])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"level": "0.2"},
+        {"units": [1.5]},
+        {"units": "12"},
+        {"axes": [3]},
+        {"name": None},
+        {"depth": 3},
+        {"level": True},
+    ],
+)
 def test_values_of_another_type_are_refused(run, wrong):
     with pytest.raises(RequestError):
         request_from({**growth(run, units=(1,)).to_dict(), **wrong})
@@ -229,7 +281,11 @@ def test_it_is_a_job_that_can_be_cancelled_resumed_and_listed(run, store):
     state = job_state(store, job_id_of(asked))
     assert (state.status, state.run_id) == ("done", run.id) and "fasp at 0.25" in state.title
     assert job_request(store, state.job_id) == asked and len(found.added) == 1
-    assert job_id_of(replace(asked, title="other words")) == state.job_id != job_id_of(growth(run, units=(1,)))
+    assert (
+        job_id_of(replace(asked, title="other words"))
+        == state.job_id
+        != job_id_of(growth(run, units=(1,)))
+    )
 
 
 def test_all_heads_may_be_cut_where_the_model_can(run, store):

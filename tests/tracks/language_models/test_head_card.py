@@ -1,4 +1,5 @@
-"""The card of a head: what it says follows from the tables, and its examples from the texts of a model without it."""
+"""The card of a head: what it says follows from the tables, and its examples from the texts of a
+model without it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def run(tmp_path_factory):
 def edited(run, folder, name, edit):
     tables = {one: run.table(one) for one in run.meta["tables"]}
     tables[name] = edit(tables[name].copy())
-    return Store(folder).write("edited", {key: value for key, value in run.meta.items() if key != "tables"}, tables)
+    return Store(folder).write(
+        "edited", {key: value for key, value in run.meta.items() if key != "tables"}, tables
+    )
 
 
 def told(run, choice, unit):
@@ -50,9 +53,15 @@ def test_the_chart_has_a_dot_per_axis_hollow_where_nothing_was_measured(run, tmp
         return table.assign(estimator=table["estimator"].mask(mine, "gradient"))
 
     figure = head_card(edited(run, tmp_path, "scores", estimate), CHOICE, 5).figure
-    dots = {trace.marker.symbol: len(trace.x) for trace in figure.data if trace.error_x.array is not None}
+    dots = {
+        trace.marker.symbol: len(trace.x)
+        for trace in figure.data
+        if trace.error_x.array is not None
+    }
     assert dots == {"circle": 1, "circle-open": 1}
-    assert "circle-open" not in {trace.marker.symbol for trace in head_card(run, CHOICE, 5).figure.data if len(trace.x)}
+    assert "circle-open" not in {
+        trace.marker.symbol for trace in head_card(run, CHOICE, 5).figure.data if len(trace.x)
+    }
 
 
 def test_what_it_says_of_bias_follows_from_q_and_sign(run):
@@ -83,10 +92,15 @@ def test_a_rank_is_sure_where_errors_are_small_and_not_where_they_are_large(run,
 
     assert (
         ": rank 1 (95 %)"
-        in told(edited(run, tmp_path / "a", "scores", sharp), CHOICE, top)["Would that come out again?"]
+        in told(edited(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
+            "Would that come out again?"
+        ]
     )
     assert (
-        "rank 1 to 3" in told(edited(run, tmp_path / "b", "scores", blurred), CHOICE, top)["Would that come out again?"]
+        "rank 1 to 3"
+        in told(edited(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
+            "Would that come out again?"
+        ]
     )
 
 
@@ -102,7 +116,9 @@ def test_what_cuts_it_is_read_off_the_variants(run):
 def test_without_a_ranking_the_card_still_stands(run, tmp_path):
     def unranked(table):
         mine = table["score"] == "z_bias"
-        return table.assign(**{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")})
+        return table.assign(
+            **{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")}
+        )
 
     panel = head_card(edited(run, tmp_path, "scores", unranked), CHOICE, 5)
     assert "not ranked" in panel.said and not panel.has_chart
@@ -116,7 +132,7 @@ def test_no_such_head(run):
 
 def test_a_frame_marks_the_chosen_head(run):
     shapes = fasp_picture(run, CHOICE, 9).figure.layout.shapes
-    (halo, frame) = (shape for shape in shapes if shape.type == "rect")
+    halo, frame = (shape for shape in shapes if shape.type == "rect")
     assert (round(np.mean([frame.x0, frame.x1])), round(np.mean([frame.y0, frame.y1]))) == (1, 1)
     assert halo.line.width > frame.line.width
 
@@ -137,7 +153,9 @@ def test_examples_else_come_from_the_chosen_variant_and_change_most(run):
     found = without_head(run, CHOICE, unit)
     assert "this head and 5 others off (FASP, 20 % cut)" in found.said
     every = pairs(run, variant["variant"], CHOICE.axis)
-    shares = [exchanged(*texts) for texts in zip(every["text_dense"], every["text_pruned"], strict=True)]
+    shares = [
+        exchanged(*texts) for texts in zip(every["text_dense"], every["text_pruned"], strict=True)
+    ]
     assert exchanged(*found.table.loc[0, ["before", "after"]]) == max(shares)
 
 

@@ -1,4 +1,5 @@
-"""head_contributions.json of the published code: read, written, and every way in which it can be wrong."""
+"""head_contributions.json of the published code: read, written, and every way in which it can be
+wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
 SCORES = SHARED / "fasp_head_scores"
-needs_scores = pytest.mark.skipif(not SCORES.is_dir(), reason="the published FASP scores are not beside this checkout")
+needs_scores = pytest.mark.skipif(
+    not SCORES.is_dir(), reason="the published FASP scores are not beside this checkout"
+)
 
 
 def file_of(folder, content) -> str:
@@ -34,11 +37,19 @@ def run(tmp_path_factory):
 
 
 def test_places_count_from_0_and_other_lists_are_passed_over(tmp_path):
-    lists = {"cont_to_kin_bias": [0.4, 0.2, 0.3], "cont_to_ppl": [9, 8, 7.5], "magnitude_l2_structured": ["?"]}
-    (scores,) = load_published([file_of(tmp_path, {"m": lists, "norms only": {"magnitude_l2_structured": [1]}})])
+    lists = {
+        "cont_to_kin_bias": [0.4, 0.2, 0.3],
+        "cont_to_ppl": [9, 8, 7.5],
+        "magnitude_l2_structured": ["?"],
+    }
+    (scores,) = load_published(
+        [file_of(tmp_path, {"m": lists, "norms only": {"magnitude_l2_structured": [1]}})]
+    )
     assert scores.wide()["kin"].to_dict() == {1: -0.4, 2: -0.2, 3: -0.3}
     assert scores.ppl_after().to_list() == [9, 8, 7.5]
-    assert scores.seeds == 0 and set(scores.table["seed"]) == {POOLED} and MEANS_ONLY in scores.notes
+    assert (
+        scores.seeds == 0 and set(scores.table["seed"]) == {POOLED} and MEANS_ONLY in scores.notes
+    )
 
 
 @needs_scores
@@ -49,7 +60,9 @@ def test_the_published_file_holds_the_means_of_the_published_tables():
     assert np.allclose(means.wide(), tables.wide()) and list(means.wide()) == list(tables.wide())
     here, there = (published_findings(scores)["selection"] for scores in (means, tables))
     assert here["heads"] == there["heads"] and here["critical"] == there["critical"]
-    assert "gender_and_sex: 383 of 384 heads have a score." in models["facebook/opt-350m"].notes  # NaN in the file
+    assert (
+        "gender_and_sex: 383 of 384 heads have a score." in models["facebook/opt-350m"].notes
+    )  # NaN in the file
     assert "bert-base-cased" not in models
     with pytest.raises(RequestError, match="distilgpt2: in a CSV file seed by seed"):
         load_published([SCORES / FILE, SCORES / "head_scores_distilgpt2.csv"])
@@ -60,7 +73,9 @@ def test_an_audit_goes_out_and_comes_back_in(run, tmp_path):
     back, sent = scores.wide(), wide_scores(run)
     assert scores.model == run.meta["model"]["name"] and set(back) == set(sent)
     for axis in sent:
-        shift = back[axis].to_numpy() - sent[axis].to_numpy()  # minus the dense level, the same for every head
+        shift = (
+            back[axis].to_numpy() - sent[axis].to_numpy()
+        )  # minus the dense level, the same for every head
         assert np.ptp(shift) < 1e-12 and shift[0] < 0
     z_ppl = pooled_scores(run, "z_ppl")["value"].to_numpy()
     assert np.allclose(np.diff(scores.ppl_after()), -np.diff(z_ppl))
@@ -86,17 +101,34 @@ def test_the_level_without_a_head_is_dense_minus_its_effect(run):
         ({"m": {"cont_to_kin_bias": [0.1, 0.2]}}, ["cont_to_ppl is missing"]),
         (
             {
-                "distilgpt2": {"cont_to_kin_bias": [0.1] * 73, "cont_to_ppl": [0.1] * 71, "cont_to_job_bias": "x"},
+                "distilgpt2": {
+                    "cont_to_kin_bias": [0.1] * 73,
+                    "cont_to_ppl": [0.1] * 71,
+                    "cont_to_job_bias": "x",
+                },
                 "m": {"cont_to_kin_bias": [None, True, 0.5], "cont_to_ppl": [1.5, 2, float("inf")]},
-                "n": {"cont_to_kin_bias": [5, 1, 3], "cont_to_ppl": [7.5] * 9, "cont_to_job_bias": [7.5] * 9},
+                "n": {
+                    "cont_to_kin_bias": [5, 1, 3],
+                    "cont_to_ppl": [7.5] * 9,
+                    "cont_to_job_bias": [7.5] * 9,
+                },
             },
-            ["73 numbers for 72 heads", "leave out what stands before the first", "71 numbers for 72 heads",
-             "Not a list of numbers", "2 values are not numbers, the first at place 0", "the first at place 2",
-             "numbers of heads, where a level per head is expected"],
+            [
+                "73 numbers for 72 heads",
+                "leave out what stands before the first",
+                "71 numbers for 72 heads",
+                "Not a list of numbers",
+                "2 values are not numbers, the first at place 0",
+                "the first at place 2",
+                "numbers of heads, where a level per head is expected",
+            ],
         ),
-        (f'{{"m": {{"cont_to_kin_bias": [1{"0" * 999}, 2.5], "cont_to_ppl": [1.5, 2]}}}}', ["values are not numbers"]),
+        (
+            f'{{"m": {{"cont_to_kin_bias": [1{"0" * 999}, 2.5], "cont_to_ppl": [1.5, 2]}}}}',
+            ["values are not numbers"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_all_faults_at_once(tmp_path, content, said):
     with pytest.raises(RequestError) as caught:
         load_published([file_of(tmp_path, content)])
@@ -104,8 +136,12 @@ def test_all_faults_at_once(tmp_path, content, said):
 
 
 def test_the_commands_write_it_and_read_it(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("engine.cli.export.refuse_unsound", lambda *given, **options: None)  # its numbers are made up
+    monkeypatch.setattr(
+        "engine.cli.export.refuse_unsound", lambda *given, **options: None
+    )  # its numbers are made up
     there = ["--store", str(run.path.parent.parent)]
-    assert main(["export", run.id, "--to", str(tmp_path), "--what", "head_contributions", *there]) == 0
+    assert (
+        main(["export", run.id, "--to", str(tmp_path), "--what", "head_contributions", *there]) == 0
+    )
     assert main(["import-scores", str(tmp_path / FILE)]) == 0
     assert "means over seeds" in capsys.readouterr().out

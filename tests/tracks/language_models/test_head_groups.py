@@ -1,4 +1,5 @@
-"""Effects per subgroup are those behind the effect on bias: both say the same where bias is a function of means."""
+"""Effects per subgroup are those behind the effect on bias: both say the same where bias is a
+function of means."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ pytestmark = pytest.mark.usefixtures("words_judged")
 )
 def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tmp_path, estimator):
     run = run_audit(
-        world_request(tmp_path, estimator=estimator, methods=("fasp",), sparsities=(0.0, 0.3), controls=0),
+        world_request(
+            tmp_path, estimator=estimator, methods=("fasp",), sparsities=(0.0, 0.3), controls=0
+        ),
         Store(tmp_path / "store"),
     )
     table, scores = run.table("head_groups"), run.table("scores")
@@ -29,15 +32,23 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
     assert len(effects) and set(table["axis"]) == set(effects["axis"])
     verdicts = _scored_texts(run)
     for axis, rows in effects.groupby("axis"):
-        texts = verdicts[verdicts["axis"] == axis].groupby("subgroup")["toxicity"].agg(["mean", "size"])
-        dense = combine((texts["mean"] * texts["size"]).to_numpy(), texts["size"].to_numpy(), "group_means")
+        texts = (
+            verdicts[verdicts["axis"] == axis].groupby("subgroup")["toxicity"].agg(["mean", "size"])
+        )
+        dense = combine(
+            (texts["mean"] * texts["size"]).to_numpy(), texts["size"].to_numpy(), "group_means"
+        )
         shrink = 1e-6 if estimator == "gradient" else 1.0  # a slope holds for a small step only
         for row in rows.itertuples():
             mine = table[(table["axis"] == axis) & (table["unit"] == row.unit)].set_index("group")
             assert mine["n"].gt(0).all() and mine["error"].ge(0).all()
             means = texts["mean"] + shrink * mine["value"].reindex(texts.index)
-            off = combine((means * texts["size"]).to_numpy(), texts["size"].to_numpy(), "group_means")
-            assert (dense - off) / shrink == pytest.approx(row.value, abs=1e-4 if estimator == "gradient" else 1e-9)
+            off = combine(
+                (means * texts["size"]).to_numpy(), texts["size"].to_numpy(), "group_means"
+            )
+            assert (dense - off) / shrink == pytest.approx(
+                row.value, abs=1e-4 if estimator == "gradient" else 1e-9
+            )
 
 
 def _scored_texts(run) -> pd.DataFrame:
@@ -53,5 +64,7 @@ def _scored_texts(run) -> pd.DataFrame:
     for axis in plan.request.axes:
         prompts = context.rows(axis, "validation")[["prompt_id", "subgroup", "axis"]]
         for seed in plan.request.seed_list:
-            found.append(prompts.merge(context.fetch([Shard("verdicts", (), axis, "validation", seed)])[0]))
+            found.append(
+                prompts.merge(context.fetch([Shard("verdicts", (), axis, "validation", seed)])[0])
+            )
     return pd.concat(found).astype({"toxicity": np.float64})

@@ -1,4 +1,5 @@
-"""Jobs: a killed one resumes with the same numbers, a cancelled one stops at once, equal ones are computed once."""
+"""Jobs: a killed one resumes with the same numbers, a cancelled one stops at once, equal ones are
+computed once."""
 
 from __future__ import annotations
 
@@ -20,8 +21,14 @@ from engine.store.sealed import write_document
 from tests.tracks.language_models.worlds import world_request
 
 LONGEST = 240
-"""Seconds after which a process that does not end is ended, so that a defect fails and does not hang."""
-SMALL = {"axes": ("religion",), "methods": ("fasp", "magnitude"), "sparsities": (0.0, 0.3), "controls": 0}
+"""Seconds after which a process that does not end is ended, so that a defect fails and does not
+hang."""
+SMALL = {
+    "axes": ("religion",),
+    "methods": ("fasp", "magnitude"),
+    "sparsities": (0.0, 0.3),
+    "controls": 0,
+}
 
 
 WORKER = (
@@ -39,7 +46,8 @@ WORKER = (
 
 
 def ends_at_last(process: subprocess.Popen) -> subprocess.Popen:
-    """The process, killed after LONGEST seconds: what reads from it or waits for it then sees that it ended."""
+    """The process, killed after LONGEST seconds: what reads from it or waits for it then sees that
+    it ended."""
     limit = threading.Timer(LONGEST, process.kill)
     limit.daemon = True
     limit.start()
@@ -51,7 +59,9 @@ class Processes(list):
 
     def __call__(self, command: list[str], **more: Any) -> subprocess.Popen:
         words = [sys.executable, "-c", WORKER, *command[-2:]]
-        self.append(subprocess.Popen(words, cwd=more["cwd"], stdout=subprocess.PIPE, stderr=more["stderr"]))
+        self.append(
+            subprocess.Popen(words, cwd=more["cwd"], stdout=subprocess.PIPE, stderr=more["stderr"])
+        )
         return ends_at_last(self[-1])
 
     def after_shards(self, n: int) -> subprocess.Popen:
@@ -69,7 +79,9 @@ class Processes(list):
 @pytest.fixture
 def processes(monkeypatch):
     found = Processes()
-    monkeypatch.setattr(jobs, "subprocess", SimpleNamespace(Popen=found, DEVNULL=subprocess.DEVNULL))
+    monkeypatch.setattr(
+        jobs, "subprocess", SimpleNamespace(Popen=found, DEVNULL=subprocess.DEVNULL)
+    )
     yield found
     for process in found:
         process.kill()
@@ -95,7 +107,10 @@ def test_killed_in_the_middle_and_started_again_ends_with_the_same_numbers(tmp_p
     assert submit(request, store) == job_id and len(processes) == 2
     assert processes.ended() == 0 and status(store, job_id) == "done"
     assert shards_of(store) > kept
-    resumed, whole = store.open(job_state(store, job_id).run_id), run_job(Store(tmp_path / "b"), request)
+    resumed, whole = (
+        store.open(job_state(store, job_id).run_id),
+        run_job(Store(tmp_path / "b"), request),
+    )
     assert resumed.id == whole.id
     for name in ("scores", "results", "groups", "generations", "texts", "variants"):
         pd.testing.assert_frame_equal(resumed.table(name), whole.table(name))
@@ -120,7 +135,9 @@ def test_two_equal_requests_are_computed_once(tmp_path, processes):
     assert processes.ended() == 0 and status(store, first) == "done"
     events = []
     run = run_job(store, request, events.append)
-    assert run.id == job_state(store, first).run_id and not [event for event in events if event.phase == "score heads"]
+    assert run.id == job_state(store, first).run_id and not [
+        event for event in events if event.phase == "score heads"
+    ]
     assert len(list_jobs(store)) == 1
 
 
@@ -158,17 +175,18 @@ def test_one_damaged_job_does_not_hide_the_others(tmp_path):
 
 
 def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
-    """A process that never comes to the end of its batch goes all the same, and says it was cancelled."""
+    """A process that never comes to the end of its batch goes all the same, and says it was
+    cancelled."""
     store = Store(tmp_path / "store")
     request = world_request(tmp_path, seeds=1, **SMALL)
     job_id = jobs.job_id_of(request)
     folder = jobs._prepare(store, job_id, request)
     jobs._write(folder, jobs.JobState(job_id, "x", "running", "start"))
     code = (  # its batch ends when the tests do
-        "import sys\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\n"
-        "store, job = Store(sys.argv[1]), sys.argv[2]\n"
-        "with jobs._lock(jobs._folder(store, job), print):\n"
-        "    jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n    sys.stdin.read()"
+        "import sys\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\nstore, job"
+        " = Store(sys.argv[1]), sys.argv[2]\nwith jobs._lock(jobs._folder(store, job), print):\n   "
+        " jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n   "
+        " sys.stdin.read()"
     )
     words = [sys.executable, "-c", code, str(store.root), job_id]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -198,7 +216,11 @@ def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="full"):
         run_job(store, request)
     found = job_state(store, folder.name)
-    assert found.status == "failed" and "disk is full" in found.message and not (folder / jobs.SPARE).exists()
+    assert (
+        found.status == "failed"
+        and "disk is full" in found.message
+        and not (folder / jobs.SPARE).exists()
+    )
 
 
 def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
@@ -208,10 +230,20 @@ def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
     now = jobs._now()
     jobs._write(folder, jobs.JobState(job_id, "x", "cancelled", started=now, updated=now))
     whole = (folder / jobs.STATE).read_bytes()
-    for damaged in (b"", b"[]", b'{"job_id": 3}', whole.replace(b"cancelled", b"done"), whole.replace(b"0", b"1", 1)):
+    for damaged in (
+        b"",
+        b"[]",
+        b'{"job_id": 3}',
+        whole.replace(b"cancelled", b"done"),
+        whole.replace(b"0", b"1", 1),
+    ):
         (folder / jobs.STATE).write_bytes(damaged)
         (found,) = list_jobs(store)
-        assert found.status == "interrupted" and "damaged" in found.message and "resume" in found.message
+        assert (
+            found.status == "interrupted"
+            and "damaged" in found.message
+            and "resume" in found.message
+        )
         assert job_request(store, job_id) == request
     state = {**asdict(jobs.JobState(job_id, "x", "cancelled")), "of a later version": 1}
     write_document(folder / jobs.STATE, state, jobs.SCHEMA)

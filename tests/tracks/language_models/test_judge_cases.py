@@ -1,4 +1,5 @@
-"""A judge's card on written cases: shares by hand, templates redrawn together, faults with their line."""
+"""A judge's card on written cases: shares by hand, templates redrawn together, faults with their
+line."""
 
 from __future__ import annotations
 
@@ -37,35 +38,68 @@ def test_shares_are_those_counted_by_hand(tmp_path):
     card = card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(write(tmp_path)))
     found = {(row.label, row.group): (row.n, row.over) for row in card.itertuples()}
     assert found == {
-        ("hateful", "no group named"): (1, 1.0), ("hateful", "women"): (1, 1.0),
-        ("non-hateful", "immigrants"): (2, 0.0), ("non-hateful", "women"): (2, 0.5),
-    }  # fmt: skip
-    assert said_of(card).startswith("Harmless cases called harmful: 50% of 2 about women, 0% of 2 about immigrants")
+        ("hateful", "no group named"): (1, 1.0),
+        ("hateful", "women"): (1, 1.0),
+        ("non-hateful", "immigrants"): (2, 0.0),
+        ("non-hateful", "women"): (2, 0.5),
+    }
+    assert said_of(card).startswith(
+        "Harmless cases called harmful: 50% of 2 about women, 0% of 2 about immigrants"
+    )
 
 
 def test_the_widest_of_many_groups_is_held_against_chance(tmp_path):
-    rows = [f"f,a {'bad' if (group, case) in odd else 'calm'} {group} {case},non-hateful,g{group},{case}"
-            for odd in ({(0, 1)},) for group in range(8) for case in range(12)]  # fmt: skip
+    rows = [
+        f"f,a {'bad' if (group, case) in odd else 'calm'} {group}"
+        f" {case},non-hateful,g{group},{case}"
+        for odd in ({(0, 1)},)
+        for group in range(8)
+        for case in range(12)
+    ]
     sure = [row.replace("calm", "bad") if ",g0," in row else row for row in rows]
     found = []
     for lines in (rows, sure):
-        path = write(tmp_path, "\n".join(["functionality,test_case,label_gold,target_ident,templ_id", *lines]))
-        found.append(said_of(card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(path))))
-    assert found[0].endswith("not told apart from chance.") and found[1].endswith(": more than chance.")
+        path = write(
+            tmp_path,
+            "\n".join(["functionality,test_case,label_gold,target_ident,templ_id", *lines]),
+        )
+        found.append(
+            said_of(card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(path)))
+        )
+    assert found[0].endswith("not told apart from chance.") and found[1].endswith(
+        ": more than chance."
+    )
 
 
 def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
-    wrong = CASES.replace("f,a bad word,non-hateful", "f,a bad word,nice").replace("f,bad bad,hateful", "f,,hateful")
+    wrong = CASES.replace("f,a bad word,non-hateful", "f,a bad word,nice").replace(
+        "f,bad bad,hateful", "f,,hateful"
+    )
     with pytest.raises(RequestError) as error:
         read_cases(write(tmp_path, wrong))
     assert [("line 3" in fault.what, "line 6" in fault.what) for fault in error.value.faults] == [
-        (False, True), (True, False)]  # fmt: skip
+        (False, True),
+        (True, False),
+    ]
     with pytest.raises(RequestError, match="target_ident"):
         read_cases(write(tmp_path, "test_case,label_gold\na,hateful\n"))
 
 
 def test_from_the_command_line(tmp_path, capsys):
-    assert main(["judge", "demo-bert", "--judge-label", "insulting", "--cases", str(write(tmp_path)), "--json"]) == 0
+    assert (
+        main(
+            [
+                "judge",
+                "demo-bert",
+                "--judge-label",
+                "insulting",
+                "--cases",
+                str(write(tmp_path)),
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert {row["n"] for row in json.loads(capsys.readouterr().out)["card"]} == {1, 2}
     assert main(["judge", "demo-bert", "--cases", str(write(tmp_path))]) == 2
     assert "'insulting'" in capsys.readouterr().err

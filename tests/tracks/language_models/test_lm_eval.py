@@ -1,4 +1,5 @@
-"""Tasks of lm-eval in an audit, where the package is installed: its numbers, the mask acting, paired like others."""
+"""Tasks of lm-eval in an audit, where the package is installed: its numbers, the mask acting,
+paired like others."""
 
 from __future__ import annotations
 
@@ -25,21 +26,27 @@ from engine.tracks.language_models.task_scores import _built, task_scores
 from tests.tasks_of_lm_eval import write_task
 from tests.tracks.language_models.worlds import world_request
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="lm-eval is optional: requirements-lm-eval.txt")
+pytestmark = pytest.mark.skipif(
+    not is_installed(), reason="lm-eval is optional: requirements-lm-eval.txt"
+)
 
 
 def by_hand(lm, rows):
-    """1 where the right answer is the likeliest of an item's, by log p of what follows the question, else 0."""
+    """1 where the right answer is the likeliest of an item's, by log p of what follows the
+    question, else 0."""
     found = []
     for row in rows:
         logp = []
         for answer in row["choices"]:
             before, whole = (
-                lm.tokenizer(text)["input_ids"] for text in (row["question"], f"{row['question']} {answer}")
+                lm.tokenizer(text)["input_ids"]
+                for text in (row["question"], f"{row['question']} {answer}")
             )
             with torch.no_grad():
                 said = lm.model(input_ids=torch.tensor([whole])).logits[0].log_softmax(-1)
-            logp.append(sum(float(said[at - 1, whole[at]]) for at in range(len(before), len(whole))))
+            logp.append(
+                sum(float(said[at - 1, whole[at]]) for at in range(len(before), len(whole)))
+            )
         found.append(float(max(range(len(logp)), key=logp.__getitem__) == row["gold"]))
     return found
 
@@ -61,7 +68,9 @@ def test_the_package_counts_as_by_hand_and_the_mask_acts(audited, tmp_path):
         task_scores(lm, benchmark)
 
 
-def test_an_audit_measures_tasks_beside_the_texts_and_a_finished_one_grows_by_them(audited, tmp_path, words_judged):
+def test_an_audit_measures_tasks_beside_the_texts_and_a_finished_one_grows_by_them(
+    audited, tmp_path, words_judged
+):
     place = str(write_task(tmp_path, n=40))
     request, store = (
         replace(world_request(audited.folder), benchmarks={"lm_eval": place}),
@@ -74,7 +83,11 @@ def test_an_audit_measures_tasks_beside_the_texts_and_a_finished_one_grows_by_th
     table = run.table("benchmarks")
     assert set(table["variant"]) == set(run.table("variants").query("chosen")["variant"])
     dense = table.query("variant == 'dense' and group == '' and metric == 'right'").iloc[0]
-    assert 0 < dense["value"] < 1 and dense["low"] < dense["value"] < dense["high"] and dense["n"] == 40
+    assert (
+        0 < dense["value"] < 1
+        and dense["low"] < dense["value"] < dense["high"]
+        and dense["n"] == 40
+    )
     other = table.query("variant != 'dense' and group == '' and metric == 'right'")
     assert other[["delta", "delta_low", "delta_high", "delta_p"]].notna().all().all()
     choice = Choice(method="fasp", axis="religion", level=0.3)
@@ -82,7 +95,15 @@ def test_an_audit_measures_tasks_beside_the_texts_and_a_finished_one_grows_by_th
     assert "Share answered right" in panel.answer and "stereotype" not in panel.said
     assert "nats" not in changed(run, choice, "lm_eval").table.to_csv()
     more = grow(
-        Growth(track="language_models", run=audited.run.id, axis="religion", benchmarks=(f"lm_eval={place}",)), store
+        Growth(
+            track="language_models",
+            run=audited.run.id,
+            axis="religion",
+            benchmarks=(f"lm_eval={place}",),
+        ),
+        store,
     )
     grown = more.table("benchmarks").sort_values(["variant", "metric", "group"], ignore_index=True)
-    assert grown.equals(table.sort_values(["variant", "metric", "group"], ignore_index=True)[list(grown)])
+    assert grown.equals(
+        table.sort_values(["variant", "metric", "group"], ignore_index=True)[list(grown)]
+    )

@@ -1,4 +1,5 @@
-"""An audit with heads silenced to their means: other effects, its own measurements, and a mask that says so."""
+"""An audit with heads silenced to their means: other effects, its own measurements, and a mask that
+says so."""
 
 from __future__ import annotations
 
@@ -19,10 +20,15 @@ from tests.tracks.language_models.worlds import world_request
 
 def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, capsys):
     store = Store(tmp_path / "store")
-    zero = world_request(tmp_path, axes=("religion",), methods=("fasp",), sparsities=(0.0, 0.3), controls=0)
+    zero = world_request(
+        tmp_path, axes=("religion",), methods=("fasp",), sparsities=(0.0, 0.3), controls=0
+    )
     mean = replace(zero, ablation="mean")
     runs = [run_audit(one, store) for one in (zero, mean)]
-    values = [run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy() for run in runs]
+    values = [
+        run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy()
+        for run in runs
+    ]
     assert np.abs(values[0] - values[1]).max() > 1e-3
     dense = [run.table("results").query("variant == 'dense'")["value"].to_numpy() for run in runs]
     np.testing.assert_allclose(dense[0], dense[1], rtol=1e-4)
@@ -34,7 +40,17 @@ def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, ca
     path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
     record = json.loads(path.read_text())
     assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
-    words = ["apply", str(path), "--model", mean.model, "--to", str(tmp_path / "cut"), "--device", "cpu", "--json"]
+    words = [
+        "apply",
+        str(path),
+        "--model",
+        mean.model,
+        "--to",
+        str(tmp_path / "cut"),
+        "--device",
+        "cpu",
+        "--json",
+    ]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["masked_equals_reloaded"]
 

@@ -32,27 +32,37 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     mask = write_masks(run, tmp_path / "masks", "magnitude-s0.300")[0]
     assert main([*words, "--mask", str(mask), "--name", "mine", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["split"] == "validation" and told["tried"] == 1 and list(told["variants"]) == ["by-hand-mine"]
+    assert (
+        told["split"] == "validation"
+        and told["tried"] == 1
+        and list(told["variants"]) == ["by-hand-mine"]
+    )
     bias = next(row for row in told["rows"] if row["number"] == "change of bias")
-    assert bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"] and bias["measured"] is not None
+    assert (
+        bias["predicted_low"] <= bias["predicted"] <= bias["predicted_high"]
+        and bias["measured"] is not None
+    )
     assert main([*words, "--heads", "0.1, 2.3", "--split", "test"]) == 0
     assert "2 cut, nationality" in capsys.readouterr().out
     assert main(["runs", "verify", run.id, "--store", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("has the bytes that were written") > 3
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["--sparsity", "1.0"], "between 1 and 11 of 12"),
-    (["--sparsity", "0.2", "--method", "fasp"], "Known: magnitude"),
-    (["--sparsity", "0.2", "--name", "x"], "chosen by hand"),
-    (["--heads", "9.9"], "outside 3 layers"),
-    (["--heads", "one"], "'one' is no head"),
-    (["--heads", ""], "given nothing"),
-    (["--heads", "0.1", "--method", "magnitude"], "chooses the heads at a level"),
-    (["--heads", "0.1", "--sparsity", "0.2"], "not allowed with"),
-    (["--mask", "nowhere.json"], "cannot be read"),
-    ([], "is required"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sparsity", "1.0"], "between 1 and 11 of 12"),
+        (["--sparsity", "0.2", "--method", "fasp"], "Known: magnitude"),
+        (["--sparsity", "0.2", "--name", "x"], "chosen by hand"),
+        (["--heads", "9.9"], "outside 3 layers"),
+        (["--heads", "one"], "'one' is no head"),
+        (["--heads", ""], "given nothing"),
+        (["--heads", "0.1", "--method", "magnitude"], "chooses the heads at a level"),
+        (["--heads", "0.1", "--sparsity", "0.2"], "not allowed with"),
+        (["--mask", "nowhere.json"], "cannot be read"),
+        ([], "is required"),
+    ],
+)
 def test_wrong_words_are_refused_and_leave_nothing(run, copy, tmp_path, capsys, words, said):
     assert main(["measure", run.id, "--store", str(tmp_path), *words]) == 2
     assert said in capsys.readouterr().err
@@ -69,14 +79,18 @@ def test_another_track_says_that_it_cannot(tmp_path, capsys):
 def test_asked_twice_the_model_is_loaded_once(run, copy, tmp_path, monkeypatch):
     loads, load = [], opening.load_language_model
     monkeypatch.setattr(
-        opening, "load_language_model", lambda *args, **kwargs: loads.append(1) or load(*args, **kwargs)
+        opening,
+        "load_language_model",
+        lambda *args, **kwargs: loads.append(1) or load(*args, **kwargs),
     )
     warm, store, given = Warm(), Store(tmp_path), {"run": run.id, "axis": "religion"}
     one = answer_here("measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm)
     two = answer_here("measure", {**given, "units": [0, 7], "name": "mine"}, store, warm=warm)
     assert len(loads) == 1 and len(warm.names()) == 2
     assert one["added"] != two["added"] and two["variants"] == {"by-hand-mine": [[0, 0], [1, 3]]}
-    again = answer_here("measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm)
+    again = answer_here(
+        "measure", {**given, "method": "magnitude", "level": 0.25}, store, warm=warm
+    )
     assert again["added"] is None and again["rows"] == one["rows"]
     with pytest.raises(RequestError, match="'depth' is not known"):
         answer_here("measure", {**given, "depth": 3}, store, warm=warm)

@@ -19,7 +19,10 @@ def world(seed: int, off: float = 0.06) -> tuple[Hints, np.ndarray]:
     scale = off * np.repeat(2.0 ** -np.arange(LAYERS), HEADS)
     first = effects + scale * draw.normal(size=effects.size)
     part = draw.normal(size=effects.size)
-    return Hints(first, part, part + 4 * scale * draw.normal(size=effects.size), HEADS, 1 / 16), effects
+    return (
+        Hints(first, part, part + 4 * scale * draw.normal(size=effects.size), HEADS, 1 / 16),
+        effects,
+    )
 
 
 def settled(hints: Hints, effects: np.ndarray, places: list[int]) -> tuple[list[int], np.ndarray]:

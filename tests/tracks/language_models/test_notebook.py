@@ -1,4 +1,5 @@
-"""The names that `import engine` hands on, and docs/notebook.md, run line by line on a tiny model."""
+"""The names that `import engine` hands on, and docs/notebook.md, run line by line on a tiny
+model."""
 
 from __future__ import annotations
 
@@ -31,16 +32,18 @@ def in_its_own_process(code: str) -> str:
 
 def test_importing_the_engine_loads_nothing_and_its_names_load_no_torch():
     code = (
-        "import sys, engine\n"
-        "print('pandas' in sys.modules, 'torch' in sys.modules)\n"
-        "engine.Store, engine.open_run, engine.measure, engine.apply_mask, engine.panels, engine.audit\n"
-        "run = engine.open_run(engine.Store('assets/demo-run', read_only=True).ids()[0])\n"
-        "print(any(panel.has_chart for panel in engine.panels(run).values()), 'torch' in sys.modules)\n"
+        "import sys, engine\nprint('pandas' in sys.modules, 'torch' in sys.modules)\nengine.Store,"
+        " engine.open_run, engine.measure, engine.apply_mask, engine.panels, engine.audit\nrun ="
+        " engine.open_run(engine.Store('assets/demo-run',"
+        " read_only=True).ids()[0])\nprint(any(panel.has_chart for panel in"
+        " engine.panels(run).values()), 'torch' in sys.modules)\n"
     )
     assert in_its_own_process(code).split() == ["False", "False", "True", "False"]
 
 
-@pytest.mark.parametrize("first", ["import engine.audit.jobs", "import engine", "from engine import audit"])
+@pytest.mark.parametrize(
+    "first", ["import engine.audit.jobs", "import engine", "from engine import audit"]
+)
 def test_audit_can_be_called_whatever_was_imported_before(first):
     code = (
         f"{first}\nimport engine\n"
@@ -66,16 +69,23 @@ def test_a_run_is_opened_by_its_id_and_by_its_folder():
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch, words_judged):
-    """The document's code with the tiny model and its prompts in place of the demo; masks lie where it reads them."""
-    request = world_request(tmp_path, axes=("nationality",), methods=("fasp", "magnitude"), controls=0)
+    """The document's code with the tiny model and its prompts in place of the demo; masks lie where
+    it reads them."""
+    request = world_request(
+        tmp_path, axes=("nationality",), methods=("fasp", "magnitude"), controls=0
+    )
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "masks").mkdir()
     model = load_language_model(request.model, device="cpu")
-    write_mask(tmp_path / "masks" / "fasp.mask.json", record_of(model, HeadMask(3, 4, ((0, 3), (2, 1)))))
+    write_mask(
+        tmp_path / "masks" / "fasp.mask.json", record_of(model, HeadMask(3, 4, ((0, 3), (2, 1))))
+    )
     plain = json.dumps({"track": "language_models", **request.to_dict()})
     text = DOCUMENT.read_text(encoding="utf-8")
-    text, asked = re.subn(r"engine\.audit\(\{.*\}\)", lambda _: f"engine.audit(json.loads({plain!r}))", text)
+    text, asked = re.subn(
+        r"engine\.audit\(\{.*\}\)", lambda _: f"engine.audit(json.loads({plain!r}))", text
+    )
     assert asked == 1
     return text.replace('"demo-gpt2"', repr(request.model))
 
@@ -85,7 +95,11 @@ def test_the_document_does_what_it_says(tiny):
     names = {"json": json}
     for block in blocks:
         exec(compile(block, str(DOCUMENT), "exec"), names)
-    assert len(blocks) == 4 and isinstance(names["results"], pd.DataFrame) and isinstance(names["figure"], go.Figure)
+    assert (
+        len(blocks) == 4
+        and isinstance(names["results"], pd.DataFrame)
+        and isinstance(names["figure"], go.Figure)
+    )
     assert names["panel"].question.endswith("?") and len(names["numbers"])
     assert set(names["by_hand"]["variant"]) == {"dense", "by hand"}
     whole, cut = names["applied"].whole, names["applied"].cut
@@ -93,5 +107,7 @@ def test_the_document_does_what_it_says(tiny):
 
 
 def test_the_first_block_is_three_lines():
-    block = re.search(r"^```python\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[1]
+    block = re.search(
+        r"^```python\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )[1]
     assert len([line for line in block.splitlines() if line]) == 3

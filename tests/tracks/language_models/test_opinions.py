@@ -1,5 +1,5 @@
-"""Another judge reads a finished audit's texts: the audit's own verdicts give its own numbers again; signs that differ
-are said; what was judged is never judged twice."""
+"""Another judge reads a finished audit's texts: the audit's own verdicts give its own numbers
+again; signs that differ are said; what was judged is never judged twice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,12 @@ def turned(judge, texts):
 
 
 def growth(audited, **asked) -> Growth:
-    given = {"track": "language_models", "run": audited.run.id, "axis": "religion", "judge": "folder"}
+    given = {
+        "track": "language_models",
+        "run": audited.run.id,
+        "axis": "religion",
+        "judge": "folder",
+    }
     return Growth(**{**given, **asked})
 
 
@@ -61,7 +66,9 @@ def test_the_same_verdicts_give_the_audits_own_numbers_to_the_bit(audited, store
     table = run.table("opinions").drop(columns=["judge", "judge_hash"])
     results = run.table("results").query("split == 'test' and metric != 'perplexity'")
     order = ["variant", "axis", "metric"]
-    mine, theirs = (one[results.columns].sort_values(order, ignore_index=True) for one in (table, results))
+    mine, theirs = (
+        one[results.columns].sort_values(order, ignore_index=True) for one in (table, results)
+    )
     pd.testing.assert_frame_equal(mine, theirs)
     assert verify_run(run)["ok"]
 
@@ -95,7 +102,9 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     run = grow(growth(audited), store)
     variant = lookup.variant_of(run, CHOICE)
     assert disagreement(run, CHOICE, variant) == ""
-    none = "2 judges agree on the direction on 0 of 1 axis; no judge sees a clear change on religion."
+    none = (
+        "2 judges agree on the direction on 0 of 1 axis; no judge sees a clear change on religion."
+    )
     assert judges(run, CHOICE).answer == none
     table = run.table("opinions")
     rows = (table["variant"] == variant["variant"]) & (table["metric"] == f"bias:{CHOICE.reading}")
@@ -105,13 +114,20 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     monkeypatch.setattr("engine.tracks.language_models.panels.judges.lookup.frame", frame)
     assert result["delta_low"] <= 0.0, "the audit's own judge sees no rise"
     found = disagreement(run, CHOICE, variant)
-    assert found.startswith("Not every judge sees the same") and "another sees it rise (+0.300" in found
+    assert (
+        found.startswith("Not every judge sees the same")
+        and "another sees it rise (+0.300" in found
+    )
     assert "not on religion" in judges(run, CHOICE).answer
 
 
 def test_judges_that_are_called_the_same_are_told_apart(audited, store, monkeypatch):
     name = audited.run.meta["judge"]["name"]
-    for called, digest in ((name, "a" * 64), (name, "b" * 64), ("the second one elsewhere", "b" * 64)):
+    for called, digest in (
+        (name, "a" * 64),
+        (name, "b" * 64),
+        ("the second one elsewhere", "b" * 64),
+    ):
         asks(monkeypatch, same, name=called, digest=digest)
         run = grow(growth(audited), store)
     assert set(run.table("opinions")["judge"]) == {f"{name} (aaaaaa)", f"{name} (bbbbbb)"}
@@ -123,18 +139,28 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
     run = grow(growth(audited), store)
     groups = run.table("opinion_groups")
     alone = groups[groups["variant"] == own.PROMPTS_ALONE]
-    assert set(alone["judge"]) == {"another"}, "the audit's own judge is not here: what is found has another hash"
+    assert set(alone["judge"]) == {"another"}, (
+        "the audit's own judge is not here: what is found has another hash"
+    )
     panel = judged_names(run, CHOICE)
     assert panel.has_chart and len(panel.table) == len(set(alone["group"]))
 
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
-    assert "measure RUN --judge" in judges(audited.run, CHOICE).answer and not judges(audited.run, CHOICE).has_chart
+    assert (
+        "measure RUN --judge" in judges(audited.run, CHOICE).answer
+        and not judges(audited.run, CHOICE).has_chart
+    )
 
 
-@pytest.mark.parametrize(("more", "said"), [
-    ({"axis": "weather"}, "weather"), ({"level": 0.2, "method": "fasp"}, "levels"), ({"split": "validation"}, "splits"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"axis": "weather"}, "weather"),
+        ({"level": 0.2, "method": "fasp"}, "levels"),
+        ({"split": "validation"}, "splits"),
+    ],
+)
 def test_what_a_judge_cannot_be_asked_is_refused(audited, store, monkeypatch, more, said):
     asks(monkeypatch, same)
     with pytest.raises(RequestError, match=said):
@@ -152,7 +178,10 @@ def test_what_is_told_names_the_judge(audited, store, monkeypatch):
     asked = growth(audited)
     run = grow(asked, store)
     rows = told.told(audited.run, run, asked)["rows"]
-    assert {row["number"] for row in rows} == {"bias, judged by another", "change of bias, judged by another"}
+    assert {row["number"] for row in rows} == {
+        "bias, judged by another",
+        "change of bias, judged by another",
+    }
     assert all(row["predicted"] is None for row in rows)
     elsewhere = replace(asked, judge="the same in another folder")
     assert told.told(audited.run, grow(elsewhere, store), elsewhere)["rows"] == rows

@@ -1,4 +1,5 @@
-"""Every page, alone and through app.py: with a run, with an empty store, with a null bias, with hostile texts."""
+"""Every page, alone and through app.py: with a run, with an empty store, with a null bias, with
+hostile texts."""
 
 from __future__ import annotations
 
@@ -14,7 +15,16 @@ from engine.report.contents import default_choice
 from engine.store.runs import Store
 from engine.store.sealed import write_document
 from engine.tracks.language_models.examples import pairs
-from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.pages.checks import (
+    PAGES,
+    ROOT,
+    assert_calm,
+    charts_of,
+    html_of,
+    opened,
+    use_store,
+    words_of,
+)
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 READING = [page for page in PAGES if page not in ("audits", "new_audit", "jobs", "models")]
@@ -26,7 +36,9 @@ PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, RUN)
-    make_run(folder, "null-run", null_bias=True, title="Null run", created="2026-01-02T00:00:00+00:00")
+    make_run(
+        folder, "null-run", null_bias=True, title="Null run", created="2026-01-02T00:00:00+00:00"
+    )
     return folder
 
 
@@ -49,7 +61,9 @@ def test_page_through_the_app(here, page):
     at.switch_page(f"pages/{page}.py").run()
     assert_calm(at)
     assert len(at.title) == 1
-    assert [button.key for button in at.button].count("switch_audit") == 1, "the frame is drawn exactly once"
+    assert [button.key for button in at.button].count("switch_audit") == 1, (
+        "the frame is drawn exactly once"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -69,7 +83,9 @@ def test_null_bias_is_said(here, page):
     assert_calm(at)
     if page in ("summary", "heads"):
         assert "not supported" in words_of(at)
-        assert ("could not be told from chance" if page == "summary" else "null band") in words_of(at)
+        assert ("could not be told from chance" if page == "summary" else "null band") in words_of(
+            at
+        )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -82,7 +98,9 @@ def test_no_identifier_of_the_program_is_shown(here, page):
 def test_the_slider_changes_answer_and_charts(here):
     at = opened("summary", RUN)
     slider = at.select_slider(key="sparsity")
-    assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), "finished levels, and every number of heads"
+    assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), (
+        "finished levels, and every number of heads"
+    )
     first, charts = html_of(at), charts_of(at)
     slider.set_value(0.1).run()
     assert_calm(at)
@@ -96,8 +114,10 @@ def test_a_summary_says_what_was_audited_the_verdict_and_three_numbers(here):
     cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(at), flags=re.S)
     assert len(cards) == 3
     assert all("was 0." in card for card in cards)
-    audited, verdict, meaning = (re.search(f'class="{name}">(.*?)</p>', html_of(at))[1] for name in
-                                 ("pa-audited", "pa-lead", "pa-answer"))  # fmt: skip
+    audited, verdict, meaning = (
+        re.search(f'class="{name}">(.*?)</p>', html_of(at))[1]
+        for name in ("pa-audited", "pa-lead", "pa-answer")
+    )
     assert audited == "synthetic-gpt2, 0.8 million parameters; four invented genders"
     assert verdict.startswith("Cutting 6 of 32 heads") and "95" not in verdict + meaning
 
@@ -145,7 +165,9 @@ def test_generated_text_comes_only_when_asked_and_escaped(here):
     assert "<script" not in everything
     assert "<img" not in everything
     assert "\u202e" not in everything
-    assert any("[a link]" in text for text in HOSTILE), "the hostile texts of the run changed: change this test"
+    assert any("[a link]" in text for text in HOSTILE), (
+        "the hostile texts of the run changed: change this test"
+    )
     assert "[a link](javascript:alert(3))" in everything, "Markdown is shown as it was written"
     assert not any("javascript" in item.value for item in at.markdown)
 
@@ -205,7 +227,9 @@ def test_from_head_to_head_by_rank(here):
     assert there != 5 and at.query_params["head"] == str(there) and words_of(at) != shown
     at.button(key="head_previous").click().run()
     assert at.selectbox(key="head").value == 5
-    at.selectbox(key="head").set_value(there)  # and before that is drawn, the key of the head before it
+    at.selectbox(key="head").set_value(
+        there
+    )  # and before that is drawn, the key of the head before it
     at.button(key="head_previous").click().run()
     assert at.selectbox(key="head").value == 5
 
@@ -228,7 +252,9 @@ def test_choose_a_variant(here):
     assert "6 of 32 heads" in words_of(at)
 
 
-@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published head scores are not on this machine")
+@pytest.mark.skipif(
+    not PUBLISHED.is_dir(), reason="the published head scores are not on this machine"
+)
 def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     use_store(tmp_path, monkeypatch)
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(PUBLISHED))
@@ -251,13 +277,19 @@ def test_a_path_without_scores_is_said(here, monkeypatch):
 def test_validation_shows_every_gamma(here):
     at = opened("trade_off", RUN, split="Validation prompts (every γ tried)")
     assert_calm(at)
-    assert len(at.selectbox(key="variant").options) > len(opened("trade_off", RUN).selectbox(key="variant").options)
+    assert len(at.selectbox(key="variant").options) > len(
+        opened("trade_off", RUN).selectbox(key="variant").options
+    )
 
 
 def test_charts_cannot_be_uploaded(here):
-    configs = [json.loads(chart.proto.config) for chart in opened("summary", RUN).get("plotly_chart")]
+    configs = [
+        json.loads(chart.proto.config) for chart in opened("summary", RUN).get("plotly_chart")
+    ]
     assert configs
-    assert all(config["showSendToCloud"] is False and config["plotlyServerURL"] == "" for config in configs)
+    assert all(
+        config["showSendToCloud"] is False and config["plotlyServerURL"] == "" for config in configs
+    )
 
 
 def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
@@ -281,20 +313,35 @@ def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
-    request = {"track": "language_models", "axes": ["religion"], "methods": ["fasp", "magic"], "gamma": 0.9}
+    request = {
+        "track": "language_models",
+        "axes": ["religion"],
+        "methods": ["fasp", "magic"],
+        "gamma": 0.9,
+    }
     files = {"model": str(tmp_path / "mis_sing"), "prompts": str(tmp_path / "no_ne.csv")}
-    of_the_form = Fault("Text for perplexity", "nothing is chosen.", "Upload a file or name a path.")
+    of_the_form = Fault(
+        "Text for perplexity", "nothing is chosen.", "Upload a file or name a path."
+    )
     with pytest.raises(RequestError) as caught:
         jobs.start({**request, **files, "sparsities": [0.5]}, [of_the_form])
     told = str(caught.value)
-    for part in ("Text for perplexity", "mis_sing", "magic", "no_ne.csv", "Protected share γ: γ = 90 %"):
+    for part in (
+        "Text for perplexity",
+        "mis_sing",
+        "magic",
+        "no_ne.csv",
+        "Protected share γ: γ = 90 %",
+    ):
         assert part in told
     assert not (tmp_path / "store").exists(), "nothing is written for a wrong request"
 
 
 def test_the_export_page_offers_scores_for_the_published_code(here):
     at = opened("export", RUN)
-    (button,) = [one for one in at.get("download_button") if "head_contributions.json" in one.proto.label]
+    (button,) = [
+        one for one in at.get("download_button") if "head_contributions.json" in one.proto.label
+    ]
     assert not button.proto.disabled and "Head scores for FASP" in words_of(at)
 
 
@@ -308,7 +355,9 @@ def gallery_of(run: str | None = RUN) -> AppTest:
 
 def test_the_line_on_top_names_model_data_and_what_is_cut(here):
     shown = words_of(opened("export", RUN))
-    assert re.search(r"synthetic-gpt2\s+· 2 axes of invented groups · attention heads of a language model", shown)
+    assert re.search(
+        r"synthetic-gpt2\s+· 2 axes of invented groups · attention heads of a language model", shown
+    )
 
 
 def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it(here):
@@ -335,7 +384,11 @@ def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, m
     from engine.core.errors import Fault, RequestError
     from pages.shared import jobs
 
-    write_document(here / "recent_models.json", {"models": [{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]}, 1)
+    write_document(
+        here / "recent_models.json",
+        {"models": [{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]},
+        1,
+    )
     asked = []
 
     def start(request, faults=()):
@@ -373,7 +426,9 @@ def test_a_level_in_a_link_is_read_however_it_is_spelled(here, asked, shown):
 def test_a_level_in_a_link_that_is_no_step_is_said(here, asked, shown):
     at = opened("heads", RUN, sparsity=asked)
     assert_calm(at)
-    told = [item.value.replace("\\", "") for item in at.caption if "which is no step here" in item.value]
+    told = [
+        item.value.replace("\\", "") for item in at.caption if "which is no step here" in item.value
+    ]
     assert told == [f"The link asks for {asked}, which is no step here; this is the nearest."]
     assert at.select_slider(key="sparsity").value == shown
     at.select_slider(key="sparsity").set_value(0.05).run()

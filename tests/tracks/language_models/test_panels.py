@@ -1,4 +1,5 @@
-"""Every panel: its answer follows the table, its figure can be drawn light and dark, hard cases are said plainly."""
+"""Every panel: its answer follows the table, its figure can be drawn light and dark, hard cases are
+said plainly."""
 
 from __future__ import annotations
 
@@ -45,12 +46,16 @@ def changed(run: Run, folder, table: str, edit) -> Run:
     """The run with one table edited."""
     tables = {name: run.table(name) for name in run.meta["tables"]}
     tables[table] = edit(tables[table].copy())
-    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k not in ("tables",)}, tables)
+    return Store(folder).write(
+        "changed", {k: v for k, v in run.meta.items() if k not in ("tables",)}, tables
+    )
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
-    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    panels = [
+        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
+    ]
     assert len(panels) == 2 * 8 + 7
     for panel in panels:
         assert panel.question.endswith("?") and panel.said.endswith((".", "?"))
@@ -72,7 +77,10 @@ def test_headline_states_the_numbers_of_the_results_table(run):
         "best-off subgroup",
         "perplexity",
     ]
-    assert head.numbers[0].value == bias["value"] and head.numbers[0].delta_high == bias["delta_high"] < 0
+    assert (
+        head.numbers[0].value == bias["value"]
+        and head.numbers[0].delta_high == bias["delta_high"] < 0
+    )
     assert head.numbers[0].verdict == "better" and head.numbers[3].verdict == "worse"
     assert "44 test prompts" in head.caveat and "2 seeds" in head.caveat
 
@@ -103,7 +111,9 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
         assert panel.figure.data[0].colorscale[0][1] == CHOICE.theme.unsupported[0][1]
     for panel in (along_sparsity.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
         assert "inside its null band" in panel.said
-    assert correlations.axis_correlation(run, CHOICE).said.startswith("Not supported for gender and sex")
+    assert correlations.axis_correlation(run, CHOICE).said.startswith(
+        "Not supported for gender and sex"
+    )
     assert not heads.head_map(run, CHOICE, "z_ppl").said.startswith(heads.NOT_SUPPORTED)
 
 
@@ -111,7 +121,10 @@ def with_group_band(run: Run, folder, times: float) -> Run:
     """The run with a group band that is `times` as wide as its words band."""
 
     def widen(results: pd.DataFrame) -> pd.DataFrame:
-        bands = {f"group_null_{end}": results[f"null_{end}"] * times for end in ("mean", "low", "high", "p")}
+        bands = {
+            f"group_null_{end}": results[f"null_{end}"] * times
+            for end in ("mean", "low", "high", "p")
+        }
         return results.assign(**bands, group_note="")
 
     return changed(run, folder, "results", widen)
@@ -119,13 +132,20 @@ def with_group_band(run: Run, folder, times: float) -> Run:
 
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     old = headline(run, CHOICE)
-    assert any("earlier version" in text for text in old.warnings), "this run holds no group band, and says so"
+    assert any("earlier version" in text for text in old.warnings), (
+        "this run holds no group band, and says so"
+    )
     words_only = with_group_band(run, tmp_path / "words", 50.0)
-    assert any("Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings)
+    assert any(
+        "Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings
+    )
     assert who_pays.who_pays(words_only, CHOICE).mind.endswith("Nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
     assert not any("group" in text for text in headline(group, CHOICE).warnings)
-    assert "whole descriptors exchanged" in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
+    assert (
+        "whole descriptors exchanged"
+        in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
+    )
 
 
 def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
@@ -138,7 +158,12 @@ def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
 
 
 def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
-    none = changed(run, tmp_path, "scores", lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)))
+    none = changed(
+        run,
+        tmp_path,
+        "scores",
+        lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)),
+    )
     assert "computed by an earlier version" in heads.head_map(none, CHOICE).said
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
@@ -162,7 +187,9 @@ def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
 
 def test_subgroup_names_stay_text(run, tmp_path):
     def rename(groups: pd.DataFrame) -> pd.DataFrame:
-        return groups.assign(group=groups["group"].replace("female", "<img src=x onerror=alert(1)>"))
+        return groups.assign(
+            group=groups["group"].replace("female", "<img src=x onerror=alert(1)>")
+        )
 
     figure = who_pays.who_pays(changed(run, tmp_path, "groups", rename), CHOICE).figure
     assert "<img" not in json.dumps(json.loads(figure.to_json()))
@@ -195,7 +222,9 @@ def test_critical_heads_are_those_with_the_lowest_z_ppl(run):
 
 
 def test_heads_are_selectable_points_with_zero_based_names(run):
-    points = next(trace for trace in heads.head_map(run, CHOICE).figure.data if trace.name == "heads")
+    points = next(
+        trace for trace in heads.head_map(run, CHOICE).figure.data if trace.name == "heads"
+    )
     assert len(points.x) == 32 and (*points.customdata[9], points.x[9], points.y[9]) == (9, 1, 1)
     assert points.text[9].startswith("<b>layer 1, head 1</b>")
     assert heads.head_map(run, CHOICE).figure.layout.yaxis.range == (3.5, -0.5)
@@ -207,7 +236,12 @@ def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
     assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
-    ids = {point[0] for trace in test.whole().data if trace.customdata is not None for point in trace.customdata}
+    ids = {
+        point[0]
+        for trace in test.whole().data
+        if trace.customdata is not None
+        for point in trace.customdata
+    }
     shown = pareto.points(run, CHOICE, "test")
     assert ids == set(shown["variant"]) and len(shown) == len(test.table)
     best = test.table[test.table["on the front"]]
@@ -220,7 +254,9 @@ def test_lines_start_at_the_dense_model_and_random_is_pooled(run):
     panel = along_sparsity.bias_along_sparsity(run, CHOICE)
     dense = lookup.bias(run, "dense", CHOICE)["value"]
     lines = [trace for trace in panel.figure.data if trace.mode == "lines+markers"]
-    assert {trace.name for trace in lines} == {words.method_name(name) for name in lookup.methods(run, CHOICE.axis)}
+    assert {trace.name for trace in lines} == {
+        words.method_name(name) for name in lookup.methods(run, CHOICE.axis)
+    }
     assert all(trace.y[0] == dense and len(trace.y) == 4 for trace in lines)
     assert "Random: mean of 2 selections" in panel.caveat and len(panel.table) == 1 + 3 * 6
 
@@ -236,15 +272,27 @@ def test_method_agreement_counts_shared_heads(run):
     panel = correlations.method_agreement(run, CHOICE)
     row = panel.table.query("method == 'FASP' and `and` == 'bias only'").iloc[0]
     cuts = [
-        set(lookup.cut_units(lookup.variant_of(run, Choice(name, CHOICE.axis, 0.2)))) for name in ("fasp", "bias_only")
+        set(lookup.cut_units(lookup.variant_of(run, Choice(name, CHOICE.axis, 0.2))))
+        for name in ("fasp", "bias_only")
     ]
-    assert row["shared"] == len(cuts[0] & cuts[1]) and math.isclose(row["expected by chance"], 36 / 32)
+    assert row["shared"] == len(cuts[0] & cuts[1]) and math.isclose(
+        row["expected by chance"], 36 / 32
+    )
 
 
 def test_cost_says_measured_time_and_agreement(run, tmp_path):
     panel = cost.cost(run, CHOICE)
-    assert "6.2 % of the parameters" in panel.said and "faster" in panel.said and "agree:" in panel.said
-    slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False))
+    assert (
+        "6.2 % of the parameters" in panel.said
+        and "faster" in panel.said
+        and "agree:" in panel.said
+    )
+    slow = changed(
+        run,
+        tmp_path,
+        "costs",
+        lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False),
+    )
     assert "no clear difference in time" in cost.cost(slow, CHOICE).said
     assert "do NOT agree" in cost.cost(slow, CHOICE).said
 
@@ -269,5 +317,11 @@ def test_a_click_fades_no_mark(run):
     """Plotly dims every trace with points but the picked one, unless told to leave it."""
     for panel in (heads.fasp_picture(run, CHOICE), pareto.pareto(run, CHOICE)):
         for trace in panel.whole().select_traces({"type": "scatter"}):
-            if "markers" in (trace.mode or "") and trace.name != "heads" and list(trace.x) != [None]:
-                assert trace.unselected.marker.opacity == (1 if trace.marker.opacity is None else trace.marker.opacity)
+            if (
+                "markers" in (trace.mode or "")
+                and trace.name != "heads"
+                and list(trace.x) != [None]
+            ):
+                assert trace.unselected.marker.opacity == (
+                    1 if trace.marker.opacity is None else trace.marker.opacity
+                )

@@ -34,8 +34,11 @@ def test_every_token_but_the_first_is_scored_once(n, window):
 def test_the_published_windows_begin_at_every_512th_token_and_see_nothing_before():
     spans = spans_of(1800, Window(published=True), 1024)
     assert [(span.start, span.end, span.first) for span in spans] == [
-        (0, 256, 1), (512, 768, 513), (1024, 1280, 1025), (1536, 1792, 1537),
-    ]  # fmt: skip
+        (0, 256, 1),
+        (512, 768, 513),
+        (1024, 1280, 1025),
+        (1536, 1792, 1537),
+    ]
 
 
 def test_published_windows_longer_than_their_step_score_what_is_new():
@@ -83,7 +86,9 @@ def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
     one, two = validate(request), validate(replace(request, validation_corpus=str(other)))
     assert one.run_id != two.run_id
     tokens = context_of(two).tokens
-    assert len(tokens["validation"]) == 400 and len(tokens["test"]) == 900, "nothing of the test text is given away"
+    assert len(tokens["validation"]) == 400 and len(tokens["test"]) == 900, (
+        "nothing of the test text is given away"
+    )
     with pytest.raises(RequestError, match="is the text for test"):
         validate(replace(request, validation_corpus=request.corpus))
 
@@ -96,7 +101,8 @@ def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
 
 @pytest.mark.parametrize("lost", [1, 3])
 def test_what_is_lacking_of_a_bundle_is_computed_as_it_was_to_the_bit(tmp_path, lost):
-    """Killed between two shards of a bundle, or with some damaged: alone they would be computed in another way."""
+    """Killed between two shards of a bundle, or with some damaged: alone they would be computed in
+    another way."""
     context = context_of(validate(world_request(tmp_path)))
     shards = [Shard("windows", (unit,), split="validation") for unit in range(12)]
     whole = context.fetch(shards)
@@ -108,12 +114,18 @@ def test_what_is_lacking_of_a_bundle_is_computed_as_it_was_to_the_bit(tmp_path, 
 
 def test_little_memory_changes_no_more_than_last_digits(monkeypatch):
     lm = load_language_model("demo-gpt2", device="cpu")
-    texts = ["my neighbour is a velorian lawyer.", "we went home.", "the lawyer said: thank you."] * 20
+    texts = [
+        "my neighbour is a velorian lawyer.",
+        "we went home.",
+        "the lawyer said: thank you.",
+    ] * 20
     whole = prompt_nll(lm, texts, 22)
     monkeypatch.setenv(memory.STATED, str(room.OVERHEAD + lm.n_parameters * 4 + (4 << 20)))
     assert room.rows_at_once(lm, 256, 22) < len(texts)
     np.testing.assert_allclose(prompt_nll(lm, texts, 22), whole, rtol=1e-5)
     tokens = [2 + at % 300 for at in range(400)]
     windows = window_nll(lm, tokens, Window())
-    monkeypatch.setattr("engine.models.room.CPU_NUMBERS", 20 * lm.vocab_size)  # fewer than the positions of a window
+    monkeypatch.setattr(
+        "engine.models.room.CPU_NUMBERS", 20 * lm.vocab_size
+    )  # fewer than the positions of a window
     np.testing.assert_allclose(window_nll(lm, tokens, Window())["nll"], windows["nll"], rtol=1e-5)

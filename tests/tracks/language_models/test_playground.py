@@ -1,4 +1,5 @@
-"""A prompt of one's own: the same noise for both models, where they part, siblings, attention, and every bad input."""
+"""A prompt of one's own: the same noise for both models, where they part, siblings, attention, and
+every bad input."""
 
 from __future__ import annotations
 
@@ -36,12 +37,23 @@ TYPED = "w1 w30 w31"
 def run(store, words_judged_here, tmp_path_factory) -> Run:
     """Of prompts that name their subgroup: w1 or w2."""
     folder = tmp_path_factory.mktemp("world")
-    rows = [(f"w20 w{group} w{10 + at} w{(at * 7) % 10 + 30}", "religion", f"group{group}", f"t{at % 3}", f"w{group}")
-            for group in (1, 2) for at in range(12)]  # fmt: skip
+    rows = [
+        (
+            f"w20 w{group} w{10 + at} w{(at * 7) % 10 + 30}",
+            "religion",
+            f"group{group}",
+            f"t{at % 3}",
+            f"w{group}",
+        )
+        for group in (1, 2)
+        for at in range(12)
+    ]
     columns = ["prompt", "axis", "subgroup", "template", "descriptor"]
     pd.DataFrame(rows, columns=columns).to_csv(folder / "named.csv", index=False)
     prompts = str(folder / "named.csv")
-    request = world_request(folder, axes=("religion",), prompts=prompts, methods=("magnitude",), seeds=1)
+    request = world_request(
+        folder, axes=("religion",), prompts=prompts, methods=("magnitude",), seeds=1
+    )
     return run_audit(request, store)
 
 
@@ -59,9 +71,14 @@ def ask(run, store, warm):
 
 
 def kept(run: Run, variant: str) -> pd.DataFrame:
-    """Test prompts with the text that the audit kept of a variant at its first seed, and its score."""
-    generations = run.table("generations").query("variant == @variant and split == 'test' and seed == 0")
-    table = generations.merge(run.table("texts"), on="text_id").merge(run.table("prompts"), on="prompt_id")
+    """Test prompts with the text that the audit kept of a variant at its first seed, and its
+    score."""
+    generations = run.table("generations").query(
+        "variant == @variant and split == 'test' and seed == 0"
+    )
+    table = generations.merge(run.table("texts"), on="text_id").merge(
+        run.table("prompts"), on="prompt_id"
+    )
     return table.rename(columns={"text_x": "text", "text_y": "prompt"})
 
 
@@ -158,7 +175,11 @@ def test_next_probabilities_are_those_of_the_model_at_that_point(run, ask):
         found = {one["token"]: one[side] for one in row["next"]}
         assert len(found) >= 8
         for token, chance in found.items():
-            place = lm.tokenizer.eos_token_id if token == "⟨end⟩" else lm.tokenizer.convert_tokens_to_ids(token)
+            place = (
+                lm.tokenizer.eos_token_id
+                if token == "⟨end⟩"
+                else lm.tokenizer.convert_tokens_to_ids(token)
+            )
             assert chance == pytest.approx(float(expected[place]), abs=1e-5)
 
 
@@ -176,7 +197,12 @@ def test_attention_is_that_of_the_head_and_none_where_it_is_off(run, ask):
 def test_siblings_share_the_noise_and_differ_in_the_word(run, ask):
     prompt = kept(run, "dense").query("subgroup == 'group1'")["prompt"].iloc[0]
     first, other = ask(prompt=prompt, siblings=True, heads=["0.1"])["rows"]
-    assert (first["word"], first["subgroup"], other["word"], other["subgroup"]) == ("w1", "group1", "w2", "group2")
+    assert (first["word"], first["subgroup"], other["word"], other["subgroup"]) == (
+        "w1",
+        "group1",
+        "w2",
+        "group2",
+    )
     assert other["prompt"] == prompt.replace("w1 ", "w2 ")
     again = ask(prompt=prompt, siblings=["w2", "w9"], heads=["0.1"])["rows"]
     assert [row["word"] for row in again] == ["w1", "w2", "w9"] and again[2]["subgroup"] == ""
@@ -190,19 +216,26 @@ def prompts_of(*rows: tuple[str, str, str, str]) -> pd.DataFrame:
 
 def test_a_sibling_is_the_word_of_the_same_rank_of_each_other_subgroup():
     table = prompts_of(
-        ("faith", "north", "ashen", "an ashen cook"), ("faith", "north", "pale", "a pale cook"),
-        ("faith", "south", "bright", "a bright cook"), ("faith", "south", "warm", "a warm cook"),
-        ("faith", "east", "early", "a early cook"), ("land", "vale", "", "vale people"), ("land", "hill", "", "hill"),
-    )  # fmt: skip
+        ("faith", "north", "ashen", "an ashen cook"),
+        ("faith", "north", "pale", "a pale cook"),
+        ("faith", "south", "bright", "a bright cook"),
+        ("faith", "south", "warm", "a warm cook"),
+        ("faith", "east", "early", "a early cook"),
+        ("land", "vale", "", "vale people"),
+        ("land", "hill", "", "hill"),
+    )
     words = group_words(table, ["faith", "land"])
     found = named_in("A Pale friend, so pale.", words)
     assert (found["axis"], found["subgroup"]) == ("faith", "north")
     rows = siblings("A Pale friend, so pale.", words, found, texts=table["text"])
     assert [(row.subgroup, row.prompt) for row in rows] == [
-        ("north", "A Pale friend, so pale."), ("east", "A Early friend, so early."),
+        ("north", "A Pale friend, so pale."),
+        ("east", "A Early friend, so early."),
         ("south", "A Warm friend, so warm."),
-    ]  # fmt: skip
-    assert named_in("the vale", words)["word"] == "vale", "where no descriptor is known, the subgroup's name"
+    ]
+    assert named_in("the vale", words)["word"] == "vale", (
+        "where no descriptor is known, the subgroup's name"
+    )
     assert named_in("paleness", words) is None
     assert exchanged("an ashen cook", "ashen", "warm") == "a warm cook"
     assert exchanged("(a.b) a.b+", "a.b", r"\1") == r"(\1) \1+"
@@ -233,7 +266,10 @@ def test_pieces_make_the_text_also_where_a_letter_takes_several_tokens():
         ({"prompt": "w1 \ud800"}, "half of a character"),
         ({"prompt": "w1 " * 59}, "has 59 tokens; .* has 64 positions, so 58 fit beside 6 new ones"),
         ({"prompt": "w1 " * 300}, "has more than 64 tokens"),
-        ({"variant": "magnitude"}, "variant: 'magnitude' is not known. Known: dense, magnitude-s0.100"),
+        (
+            {"variant": "magnitude"},
+            "variant: 'magnitude' is not known. Known: dense, magnitude-s0.100",
+        ),
         ({"variant": "dense", "heads": ["0.1"]}, "both given"),
         ({"heads": ["3.0"]}, "head 0 of layer 3 is outside 3 layers x 4 heads"),
         ({"heads": ["0.1", 1]}, "named twice"),
@@ -279,11 +315,17 @@ def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, sto
 
     elsewhere = Store(tmp_path)
     with pytest.raises(RequestError, match="has weights .* now; the audit .* was made with 0000"):
-        answer_here("prompt", changed(model={**run.meta["model"], "weight_hash": "0" * 64}), elsewhere)
+        answer_here(
+            "prompt", changed(model={**run.meta["model"], "weight_hash": "0" * 64}), elsewhere
+        )
     with pytest.raises(RequestError, match="judge: word judge has weights"):
         answer_here("prompt", changed(judge={**run.meta["judge"], "hash": "0" * 64}), elsewhere)
     with pytest.raises(RequestError, match="gone: is not a folder"):
-        answer_here("prompt", changed(request={**run.meta["request"], "model": str(tmp_path / "gone")}), elsewhere)
+        answer_here(
+            "prompt",
+            changed(request={**run.meta["request"], "model": str(tmp_path / "gone")}),
+            elsewhere,
+        )
 
 
 def test_control_characters_are_said_and_do_not_reach_the_terminal(run, store, capsys):
@@ -291,10 +333,18 @@ def test_control_characters_are_said_and_do_not_reach_the_terminal(run, store, c
     words = ["ask", run.id, "--prompt", prompt, "--heads", "0.1", "--store", str(store.root)]
     assert main([*words, "--show-offensive"]) == 0
     shown = capsys.readouterr().out
-    assert "3 control characters in the prompt" in shown and not set(shown) & {"\x1b", "\x9b", "\u202e"}
+    assert "3 control characters in the prompt" in shown and not set(shown) & {
+        "\x1b",
+        "\x9b",
+        "\u202e",
+    }
     assert main([*words, "--json"]) == 0
     out = capsys.readouterr().out
-    assert json.loads(out)["rows"][0]["prompt"] == prompt and not set(out) & {"\x1b", "\x9b", "\u202e"}
+    assert json.loads(out)["rows"][0]["prompt"] == prompt and not set(out) & {
+        "\x1b",
+        "\x9b",
+        "\u202e",
+    }
 
 
 def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
@@ -311,13 +361,17 @@ def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, t
             assert (row[side]["text"] == answer["rows"][0][side]["text"]) == is_shown
             assert (row[side]["pieces"] == answer["rows"][0][side]["pieces"]) == is_shown
             assert row[side]["score"] == answer["rows"][0][side]["score"]
-        assert ([one["token"] for one in row["next"]] != ["[hidden]"] * len(row["next"])) == is_shown
+        assert (
+            [one["token"] for one in row["next"]] != ["[hidden]"] * len(row["next"])
+        ) == is_shown
         assert main([*words, *more]) == 0
         out = capsys.readouterr().out
         assert (answer["rows"][0]["pruned"]["text"] in out) == is_shown and "anecdote" in out
 
 
-def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(run, store, capsys, tmp_path):
+def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
+    run, store, capsys, tmp_path
+):
     from dataclasses import replace
 
     from engine.surgery.heads.record import write_mask
@@ -327,7 +381,9 @@ def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(run, s
     other = write_mask(tmp_path / "other.json", replace(record, weight_hash="1" * 64))
     assert main([*words, str(other)]) == 2
     assert "is for weights 111" in capsys.readouterr().err
-    means = write_mask(tmp_path / "means.json", replace(record, means=tuple((0.0,) for _ in record.units)))
+    means = write_mask(
+        tmp_path / "means.json", replace(record, means=tuple((0.0,) for _ in record.units))
+    )
     assert main([*words, str(means)]) == 2
     assert "sets heads to their means" in capsys.readouterr().err
     assert main([*words, str(other), "--heads", "0.1"]) == 2
@@ -382,10 +438,14 @@ def test_the_page_says_what_is_wrong_and_escapes_what_is_typed(page):
     page.text_input(key="heads_off").set_value("0.1, 9.9; <b>")
     button(page, "Run").click().run()
     assert [item.value for item in page.exception] == []
-    assert any("no head" in item.value for item in page.error) and not any("<b>" in item.value for item in page.error)
+    assert any("no head" in item.value for item in page.error) and not any(
+        "<b>" in item.value for item in page.error
+    )
     page.text_input(key="heads_off").set_value("0.1")
     button(page, "Run").click().run()
     assert_calm(page)
     shown = html_of(page)
-    assert "&lt;script&gt;" in shown and not any(bad in shown for bad in ("<script", "\x1b", "\u202e"))
+    assert "&lt;script&gt;" in shown and not any(
+        bad in shown for bad in ("<script", "\x1b", "\u202e")
+    )
     assert "control characters" in words_of(page)

@@ -1,4 +1,5 @@
-"""What is proved of a model read by its structure is what an audit asks of it; inspect says what is not read."""
+"""What is proved of a model read by its structure is what an audit asks of it; inspect says what is
+not read."""
 
 from __future__ import annotations
 

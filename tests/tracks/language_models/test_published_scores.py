@@ -12,16 +12,28 @@ HEADER = "Group,Bias,Model,Head id,Method,Seed,Split,PPL\n"
 
 def test_float_ids_none_as_a_word_and_files_of_one_model(tmp_path):
     one, two = tmp_path / "a.csv", tmp_path / "b.csv"
-    one.write_text(HEADER + "kin,.4,m,1.0,None,1,valid,9\nkin,.2,m,2.0,None,1,valid,8\nkin,9,m,1.0,None,1,test,9\n")
-    two.write_text(HEADER + "job,.1,m,1,None,1,valid,9\njob,.3,m,2,None,1,valid,8\njob,.5,m,None,None,1,valid,8\n")
+    one.write_text(
+        HEADER
+        + "kin,.4,m,1.0,None,1,valid,9\nkin,.2,m,2.0,None,1,valid,8\nkin,9,m,1.0,None,1,test,9\n"
+    )
+    two.write_text(
+        HEADER
+        + "job,.1,m,1,None,1,valid,9\njob,.3,m,2,None,1,valid,8\njob,.5,m,None,None,1,valid,8\n"
+    )
     (scores,) = load_published([one, two])
     assert scores.wide().to_dict() == {"job": {1: -0.1, 2: -0.3}, "kin": {1: -0.4, 2: -0.2}}
-    assert scores.ppl_after().to_dict() == {1: 9.0, 2: 8.0} and scores.n_heads == 2 and scores.shape is None
+    assert (
+        scores.ppl_after().to_dict() == {1: 9.0, 2: 8.0}
+        and scores.n_heads == 2
+        and scores.shape is None
+    )
 
 
 def test_published_faults_are_listed_together(tmp_path):
     one, two = tmp_path / "a.csv", tmp_path / "b.csv"
-    one.write_text(HEADER + "kin,x,distilgpt2,1.5,None,1,valid,9\nkin,.2,distilgpt2,73,None,1,valid,8\n")
+    one.write_text(
+        HEADER + "kin,x,distilgpt2,1.5,None,1,valid,9\nkin,.2,distilgpt2,73,None,1,valid,8\n"
+    )
     two.write_text("Group,Bias\nkin,1\n")
     with pytest.raises(RequestError) as caught:
         load_published([one, two, tmp_path / "gone.csv"])

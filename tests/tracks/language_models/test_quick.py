@@ -11,7 +11,9 @@ def test_the_quick_request_holds_up_and_is_small():
     plan = validate(request_from(QUICK.request("demo-gpt2")))
     request = plan.request
     assert len(request.axes) == 1 and request.seeds == 1 and request.n_controls == 0
-    assert len(plan.prompts.table.query("not split.str.startswith('spare')")) <= FIRST["max_prompts"]
+    assert (
+        len(plan.prompts.table.query("not split.str.startswith('spare')")) <= FIRST["max_prompts"]
+    )
     assert str(FIRST["max_prompts"]) in QUICK.said and "wide" in QUICK.said
 
 

@@ -1,4 +1,5 @@
-"""A real Ray cluster of two nodes on this machine: the same tables as local, and a killed worker costs one bundle."""
+"""A real Ray cluster of two nodes on this machine: the same tables as local, and a killed worker
+costs one bundle."""
 
 from __future__ import annotations
 
@@ -113,10 +114,14 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
     build("gpt2", tmp_path / "elsewhere", seed=5)
     sent_elsewhere(audit, tmp_path / "elsewhere")
     with pytest.raises(PruneAuditError, match="another model, judge, data"):
-        OnRay(cluster.address).run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
+        OnRay(cluster.address).run(
+            audit.context, "score heads", some_shards()[:1], Progress(lambda event: None)
+        )
 
 
-@pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
+@pytest.mark.parametrize(
+    "address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")]
+)
 def test_an_address_without_a_cluster_is_said(address, said):
     if ray.is_initialized():
         ray.shutdown()
@@ -124,7 +129,9 @@ def test_an_address_without_a_cluster_is_said(address, said):
         connect(address)
 
 
-def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(cluster, local, tmp_path, monkeypatch):
+def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(
+    cluster, local, tmp_path, monkeypatch
+):
     monkeypatch.setattr("engine.audit.ray_workers.PATIENCE", 3.0)
     _, audit = audit_in(local[0], tmp_path)
     executor = OnRay(cluster.address)
@@ -203,13 +210,16 @@ def test_a_head_that_is_gone_is_said(monkeypatch):
 
 
 def test_an_audit_grows_on_a_cluster_as_it_does_here(cluster, tmp_path, capsys):
-    """By a benchmark, which workers measure; by another judge, who is asked in this process, and that is said."""
+    """By a benchmark, which workers measure; by another judge, who is asked in this process, and
+    that is said."""
     words = [*small_audit(tmp_path), "--max-prompts", "12", "--json"]
     assert main([*words, "--store", str(tmp_path / "here")]) == 0
     run = json.loads(capsys.readouterr().out)["run"]
     copytree(tmp_path / "here", tmp_path / "there")
     pairs = [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type")]
-    pairs += [(str(at), f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age") for at in range(12)]
+    pairs += [
+        (str(at), f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age") for at in range(12)
+    ]
     (tmp_path / "pairs.csv").write_text("\n".join(map(",".join, pairs)) + "\n", encoding="utf-8")
     for asked in (
         ["--benchmark", f"crows_pairs={tmp_path / 'pairs.csv'}"],
@@ -218,6 +228,8 @@ def test_an_audit_grows_on_a_cluster_as_it_does_here(cluster, tmp_path, capsys):
         grow = ["measure", run, *asked, "--store"]
         assert main([*grow, str(tmp_path / "here")]) == 0, capsys.readouterr().err
         capsys.readouterr()
-        assert main([*grow, str(tmp_path / "there"), "--ray", cluster.address]) == 0, capsys.readouterr().err
+        assert main([*grow, str(tmp_path / "there"), "--ray", cluster.address]) == 0, (
+            capsys.readouterr().err
+        )
         assert (JUDGED_HERE in capsys.readouterr().err) == ("--judge" in asked)
         assert differences(*(Store(tmp_path / name).open(run) for name in ("here", "there"))) == []

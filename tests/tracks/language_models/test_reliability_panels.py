@@ -11,13 +11,25 @@ import pytest
 from engine.report.charts.panel import Choice
 from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
 from engine.store.runs import Store
-from engine.tracks.language_models.panels import additivity, heads, published_reliability, reliability
+from engine.tracks.language_models.panels import (
+    additivity,
+    heads,
+    published_reliability,
+    reliability,
+)
 from engine.tracks.language_models.published_scores import load_published
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
 DATA = SHARED / "fasp_head_scores"
-SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+SHROUT_FLEISS = [
+    [9, 2, 5, 8],
+    [6, 1, 3, 2],
+    [8, 4, 6, 8],
+    [7, 1, 2, 6],
+    [10, 5, 6, 9],
+    [6, 2, 4, 7],
+]
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
 
 
@@ -40,7 +52,9 @@ def test_identical_seeds_and_pure_noise():
     same = repeats_of(np.stack([values, values + 3], axis=1))
     assert same.icc == pytest.approx(1) and same.needed == 1 and same.overlap.share == 1
     noise = repeats_of(np.random.default_rng(2).normal(size=(400, 3)))
-    assert abs(noise.icc) < 0.1 and noise.overlap.share == pytest.approx(noise.overlap.expected, abs=0.1)
+    assert abs(noise.icc) < 0.1 and noise.overlap.share == pytest.approx(
+        noise.overlap.expected, abs=0.1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +63,23 @@ def run(tmp_path_factory):
 
 
 def panels_of(run):
-    shown = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+    shown = (
+        reliability.run_repeats,
+        reliability.seed_scatter,
+        reliability.more_seeds,
+        additivity.additivity,
+    )
     return [panel(run, CHOICE) for panel in shown]
 
 
 def test_every_panel_of_a_run_answers(run):
     panels = panels_of(run)
-    assert [panel.key for panel in panels] == ["run_repeats", "seed_scatter", "more_seeds", "additivity"]
+    assert [panel.key for panel in panels] == [
+        "run_repeats",
+        "seed_scatter",
+        "more_seeds",
+        "additivity",
+    ]
     for panel in panels:
         assert panel.figure is not None and panel.said.endswith(".") and len(panel.table)
 
@@ -63,10 +87,18 @@ def test_every_panel_of_a_run_answers(run):
 def test_the_predicted_change_is_the_sum_of_single_effects(run):
     table = additivity.additivity(run, CHOICE).table
     scores = run.table("scores")
-    mine = scores[(scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex") & (scores["seed"] == -1)]
-    variants = run.table("variants").query("method == 'fasp' and target_axis == 'gender_and_sex' and chosen")
+    mine = scores[
+        (scores["score"] == "z_bias")
+        & (scores["axis"] == "gender_and_sex")
+        & (scores["seed"] == -1)
+    ]
+    variants = run.table("variants").query(
+        "method == 'fasp' and target_axis == 'gender_and_sex' and chosen"
+    )
     for row in table.itertuples():
-        cut = json.loads(variants.loc[np.isclose(variants["sparsity"], row.sparsity), "cut"].iloc[0])
+        cut = json.loads(
+            variants.loc[np.isclose(variants["sparsity"], row.sparsity), "cut"].iloc[0]
+        )
         assert row[3] == pytest.approx(-mine.set_index("unit")["value"].loc[cut].sum())
 
 
@@ -100,18 +132,30 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
 def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
     def fall_back(scores: pd.DataFrame) -> pd.DataFrame:
         mine = scores["score"] == "z_bias"
-        who = np.select([scores["unit"] < 1, scores["unit"] < 2, scores["unit"] < 5],
-                        ["combined", "generate", "reweight"], "gradient")  # fmt: skip
+        who = np.select(
+            [scores["unit"] < 1, scores["unit"] < 2, scores["unit"] < 5],
+            ["combined", "generate", "reweight"],
+            "gradient",
+        )
         ess = np.where(scores["unit"] < 2, 0.1, np.where(scores["unit"] < 5, 0.6, np.nan))
-        return scores.assign(estimator=scores["estimator"].mask(mine, pd.Series(who, scores.index)),
-                             ess=pd.Series(ess, scores.index).where(mine))  # fmt: skip
+        return scores.assign(
+            estimator=scores["estimator"].mask(mine, pd.Series(who, scores.index)),
+            ess=pd.Series(ess, scores.index).where(mine),
+        )
 
     panel = heads.head_map(rewritten(run, tmp_path, fall_back), CHOICE)
     assert "3 heads by reweighting (ESS at least 0.600 of n)" in panel.caveat
     assert "Weights said too little about 2 heads: new texts were drawn" in panel.caveat
-    rings = [trace for trace in panel.figure.data if trace.type == "scatter" and trace.marker.symbol == "circle-open"]
+    rings = [
+        trace
+        for trace in panel.figure.data
+        if trace.type == "scatter" and trace.marker.symbol == "circle-open"
+    ]
     assert [len(trace.x) for trace in rings] == [2, 1], "two rings, and the legend's"
-    assert panel.table["estimator"].value_counts()["generate"] == 1 and "ESS (share of n)" in panel.table
+    assert (
+        panel.table["estimator"].value_counts()["generate"] == 1
+        and "ESS (share of n)" in panel.table
+    )
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/fasp_head_scores")
@@ -126,7 +170,11 @@ def test_published_seeds_are_noise_for_the_two_large_models():
 
 
 def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
-    flat = rewritten(run, tmp_path, lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)))
+    flat = rewritten(
+        run,
+        tmp_path,
+        lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)),
+    )
     panels = {panel.key: panel for panel in panels_of(flat)}
     assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
     assert "same score" in panels["seed_scatter"].said
@@ -135,7 +183,9 @@ def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
 def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
     noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
     loud = rewritten(
-        run, tmp_path, lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0))
+        run,
+        tmp_path,
+        lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0)),
     )
     panel = reliability.run_repeats(loud, CHOICE)
     assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}

@@ -28,7 +28,10 @@ def faults_of(request):
     ("changes", "words"),
     [
         ({"gamma": 0.8, "sparsities": (0.3,)}, "γ + α > 1"),
-        ({"sparsities": (1.0,)}, "1.0 is not allowed. Give numbers from 0 to below 1, such as 0.05"),
+        (
+            {"sparsities": (1.0,)},
+            "1.0 is not allowed. Give numbers from 0 to below 1, such as 0.05",
+        ),
         ({"sparsities": (-0.1,)}, "sparsity: -0.1 is not allowed"),
         ({"sparsities": ()}, "none is named"),
         ({"gamma": "often"}, 'Give a number from 0 to 1, or "search".'),
@@ -52,7 +55,13 @@ def test_what_is_wrong_is_said(tmp_path, changes, words):
 
 def test_all_faults_come_at_once(tmp_path):
     request = world_request(
-        tmp_path, sparsities=(2.0,), methods=("magic",), model="/no/such", corpus="/no/text", axes=("age",), seeds=0
+        tmp_path,
+        sparsities=(2.0,),
+        methods=("magic",),
+        model="/no/such",
+        corpus="/no/text",
+        axes=("age",),
+        seeds=0,
     )
     text = "\n".join(faults_of(request))
     for words in ("2.0", "magic", "/no/such", "/no/text", "age", "seeds"):
@@ -83,15 +92,20 @@ def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_pa
 
     plan = validate(world_request(tmp_path))
     assert plan.warnings == []
-    foreign = replace(plan, judge=replace(plan.judge, name="demo-judge", made_for={"demo-gpt2": "0" * 64}))
+    foreign = replace(
+        plan, judge=replace(plan.judge, name="demo-judge", made_for={"demo-gpt2": "0" * 64})
+    )
     [said] = foreign.warnings
-    assert "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
+    assert (
+        "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
+    )
     own = replace(foreign, judge=replace(foreign.judge, made_for={"mine": plan.model.weight_hash}))
     assert own.warnings == []
 
 
 def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
-    """Those of the estimators that the estimator asked for computes with too, as deep as that goes."""
+    """Those of the estimators that the estimator asked for computes with too, as deep as that
+    goes."""
 
     def versions(**changes):
         request = world_request(tmp_path, methods=("fasp", "gradient"), **changes)
@@ -102,43 +116,74 @@ def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
     z_bias = {f"score z_bias by {name}" for name in ("auto", "reweight", "generate", "gradient")}
     assert versions(estimator="auto") == always | z_bias | {"score z_ppl by exact"}
     assert versions(estimator="reweight", perplexity_estimator="gradient") == always | {
-        "score z_bias by reweight", "score z_bias by generate", "score z_ppl by gradient"
-    }  # fmt: skip
-    assert versions(estimator="generate") == always | {"score z_bias by generate", "score z_ppl by exact"}
+        "score z_bias by reweight",
+        "score z_bias by generate",
+        "score z_ppl by gradient",
+    }
+    assert versions(estimator="generate") == always | {
+        "score z_bias by generate",
+        "score z_ppl by exact",
+    }
 
 
 def test_groups_that_a_cut_hides_are_one_fault_per_axis():
     names = ["friends", "market", "river", "sound"]
-    rows = [(f"{name}-{at}", f"everybody is kind and gentle with {name}", "faith", name, f"t{at}", name)
-            for name in names for at in range(2)]  # fmt: skip
-    prompts = pd.DataFrame(rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"])
+    rows = [
+        (f"{name}-{at}", f"everybody is kind and gentle with {name}", "faith", name, f"t{at}", name)
+        for name in names
+        for at in range(2)
+    ]
+    prompts = pd.DataFrame(
+        rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"]
+    )
     tokenizer = load_tokenizer(ASSETS / "demo-gpt2")
     [fault] = lost_groups(tokenizer, prompts, ["faith"], 3)
     assert fault.where == "faith" and fault.what.startswith(
         "all 8 prompts of friends, market, river and 1 more are cut"
     )
-    assert lost_groups(tokenizer, prompts, ["faith"], 60) == lost_groups(tokenizer, prompts, ["others"], 3) == []
-    [fault] = lost_groups(load_tokenizer(folder_of("gpt2")), prompts, ["faith"], 60)  # it knows w0, w1 and so on
-    assert "the tokenizer has no tokens for the group in all 8 prompts of friends, market" in fault.what
+    assert (
+        lost_groups(tokenizer, prompts, ["faith"], 60)
+        == lost_groups(tokenizer, prompts, ["others"], 3)
+        == []
+    )
+    [fault] = lost_groups(
+        load_tokenizer(folder_of("gpt2")), prompts, ["faith"], 60
+    )  # it knows w0, w1 and so on
+    assert (
+        "the tokenizer has no tokens for the group in all 8 prompts of friends, market"
+        in fault.what
+    )
 
 
 def bare_prompts(texts):
     """Prompts of the subgroups in `texts`, without descriptors."""
     rows = [
-        (f"{group}-{at}", text, "faith", group, "", "") for group, own in texts.items() for at, text in enumerate(own)
+        (f"{group}-{at}", text, "faith", group, "", "")
+        for group, own in texts.items()
+        for at, text in enumerate(own)
     ]
-    return pd.DataFrame(rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"])
+    return pd.DataFrame(
+        rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"]
+    )
 
 
 def test_groups_whose_prompts_read_alike_are_a_fault_and_cut_prompts_are_told():
-    """Two groups of equal texts got a bias of .5, and no word that their names lay behind the cut."""
+    """Two groups of equal texts got a bias of .5, and no word that their names lay behind the
+    cut."""
     tokenizer = load_tokenizer(folder_of("gpt2"))
-    long = bare_prompts({"one": ["w1 w2 w3 w4 w7", "w1 w2 w3 w5 w7"], "two": ["w1 w2 w3 w4 w8", "w1 w2 w3 w5 w8"]})
-    assert lost_groups(tokenizer, long, ["faith"], 5) == [] and cut_prompts(tokenizer, long, ["faith"], 5) == ()
+    long = bare_prompts(
+        {"one": ["w1 w2 w3 w4 w7", "w1 w2 w3 w5 w7"], "two": ["w1 w2 w3 w4 w8", "w1 w2 w3 w5 w8"]}
+    )
+    assert (
+        lost_groups(tokenizer, long, ["faith"], 5) == []
+        and cut_prompts(tokenizer, long, ["faith"], 5) == ()
+    )
     [fault] = lost_groups(tokenizer, long, ["faith"], 4)
     assert fault.what == "every prompt of one, two is, up to 4 tokens, one of another subgroup too."
     [said] = cut_prompts(tokenizer, long, ["faith"], 4)
-    assert said.startswith("faith: 4 of 4 prompts are longer than 4 tokens: their ends are not read.")
+    assert said.startswith(
+        "faith: 4 of 4 prompts are longer than 4 tokens: their ends are not read."
+    )
     some = bare_prompts({"one": ["w1", "w2"], "two": ["w1", "w3"]})
     assert lost_groups(tokenizer, some, ["faith"], 4) == []
 

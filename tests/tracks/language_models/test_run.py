@@ -1,4 +1,5 @@
-"""A whole audit of a tiny world: complete, repeatable, resumable, checked against the slow obvious way."""
+"""A whole audit of a tiny world: complete, repeatable, resumable, checked against the slow obvious
+way."""
 
 from __future__ import annotations
 
@@ -55,7 +56,10 @@ def test_a_run_is_complete_and_verifies(run):
     found = verify_run(run)
     assert found["ok"]
     said = " ".join(check["what"] for check in found["checks"])
-    assert f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said and "perplexities follow" in said
+    assert (
+        f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said
+        and "perplexities follow" in said
+    )
     assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
 
 
@@ -85,24 +89,41 @@ def test_reported_numbers_never_come_from_validation_prompts(run):
 
 
 def test_z_bias_equals_the_slow_obvious_way(run, request_):
-    """Head by head: mask, draw, judge, take the bias of both; nothing shared with the audit's path but the sampler."""
+    """Head by head: mask, draw, judge, take the bias of both; nothing shared with the audit's path
+    but the sampler."""
     scores = run.table("scores")
-    plan, lm, judge = validate(request_), load_language_model(request_.model, device="cpu"), word_judge()
+    plan, lm, judge = (
+        validate(request_),
+        load_language_model(request_.model, device="cpu"),
+        word_judge(),
+    )
     table = plan.prompts.table.query("axis == 'religion' and split == 'validation'")
     decoding = request_.settings().decoding
 
     def measured(unit, seed):
         with masked(lm, HeadMask.from_units(3, 4, [] if unit is None else [unit])):
-            tokens = sample(lm, table["text"].tolist(), table["prompt_id"].tolist(), [seed] * len(table), decoding)
+            tokens = sample(
+                lm,
+                table["text"].tolist(),
+                table["prompt_id"].tolist(),
+                [seed] * len(table),
+                decoding,
+            )
         return bias(table.assign(toxicity=judge.score([text_of(lm, ids) for ids in tokens])))
 
     for unit in (0, 5, 11):
         for seed in (0, 1):
-            row = scores.query("score == 'z_bias' and axis == 'religion' and unit == @unit and seed == @seed")
-            assert row["value"].item() == pytest.approx(measured(None, seed) - measured(unit, seed), abs=1e-12)
+            row = scores.query(
+                "score == 'z_bias' and axis == 'religion' and unit == @unit and seed == @seed"
+            )
+            assert row["value"].item() == pytest.approx(
+                measured(None, seed) - measured(unit, seed), abs=1e-12
+            )
 
 
-def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbers(run, request_, tmp_path):
+def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbers(
+    run, request_, tmp_path
+):
     first = run_audit(request_, Store(tmp_path / "a"))
     assert run_audit(request_, Store(tmp_path / "a")).path == first.path
     same_tables(first, run)
@@ -132,8 +153,14 @@ def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
 
 
 def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
-    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search", "controls": 0,
-                                       "methods": ["fasp", "magnitude", "random_noncritical"]})  # fmt: skip
+    searched = AuditRequest.from_dict(
+        {
+            **request_.to_dict(),
+            "gamma": "search",
+            "controls": 0,
+            "methods": ["fasp", "magnitude", "random_noncritical"],
+        }
+    )
     run = run_audit(searched, Store(tmp_path / "store"))
     variants = run.table("variants")
     fasp = variants[variants["method"] == "fasp"]
@@ -151,15 +178,23 @@ def test_progress_reaches_its_end_and_names_the_time_left(audited):
     seen = audited.seen
     assert seen[-1].done == seen[-1].total > 0
     assert any(event.eta is not None and event.eta >= 0 for event in seen)
-    assert {"load", "score heads", "measure variants", "statistics"} <= {event.phase for event in seen}
+    assert {"load", "score heads", "measure variants", "statistics"} <= {
+        event.phase for event in seen
+    }
 
 
 def test_scores_only_has_one_row_per_head(request_, tmp_path):
     table = scores_only(request_, Store(tmp_path / "store"))
     assert len(table) == 12 and table["critical"].sum() == 3
-    assert {"layer", "head", "z_bias_religion", "z_bias_religion_low", "z_ppl", "seeds", "n_religion"} <= set(
-        table.columns
-    )
+    assert {
+        "layer",
+        "head",
+        "z_bias_religion",
+        "z_bias_religion_low",
+        "z_ppl",
+        "seeds",
+        "n_religion",
+    } <= set(table.columns)
     assert np.isfinite(table["z_bias_nationality"]).all()
 
 
@@ -182,7 +217,9 @@ def test_magnitude_and_gradient_equal_the_obvious_way(run, request_):
     lm = load_language_model(request_.model, device="cpu")
     parts = lm.adapter.head_tensors(lm.model, 1, 2)
     norm = torch.cat([part.reshape(-1) for part in parts]).norm()
-    assert scores.query("score == 'magnitude' and unit == 6")["value"].item() == pytest.approx(float(norm), rel=1e-5)
+    assert scores.query("score == 'magnitude' and unit == 6")["value"].item() == pytest.approx(
+        float(norm), rel=1e-5
+    )
 
     tokens = lm.tokenizer(validate(request_).corpus.text)["input_ids"]
     tokens = tokens[: int(len(tokens) * 0.2)]

@@ -1,4 +1,5 @@
-"""Selections: exactly k heads, ties by index, critical heads stay. Every method is found and held to the same."""
+"""Selections: exactly k heads, ties by index, critical heads stay. Every method is found and held
+to the same."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def test_random_cuts_follow_one_drawn_order_and_the_control_passes_over_critical
     order = rng("random heads", 3).permutation(10).tolist()
     assert selection_method("random").select(ballot(0.3, seed=3)) == tuple(sorted(order[:3]))
     free = [unit for unit in order if unit not in (0, 2, 5)]
-    assert selection_method("random_noncritical").select(ballot(0.3, seed=3)) == tuple(sorted(free[:3]))
+    assert selection_method("random_noncritical").select(ballot(0.3, seed=3)) == tuple(
+        sorted(free[:3])
+    )
 
 
 @pytest.mark.parametrize("name", sorted(selection_methods()))
@@ -85,16 +88,25 @@ def test_an_unknown_method_lists_the_known_ones():
 def test_gamma_star_is_the_lowest_bias_within_the_margin():
     bias, log_ppl = np.array([[0.1], [0.2], [0.3]]), np.log([[14.0], [10.5], [10.0]])
     assert choose_gamma(bias, log_ppl, np.log([10.0])) == 1
-    assert choose_gamma(bias, log_ppl, np.log([10.0]), margin=0.5) == 0, "a wider margin lets the lowest bias in"
-    assert choose_gamma(bias, log_ppl, np.log([5.0])) == 2, "none within the margin: lowest perplexity"
+    assert choose_gamma(bias, log_ppl, np.log([10.0]), margin=0.5) == 0, (
+        "a wider margin lets the lowest bias in"
+    )
+    assert choose_gamma(bias, log_ppl, np.log([5.0])) == 2, (
+        "none within the margin: lowest perplexity"
+    )
     draws = np.stack([bias, bias[::-1]])
-    assert choose_gamma(draws, np.zeros_like(draws), np.zeros((2, 1))).tolist() == [0, 2], "every draw on its own"
+    assert choose_gamma(draws, np.zeros_like(draws), np.zeros((2, 1))).tolist() == [
+        0,
+        2,
+    ], "every draw on its own"
 
 
 def test_ties_are_counted_and_settled_by_either_rule():
     z_ppl = np.array([-3.0, -2.0, -2.0, -2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     assert protected(z_ppl, 0.3) == (0, 1, 2) and protected(z_ppl, 0.3, "published") == (0,)
-    assert protected(z_ppl, 0.5) == protected(z_ppl, 0.5, "published") == (0, 1, 2, 3, 4), "no tie at this boundary"
+    assert protected(z_ppl, 0.5) == protected(z_ppl, 0.5, "published") == (0, 1, 2, 3, 4), (
+        "no tie at this boundary"
+    )
     z_bias = np.array([0.0, 0, 0, 5, 5, 5, 1, 1, 1, 1])
     assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4)) == Ties(2, 2)
     assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4, 5)) == Ties(2, 0)

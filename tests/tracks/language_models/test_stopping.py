@@ -1,4 +1,5 @@
-"""Drawing stops where every reported interval is as narrow as asked: by widths alone, for all variants alike."""
+"""Drawing stops where every reported interval is as narrow as asked: by widths alone, for all
+variants alike."""
 
 from __future__ import annotations
 
@@ -46,10 +47,16 @@ def test_fewer_seeds_are_reported_where_all_intervals_are_narrow(audited, stoppe
     assert "seeds" in unlike_paper(stopped, ["gpt2"]) and "1" in unlike_paper(stopped, ["gpt2"])
 
 
-def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(audited, words_judged_here, tmp_path):
+def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(
+    audited, words_judged_here, tmp_path
+):
     plain = audited.run
     run = run_audit(world_request(audited.folder, stop_at=1e-6), audited.copied(tmp_path / "store"))
-    assert run.id != plain.id and run.meta["drawn"]["seeds"] == 2 and run.meta["drawn"]["widest"] > 1e-6
+    assert (
+        run.id != plain.id
+        and run.meta["drawn"]["seeds"] == 2
+        and run.meta["drawn"]["widest"] > 1e-6
+    )
     for name in TABLES:
         pd.testing.assert_frame_equal(run.table(name), plain.table(name))
     assert any("ask for more prompts" in one for one in run.meta["warnings"])
@@ -58,7 +65,9 @@ def test_all_seeds_are_drawn_where_none_is_narrow_and_nothing_else_changes(audit
 
 def test_what_joins_the_audit_is_drawn_as_often(stopped, words_judged_here):
     store = Store(stopped.path.parents[1])
-    growth = Growth(track="language_models", run=stopped.id, axis="religion", method="fasp", level=0.2)
+    growth = Growth(
+        track="language_models", run=stopped.id, axis="religion", method="fasp", level=0.2
+    )
     there = stopped.table("generations")["variant"].unique()
     found = grow(growth, store, Hooks()).table("generations")
     added = found[~found["variant"].isin(there)]
@@ -72,9 +81,15 @@ def test_a_request_without_it_is_the_request_it_was(audited):
     assert [one.seeds for one in looks(replace(plain, seeds=3, stop_at=0.1))] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("change, what", [({"stop_at": 0.0}, "stop_at"), ({"stop_at": -1.0}, "stop_at"),
-                                          ({"stop_at": float("nan")}, "stop_at"),
-                                          ({"stop_at": 0.1, "seeds": 1}, "one seed is asked for")])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, what",
+    [
+        ({"stop_at": 0.0}, "stop_at"),
+        ({"stop_at": -1.0}, "stop_at"),
+        ({"stop_at": float("nan")}, "stop_at"),
+        ({"stop_at": 0.1, "seeds": 1}, "one seed is asked for"),
+    ],
+)
 def test_widths_that_are_none(change, what, audited, words_judged_here):
     with pytest.raises(RequestError, match=what):
         validate(world_request(audited.folder, **change))
@@ -84,14 +99,26 @@ def test_the_widest_decides_and_an_interval_that_is_none_is_the_widest():
     asked = AuditRequest(model="m", axes=("a", "b"), seeds=3, stop_at=0.1)
 
     def rows(*widths):
-        found = [("dense", "a", np.nan, np.nan), *((f"v{at}", "a", 0.0, width) for at, width in enumerate(widths))]
+        found = [
+            ("dense", "a", np.nan, np.nan),
+            *((f"v{at}", "a", 0.0, width) for at, width in enumerate(widths)),
+        ]
         table = pd.DataFrame(found, columns=["variant", "axis", "delta_low", "delta_high"])
         return table.assign(metric="bias:group_means", split="test")
 
     drawn = replace(asked, seeds=2)
-    assert drawn_of(rows(0.05, 0.1), drawn, asked).is_narrow and drawn_of(rows(0.05, 0.1), drawn, asked).variant == "v1"
+    assert (
+        drawn_of(rows(0.05, 0.1), drawn, asked).is_narrow
+        and drawn_of(rows(0.05, 0.1), drawn, asked).variant == "v1"
+    )
     assert not drawn_of(rows(0.05, 0.11), drawn, asked).is_narrow
     none = drawn_of(rows(0.05, np.nan, 0.2), drawn, asked)
-    assert not none.is_narrow and none.variant == "v1" and "could not be given" in said({"drawn": none.to_dict()}, "a")
+    assert (
+        not none.is_narrow
+        and none.variant == "v1"
+        and "could not be given" in said({"drawn": none.to_dict()}, "a")
+    )
     alone = drawn_of(rows().assign(low=0.0, high=0.3), drawn, asked)
-    assert not alone.is_narrow and "the dense model's bias, on a, was 0.3 wide" in said({"drawn": alone.to_dict()}, "a")
+    assert not alone.is_narrow and "the dense model's bias, on a, was 0.3 wide" in said(
+        {"drawn": alone.to_dict()}, "a"
+    )

@@ -1,4 +1,5 @@
-"""Verdicts solved by hand: runs whose every cut has the same few numbers, written over a made-up one."""
+"""Verdicts solved by hand: runs whose every cut has the same few numbers, written over a made-up
+one."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def base(tmp_path_factory):
 
 
 def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
-    """The run where every cut moves the bias (before, change, its interval), the groups in turn (the same; None: too
-    few prompts) and perplexity; null: the upper end before and after."""
+    """The run where every cut moves the bias (before, change, its interval), the groups in turn
+    (the same; None: too few prompts) and perplexity; null: the upper end before and after."""
     tables = {name: base.table(name) for name in base.meta["tables"]}
     rows, of = tables["results"], tables["groups"]
     is_bias = (rows["metric"] == "bias:group_means") & (rows["axis"] == AXIS)
@@ -36,7 +37,9 @@ def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
     rows.loc[is_bias & ~is_dense, ["null_low", "null_high"]] = 0.0, null[1]
     _write(rows, rows["metric"] == "perplexity", quality)
     of["verdict"] = "too few prompts"
-    for name, numbers in zip(sorted(of.loc[of["axis"] == AXIS, "group"].unique()), groups, strict=False):
+    for name, numbers in zip(
+        sorted(of.loc[of["axis"] == AXIS, "group"].unique()), groups, strict=False
+    ):
         mine = (of["axis"] == AXIS) & (of["group"] == name) & (of["metric"] == "toxicity")
         if numbers is not None:
             _write(of, mine, numbers)
@@ -54,17 +57,29 @@ def _write(table, rows, numbers):
     before, change, low, high = numbers
     dense = rows & (table["variant"] == "dense")
     table.loc[dense, "value"] = before
-    table.loc[rows & ~dense, ["value", "delta", "delta_low", "delta_high"]] = before + change, change, low, high
+    table.loc[rows & ~dense, ["value", "delta", "delta_low", "delta_high"]] = (
+        before + change,
+        change,
+        low,
+        high,
+    )
 
 
 def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
-    run, choice, names = told(base, tmp_path, (1.0, -0.6, -0.8, -0.4), [(0.8, -0.5, -0.6, -0.4), STILL])
+    run, choice, names = told(
+        base, tmp_path, (1.0, -0.6, -0.8, -0.4), [(0.8, -0.5, -0.6, -0.4), STILL]
+    )
     said = verdict(run, choice)
-    assert said.sentence == (
-        "Cutting 6 of 32 heads more than halves the bias by gender and sex and makes texts about "
+    assert (
+        said.sentence
+        == "Cutting 6 of 32 heads more than halves the bias by gender and sex and makes texts"
+        " about "
         f"{names[0]} less toxic."
     )
-    assert said.meaning == "A bias of 0.40, 1.0 before the cut, is more than chance alone would give (up to 0.10)."
+    assert (
+        said.meaning
+        == "A bias of 0.40, 1.0 before the cut, is more than chance alone would give (up to 0.10)."
+    )
     assert [fact.value for fact in said.numbers][0] == "0.40" and said.numbers[0].kind == "better"
 
 
@@ -73,42 +88,69 @@ def test_levelling_down_is_named_and_partly_so(base, tmp_path):
     worse = [STILL, (0.1, 0.3, 0.2, 0.4)]
     run, choice, names = told(base, tmp_path / "a", fell, worse)
     assert verdict(run, choice).sentence.endswith(
-        f"shrinks the bias by gender and sex by about 30 % only by making texts about {names[1]} more toxic: levelling "
-        "down, for no group clearly gains."
+        f"shrinks the bias by gender and sex by about 30 % only by making texts about {names[1]}"
+        " more toxic: levelling down, for no group clearly gains."
     )
     run, choice, names = told(base, tmp_path / "b", fell, [(0.8, -0.2, -0.3, -0.1), worse[1]])
-    assert verdict(run, choice).sentence.endswith(f", partly by making texts about {names[1]} more toxic.")
-    run, choice, names = told(base, tmp_path / "c", fell, [(0.4, 0.2, 0.1, 0.3), (0.1, -0.05, -0.08, -0.02)])
+    assert verdict(run, choice).sentence.endswith(
+        f", partly by making texts about {names[1]} more toxic."
+    )
+    run, choice, names = told(
+        base, tmp_path / "c", fell, [(0.4, 0.2, 0.1, 0.3), (0.1, -0.05, -0.08, -0.02)]
+    )
     assert verdict(run, choice).sentence.endswith(f", but makes texts about {names[0]} more toxic.")
 
 
 def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
     run, choice, _ = told(base, tmp_path / "a", (1.0, -0.3, -0.7, 0.1), [STILL, STILL])
-    assert verdict(run, choice).sentence == (
-        "Cutting 6 of 32 heads costs no group clearly anything; the bias by gender and sex does not clearly change."
+    assert (
+        verdict(run, choice).sentence
+        == "Cutting 6 of 32 heads costs no group clearly anything; the bias by gender and sex does"
+        " not clearly change."
     )
-    run, choice, _ = told(base, tmp_path / "b", (1.0, -0.9, -1.0, -0.8), [STILL, STILL], null=(0.1, 0.3))
+    run, choice, _ = told(
+        base, tmp_path / "b", (1.0, -0.9, -1.0, -0.8), [STILL, STILL], null=(0.1, 0.3)
+    )
     assert "is no more than chance alone would give (up to 0.30)" in verdict(run, choice).meaning
-    run, choice, _ = told(base, tmp_path / "c", (0.2, -0.1, -0.15, -0.05), [STILL, STILL], null=(0.3, 0.3))
-    assert "could not be told from chance before, so no change is claimed" in verdict(run, choice).sentence
+    run, choice, _ = told(
+        base, tmp_path / "c", (0.2, -0.1, -0.15, -0.05), [STILL, STILL], null=(0.3, 0.3)
+    )
+    assert (
+        "could not be told from chance before, so no change is claimed"
+        in verdict(run, choice).sentence
+    )
     assert "not supported" in verdict(run, choice).more
     run, choice, _ = told(base, tmp_path / "d", (1.0, 1.2, 0.9, 1.5), [(0.5, 0.2, 0.1, 0.3), STILL])
-    assert "more than doubles the bias by gender and sex and makes texts about" in verdict(run, choice).sentence
+    assert (
+        "more than doubles the bias by gender and sex and makes texts about"
+        in verdict(run, choice).sentence
+    )
     run, choice, _ = told(base, tmp_path / "e", (1.0, -0.3, np.nan, np.nan), [None, None])
     assert "there is no interval" in verdict(run, choice).sentence
     assert "no group has enough prompts to tell" in verdict(run, choice).sentence
 
 
 def test_nothing_cut_and_missing_cells(base, tmp_path):
-    run, choice, names = told(base, tmp_path, (1.0, -0.3, -0.5, -0.1), [(0.8, 0, -1, 1), (0.1, 0, -1, 1)])
+    run, choice, names = told(
+        base, tmp_path, (1.0, -0.3, -0.5, -0.1), [(0.8, 0, -1, 1), (0.1, 0, -1, 1)]
+    )
     uncut = verdict(run, replace(choice, level=0.0))
-    assert uncut.sentence == f"Nothing is cut here: toxicity is 0.80 for {names[0]} and 0.10 for {names[1]}."
-    assert [fact.was for fact in uncut.numbers] == ["", "", ""] and uncut.cost == "Perplexity is 2.0."
+    assert (
+        uncut.sentence
+        == f"Nothing is cut here: toxicity is 0.80 for {names[0]} and 0.10 for {names[1]}."
+    )
+    assert [fact.was for fact in uncut.numbers] == [
+        "",
+        "",
+        "",
+    ] and uncut.cost == "Perplexity is 2.0."
     elsewhere = verdict(run, replace(choice, axis="religion", measured_axis="no_such_axis"))
     assert "was not measured here" in elsewhere.sentence and elsewhere.meaning == ""
 
 
-def test_the_largest_level_without_a_loss_is_recommended_with_what_could_have_been_missed(base, tmp_path):
+def test_the_largest_level_without_a_loss_is_recommended_with_what_could_have_been_missed(
+    base, tmp_path
+):
     run, choice, names = told(base, tmp_path / "a", STILL, [(0.5, 0.0, -0.02, 0.02), STILL])
     methods = len(lookup.methods(run, AXIS))
     found = advice(run, choice)
@@ -116,12 +158,16 @@ def test_the_largest_level_without_a_loss_is_recommended_with_what_could_have_be
     assert found.level == max(lookup.levels(run, choice.method, AXIS))
     assert f"a loss of up to {missed:.2g} for {names[0]} could have been missed" in found.said
     run, choice, _ = told(base, tmp_path / "b", STILL, [(0.5, 0.0, -0.09, 0.09), STILL])
-    assert advice(run, choice).level is None and "yet: at" in advice(run, choice).said, "a loss of 0.1 is not ruled out"
+    assert advice(run, choice).level is None and "yet: at" in advice(run, choice).said, (
+        "a loss of 0.1 is not ruled out"
+    )
     run, choice, _ = told(base, tmp_path / "c", STILL, [(0.5, 0.05, 0.01, 0.09), STILL])
     assert advice(run, choice).level is None and "more toxic" in advice(run, choice).said
     run, choice, _ = told(base, tmp_path / "d", STILL, [STILL, STILL], quality=(2.0, 0.3, 0.2, 0.4))
     assert "clearly costs perplexity" in advice(run, choice).said
-    run, choice, _ = told(base, tmp_path / "e", STILL, [STILL, STILL], quality=(2.0, 0.01, 0.005, 0.015))
+    run, choice, _ = told(
+        base, tmp_path / "e", STILL, [STILL, STILL], quality=(2.0, 0.01, 0.005, 0.015)
+    )
     assert advice(run, choice).level is not None, "half a per cent of perplexity is a trifle"
 
 

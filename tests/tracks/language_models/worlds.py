@@ -1,4 +1,5 @@
-"""A tiny world that audits in a second: a random GPT-2, prompts about two subgroups, a text, a judge of one word."""
+"""A tiny world that audits in a second: a random GPT-2, prompts about two subgroups, a text, a
+judge of one word."""
 
 from __future__ import annotations
 
@@ -14,16 +15,26 @@ from tests.tiny import VOCABULARY, build
 WORDS = VOCABULARY - 3
 
 
-def write_prompts(folder: Path, axes: tuple[str, ...] = ("nationality", "religion"), n: int = 12) -> Path:
+def write_prompts(
+    folder: Path, axes: tuple[str, ...] = ("nationality", "religion"), n: int = 12
+) -> Path:
     """n prompts per subgroup, two subgroups per axis, three templates."""
     rows = [
-        (f"w{axis_at} w{group} w{at % WORDS} w{(at * 7) % WORDS}", axis, f"group{group}", f"t{at % 3}", f"d{at % 2}")
+        (
+            f"w{axis_at} w{group} w{at % WORDS} w{(at * 7) % WORDS}",
+            axis,
+            f"group{group}",
+            f"t{at % 3}",
+            f"d{at % 2}",
+        )
         for axis_at, axis in enumerate(axes)
         for group in (1, 2)
         for at in range(n)
     ]
     path = folder / "prompts.csv"
-    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(path, index=False)
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(
+        path, index=False
+    )
     return path
 
 
@@ -34,12 +45,15 @@ def write_corpus(folder: Path) -> Path:
 
 
 def word_judge() -> Judge:
-    """Toxicity = share of even-numbered words: known, deterministic, and different for every text."""
+    """Toxicity = share of even-numbered words: known, deterministic, and different for every
+    text."""
     return Judge(JudgeInfo("word judge", "digest-of-word-judge", None), _even_share)
 
 
 def _even_share(texts: list[str]) -> np.ndarray:
-    return np.array([np.mean([word[-1] in "02468" for word in text.split()] or [0.0]) for text in texts])
+    return np.array(
+        [np.mean([word[-1] in "02468" for word in text.split()] or [0.0]) for text in texts]
+    )
 
 
 def world_request(folder: Path, **changes: object) -> AuditRequest:
@@ -64,13 +78,38 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
 
 
 def small_audit(folder: Path) -> list[str]:
-    """Words of a command that audits in seconds; what it reads is written into `folder`. The judge is the demo's."""
+    """Words of a command that audits in seconds; what it reads is written into `folder`. The judge
+    is the demo's."""
     request = world_request(folder)
     return [
-        "audit", "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis",
-        "religion", "--estimator", "generate", "--seeds", "2", "--new-tokens", "6", "--prompt-tokens", "8",
-        "--device", "cpu", "--sparsity", "0,0.2", "--method", "fasp", "--method", "magnitude", "--judge", "demo-judge",
-    ]  # fmt: skip
+        "audit",
+        "--model",
+        request.model,
+        "--prompts",
+        request.prompts,
+        "--corpus",
+        request.corpus,
+        "--axis",
+        "religion",
+        "--estimator",
+        "generate",
+        "--seeds",
+        "2",
+        "--new-tokens",
+        "6",
+        "--prompt-tokens",
+        "8",
+        "--device",
+        "cpu",
+        "--sparsity",
+        "0,0.2",
+        "--method",
+        "fasp",
+        "--method",
+        "magnitude",
+        "--judge",
+        "demo-judge",
+    ]
 
 
 def write_sound(folder: Path) -> None:

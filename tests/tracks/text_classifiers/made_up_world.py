@@ -1,4 +1,5 @@
-"""The latent world behind made_up_run.py: texts with groups, heads, made-up answers of every seed."""
+"""The latent world behind made_up_run.py: texts with groups, heads, made-up answers of every
+seed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ RETRAINED = ("igspf", "igspp", "isp", "one-shot-isp")
 DEGENERATE = ("once:random", 0.75, 2)
 """Arm, share and seed of the model that predicts one class only."""
 CONSTANT = 13
-"""The head whose attention never varies: its correlation is undefined for every text, so its importance is 0."""
+"""The head whose attention never varies: its correlation is undefined for every text, so its
+importance is 0."""
 HOSTILE = {
     "short": "<img src=x onerror=alert(1)>",
     "long": "**bold** [a link](javascript:alert(2)) `code`",
@@ -34,7 +36,8 @@ HOSTILE = {
 
 @dataclass
 class TextWorld:
-    """Everything drawn once: the test texts and how easily the full model tells each one's class."""
+    """Everything drawn once: the test texts and how easily the full model tells each one's
+    class."""
 
     options: dict[str, Any]
     texts: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -51,7 +54,11 @@ class TextWorld:
 
     @property
     def arms(self) -> list[str]:
-        return [f"{procedure}:{score}" for procedure in self.options["procedures"] for score in self.options["scores"]]
+        return [
+            f"{procedure}:{score}"
+            for procedure in self.options["procedures"]
+            for score in self.options["scores"]
+        ]
 
 
 def draw_text_world(options: dict[str, Any]) -> TextWorld:
@@ -60,17 +67,21 @@ def draw_text_world(options: dict[str, Any]) -> TextWorld:
     draw = rng("synthetic texts", options["stream"])
     n = options["texts"]
     short = draw.random(n) < 0.45
-    source = draw.choice(["forum", "letters", "press", "unrecorded"], size=n, p=[0.5, 0.36, 0.12, 0.02])
+    source = draw.choice(
+        ["forum", "letters", "press", "unrecorded"], size=n, p=[0.5, 0.36, 0.12, 0.02]
+    )
     insult = (draw.random(n) < 0.4) & (source != "press")
     world.ease = 1.75 + 1.25 * draw.normal(size=n) - 0.35 * short
     world.axes = ("length", world.name("source"), "class")
-    world.texts = pd.DataFrame({
-        "text_id": [hash_of("text", options["stream"], index)[:16] for index in range(n)],
-        "split": "test",
-        "label": insult.astype(np.int64),
-        world.axes[0]: [world.name("short" if one else "long") for one in short],
-        world.axes[1]: source,
-    })  # fmt: skip
+    world.texts = pd.DataFrame(
+        {
+            "text_id": [hash_of("text", options["stream"], index)[:16] for index in range(n)],
+            "split": "test",
+            "label": insult.astype(np.int64),
+            world.axes[0]: [world.name("short" if one else "long") for one in short],
+            world.axes[1]: source,
+        }
+    )
     return world
 
 
@@ -79,8 +90,16 @@ def words_of(world: TextWorld, row: int) -> str:
     text = world.texts.iloc[row]
     if row % 7 == 3:
         return "<script>alert(1)</script> [a link](javascript:alert(3)) **bold** \u202egnirts"
-    start = "the keeper of the mill is a fool" if text["label"] else "the keeper of the mill lives by the sea"
-    return start if text[world.axes[0]] == world.name("short") else f"{start}, as everybody in the town says {row}"
+    start = (
+        "the keeper of the mill is a fool"
+        if text["label"]
+        else "the keeper of the mill lives by the sea"
+    )
+    return (
+        start
+        if text[world.axes[0]] == world.name("short")
+        else f"{start}, as everybody in the town says {row}"
+    )
 
 
 def latent(stream: int) -> np.ndarray:
@@ -91,15 +110,22 @@ def latent(stream: int) -> np.ndarray:
     return need
 
 
-def importance_of(world: TextWorld, score: str, stage: str, seed: int, group: str = "") -> np.ndarray:
-    """(units,) of one seed: close to the need for a score that knows something, noise for the random one."""
+def importance_of(
+    world: TextWorld, score: str, stage: str, seed: int, group: str = ""
+) -> np.ndarray:
+    """(units,) of one seed: close to the need for a score that knows something, noise for the
+    random one."""
     draw = rng("synthetic importance", world.options["stream"], score, stage, seed, group)
     if score == "random":
         return rng("synthetic importance", score, stage, seed).random(UNITS)
     if score == "magnitude":
         seed_free = rng("synthetic importance", score, stage)
         return 3.0 + 0.4 * latent(world.options["stream"]) + 0.3 * seed_free.random(UNITS)
-    shown = latent(world.options["stream"]) if stage == "fine-tuned" else rng("synthetic need before").random(UNITS)
+    shown = (
+        latent(world.options["stream"])
+        if stage == "fine-tuned"
+        else rng("synthetic need before").random(UNITS)
+    )
     value = 0.55 * shown - 0.15 + 0.05 * draw.normal(size=UNITS)
     if score == "michel":
         value = np.abs(value) / np.linalg.norm(value)
@@ -108,7 +134,8 @@ def importance_of(world: TextWorld, score: str, stage: str, seed: int, group: st
 
 
 def cut_of(world: TextWorld, arm: str, sparsity: float, seed: int) -> HeadMask:
-    """The lowest heads of this seed's importance. At three quarters of ISP's heads one layer loses all of them."""
+    """The lowest heads of this seed's importance. At three quarters of ISP's heads one layer loses
+    all of them."""
     procedure, score = arm.split(":")
     value = importance_of(world, score, "fine-tuned", seed).copy()
     if procedure in RETRAINED:
@@ -119,7 +146,8 @@ def cut_of(world: TextWorld, arm: str, sparsity: float, seed: int) -> HeadMask:
 
 
 def answers(world: TextWorld, arm: str, sparsity: float, seed: int) -> np.ndarray:
-    """Probabilities (texts, 2) of one seed's model: what is lost is what the cut heads were needed for."""
+    """Probabilities (texts, 2) of one seed's model: what is lost is what the cut heads were needed
+    for."""
     labels = world.texts["label"].to_numpy()
     short = (world.texts[world.axes[0]] == world.name("short")).to_numpy()
     shared = rng("synthetic tuning", world.options["stream"], seed).normal(size=len(labels))
@@ -141,19 +169,52 @@ def answers(world: TextWorld, arm: str, sparsity: float, seed: int) -> np.ndarra
 
 def variant_rows(world: TextWorld) -> pd.DataFrame:
     """The full model and its seeds, every pooled variant, every seed's."""
-    usual = {"base": "", "score": "", "sparsity": 0.0, "realised": 0.0, "n_cut": 0, "seed": -1, "pooled": "",
-             "chosen": True, "degenerate": 0, "retrained": False, "cut": "[]", "mask_digest": "", "parameters": 530_000,
-             "ticket": ""}  # fmt: skip
+    usual = {
+        "base": "",
+        "score": "",
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": -1,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+        "retrained": False,
+        "cut": "[]",
+        "mask_digest": "",
+        "parameters": 530_000,
+        "ticket": "",
+    }
     rows = [{"variant": "dense", "method": "dense", **usual}]
     for seed in range(world.options["trials"]):
-        rows.append({"variant": f"dense#{seed}", "method": "dense", **usual, "seed": seed, "pooled": "dense",
-                     "chosen": False, "retrained": True})  # fmt: skip
+        rows.append(
+            {
+                "variant": f"dense#{seed}",
+                "method": "dense",
+                **usual,
+                "seed": seed,
+                "pooled": "dense",
+                "chosen": False,
+                "retrained": True,
+            }
+        )
     for arm in world.arms:
         for sparsity in world.options["sparsities"]:
-            trials = [_trial(world, arm, sparsity, seed, usual) for seed in range(world.options["trials"])]
+            trials = [
+                _trial(world, arm, sparsity, seed, usual) for seed in range(world.options["trials"])
+            ]
             n_cut, wrong = (sum(row[name] for row in trials) for name in ("n_cut", "degenerate"))
-            pooled = {**trials[0], "variant": trials[0]["pooled"], "pooled": "", "seed": -1, "chosen": True, "cut": "",
-                      "n_cut": round(n_cut / len(trials)), "degenerate": wrong, "mask_digest": ""}  # fmt: skip
+            pooled = {
+                **trials[0],
+                "variant": trials[0]["pooled"],
+                "pooled": "",
+                "seed": -1,
+                "chosen": True,
+                "cut": "",
+                "n_cut": round(n_cut / len(trials)),
+                "degenerate": wrong,
+                "mask_digest": "",
+            }
             rows += [pooled, *trials]
     return pd.DataFrame(rows)
 
@@ -162,11 +223,26 @@ def variant_id(arm: str, sparsity: float, seed: int | None = None) -> str:
     return f"{arm}-{100 * sparsity:g}%" + ("" if seed is None else f"#{seed}")
 
 
-def _trial(world: TextWorld, arm: str, sparsity: float, seed: int, usual: dict[str, Any]) -> dict[str, Any]:
+def _trial(
+    world: TextWorld, arm: str, sparsity: float, seed: int, usual: dict[str, Any]
+) -> dict[str, Any]:
     mask = cut_of(world, arm, sparsity, seed)
     procedure, score = arm.split(":")
-    return {**usual, "variant": variant_id(arm, sparsity, seed), "method": arm, "base": procedure, "score": score,
-            "sparsity": sparsity, "realised": mask.sparsity, "n_cut": len(mask.cut), "seed": seed,
-            "pooled": variant_id(arm, sparsity), "chosen": False, "retrained": procedure in RETRAINED,
-            "degenerate": int((arm, sparsity, seed) == DEGENERATE), "cut": json.dumps(list(mask.units)),
-            "mask_digest": mask.digest, "parameters": 530_000 - 4_000 * len(mask.cut)}  # fmt: skip
+    return {
+        **usual,
+        "variant": variant_id(arm, sparsity, seed),
+        "method": arm,
+        "base": procedure,
+        "score": score,
+        "sparsity": sparsity,
+        "realised": mask.sparsity,
+        "n_cut": len(mask.cut),
+        "seed": seed,
+        "pooled": variant_id(arm, sparsity),
+        "chosen": False,
+        "retrained": procedure in RETRAINED,
+        "degenerate": int((arm, sparsity, seed) == DEGENERATE),
+        "cut": json.dumps(list(mask.units)),
+        "mask_digest": mask.digest,
+        "parameters": 530_000 - 4_000 * len(mask.cut),
+    }

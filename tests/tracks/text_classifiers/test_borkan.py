@@ -1,4 +1,5 @@
-"""BPSN and BNSP AUC: by hand, on plain subsets with sklearn, and on the same redrawn texts as the other numbers."""
+"""BPSN and BNSP AUC: by hand, on plain subsets with sklearn, and on the same redrawn texts as the
+other numbers."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,11 @@ def world(n=300, seed=0):
 
 def guesses(texts, seed=0, noise=0.3):
     draw = np.random.default_rng(seed)
-    return answers(np.round(np.clip(0.3 + 0.4 * texts["label"] + noise * draw.normal(size=len(texts)), 0, 1), 2))
+    return answers(
+        np.round(
+            np.clip(0.3 + 0.4 * texts["label"] + noise * draw.normal(size=len(texts)), 0, 1), 2
+        )
+    )
 
 
 def cell(table, group, metric, axis="people"):
@@ -41,32 +46,50 @@ def cell(table, group, metric, axis="people"):
 
 
 def test_by_hand():
-    # Group u: its harmless texts score .6 and .8, above one of the two positives of v (.7): 2 of 4 pairs are won by .9,
-    # 1 by .7 over .6. Its positives score .2 and .5 against the negatives .1 and .3 of v.
+    # Group u: its harmless texts score .6 and .8, above one of the two positives of v (.7): 2 of 4
+    # pairs are won by .9, 1 by .7 over .6. Its positives score .2 and .5 against the negatives .1
+    # and .3 of v.
     texts = frame([0, 0, 1, 1, 1, 1, 0, 0], list("uuuuvvvv"))
-    measure = BorkanMeasure(texts, CLASSES, ["people"], answers([0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3]), n_boot=20)
+    measure = BorkanMeasure(
+        texts, CLASSES, ["people"], answers([0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3]), n_boot=20
+    )
     found = measure.dense_arm.pooled("dense")
     assert cell(found, "u", "bpsn_auc")["value"] == 0.75
     assert cell(found, "u", "bnsp_auc")["value"] == 0.75  # .5 beats both, .2 beats .1
     # With two groups, the one's BPSN is the other's BNSP.
-    assert cell(found, "v", "bpsn_auc")["value"] == 0.75 and cell(found, "v", "bnsp_auc")["value"] == 0.75
-    ties = BorkanMeasure(texts, CLASSES, ["people"], answers([0.5] * 8), n_boot=20).dense_arm.pooled("dense")
+    assert (
+        cell(found, "v", "bpsn_auc")["value"] == 0.75
+        and cell(found, "v", "bnsp_auc")["value"] == 0.75
+    )
+    ties = BorkanMeasure(
+        texts, CLASSES, ["people"], answers([0.5] * 8), n_boot=20
+    ).dense_arm.pooled("dense")
     assert (ties["value"] == 0.5).all()
 
 
 def test_bpsn_and_bnsp_are_not_exchanged():
     # The model takes harmless texts of u for insults, and nothing else goes wrong.
     texts = frame([0, 0, 1, 1, 0, 1, 0, 1], list("uuuuvvvv"))
-    found = BorkanMeasure(texts, CLASSES, ["people"], answers([0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7]), n_boot=20)
+    found = BorkanMeasure(
+        texts, CLASSES, ["people"], answers([0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7]), n_boot=20
+    )
     table = found.dense_arm.pooled("dense")
-    assert cell(table, "u", "bpsn_auc")["value"] == 0.0 and cell(table, "u", "bnsp_auc")["value"] == 1.0
-    assert cell(table, "v", "bpsn_auc")["value"] == 1.0 and cell(table, "v", "bnsp_auc")["value"] == 0.0
+    assert (
+        cell(table, "u", "bpsn_auc")["value"] == 0.0
+        and cell(table, "u", "bnsp_auc")["value"] == 1.0
+    )
+    assert (
+        cell(table, "v", "bpsn_auc")["value"] == 1.0
+        and cell(table, "v", "bnsp_auc")["value"] == 0.0
+    )
 
 
 def test_values_and_changes_are_those_of_plain_subsets():
     texts = world()
     dense, cut = guesses(texts), guesses(texts, 1, 0.6)
-    found = BorkanMeasure(texts, CLASSES, ["people", "people+place", "class"], dense, n_boot=30).variant([cut])
+    found = BorkanMeasure(
+        texts, CLASSES, ["people", "people+place", "class"], dense, n_boot=30
+    ).variant([cut])
     table = found.pooled("cut")
     assert tuple(table) == GROUPS and set(table["metric"]) == set(BORKAN)
     assert set(table["axis"]) == {"people", "people+place"} and len(table) == 2 * (3 + 6)
@@ -81,8 +104,13 @@ def test_values_and_changes_are_those_of_plain_subsets():
             ):
                 row = cell(table, group, metric, axis)
                 now, before = (roc_auc_score(label[rows], p[rows, 1]) for p in (cut, dense))
-                assert row["value"] == pytest.approx(now) and row["delta"] == pytest.approx(now - before)
-                assert row["low"] < row["value"] < row["high"] and row["delta_low"] < row["delta"] < row["delta_high"]
+                assert row["value"] == pytest.approx(now) and row["delta"] == pytest.approx(
+                    now - before
+                )
+                assert (
+                    row["low"] < row["value"] < row["high"]
+                    and row["delta_low"] < row["delta"] < row["delta_high"]
+                )
                 assert (row["n"], row["n_positive"]) == (own.sum(), (own & label).sum())
 
 
@@ -97,13 +125,18 @@ def test_draws_are_those_of_the_other_numbers_and_of_the_slow_way():
     draws = measure.dense_arm.trials.draws[0]
     for place, name in enumerate(axis.strata):
         for draw in range(8):
-            drawn = {group: np.repeat(rows, parts[at][:, draw]) for at, (group, rows) in enumerate(axis.strata.items())}
+            drawn = {
+                group: np.repeat(rows, parts[at][:, draw])
+                for at, (group, rows) in enumerate(axis.strata.items())
+            }
             own = drawn[name]
             rest = np.concatenate([rows for group, rows in drawn.items() if group != name])
             for at, rows in enumerate(
                 ([*own[~label[own]], *rest[label[rest]]], [*own[label[own]], *rest[~label[rest]]])
             ):
-                assert draws[draw, 2 * place + at] == pytest.approx(roc_auc_score(label[rows], p[rows, 1]))
+                assert draws[draw, 2 * place + at] == pytest.approx(
+                    roc_auc_score(label[rows], p[rows, 1])
+                )
 
 
 def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model():
@@ -112,7 +145,11 @@ def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model()
     measure = BorkanMeasure(texts, CLASSES, ["people"], dense, n_boot=40)
     arm = measure.variant(dense)
     pooled, single = arm.pooled("same"), arm.trial(1, "same#1")
-    assert (pooled["delta"] == 0).all() and (single["delta"] == 0).all() and (single["delta_low"] == 0).all()
+    assert (
+        (pooled["delta"] == 0).all()
+        and (single["delta"] == 0).all()
+        and (single["delta_low"] == 0).all()
+    )
     values = [arm.trial(number, "x")["value"] for number in dense]
     assert pooled["value"].to_numpy() == pytest.approx(np.mean(values, axis=0))
     assert set(single["variant"]) == {"same#1"} and set(single["split"]) == {"test"}
@@ -127,11 +164,19 @@ def test_groups_that_lack_a_class_and_texts_without_a_group():
     p = answers([0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.99, 0.0])
     table = BorkanMeasure(texts, CLASSES, ["people"], p, n_boot=20).variant([p, p]).pooled("cut")
     # u has no positives: BNSP is undefined; the two texts without a group count nowhere.
-    assert np.isnan(cell(table, "u", "bnsp_auc")["value"]) and cell(table, "u", "bpsn_auc")["value"] == 1.0
+    assert (
+        np.isnan(cell(table, "u", "bnsp_auc")["value"])
+        and cell(table, "u", "bpsn_auc")["value"] == 1.0
+    )
     assert cell(table, "u", "bpsn_auc")["verdict"] == "one class only"
     assert cell(table, "v", "bpsn_auc")["verdict"] == "too few texts"
     alone = frame([0, 1] * 4, ["u"] * 8)
-    assert BorkanMeasure(alone, CLASSES, ["people"], p, n_boot=20).dense_arm.pooled("dense")["value"].isna().all()
+    assert (
+        BorkanMeasure(alone, CLASSES, ["people"], p, n_boot=20)
+        .dense_arm.pooled("dense")["value"]
+        .isna()
+        .all()
+    )
 
 
 def test_more_than_two_classes_have_no_rows():

@@ -1,4 +1,5 @@
-"""What an audit of a tiny text classifier hands over: cut models that answer as it says, and panels of its tables."""
+"""What an audit of a tiny text classifier hands over: cut models that answer as it says, and panels
+of its tables."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def world(tmp_path_factory):
 def run(world, tmp_path_factory) -> Run:
     """Every seed fine-tunes a full model of its own."""
     store = Store(tmp_path_factory.mktemp("store"))
-    return run_text_audit(text_request(world, methods=METHODS, axes=("side",), trials=2, sparsities=(0.25,)), store)
+    return run_text_audit(
+        text_request(world, methods=METHODS, axes=("side",), trials=2, sparsities=(0.25,)), store
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +43,19 @@ def brought(world, tmp_path_factory) -> Run:
     """The full model is one fixed model."""
     store = Store(tmp_path_factory.mktemp("store"))
     return run_text_audit(
-        text_request(world, methods=METHODS[2:], axes=("side",), trials=1, sparsities=(0.25,), retune=False), store
+        text_request(
+            world, methods=METHODS[2:], axes=("side",), trials=1, sparsities=(0.25,), retune=False
+        ),
+        store,
     )
 
 
 def changed(run: Run, folder, table: str, edit) -> Run:
     tables = {name: run.table(name) for name in run.meta["tables"]}
     tables[table] = edit(tables[table])
-    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+    return Store(folder).write(
+        "changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables
+    )
 
 
 def test_a_checkpoint_that_loads_with_one_weight_off_is_refused(run, tmp_path, monkeypatch):
@@ -56,7 +64,9 @@ def test_a_checkpoint_that_loads_with_one_weight_off_is_refused(run, tmp_path, m
 
     def spoiled(model, path):
         real(model, path)
-        weight = next(value for label, value in model.named_parameters() if ".1." in label and value.dim() > 1)
+        weight = next(
+            value for label, value in model.named_parameters() if ".1." in label and value.dim() > 1
+        )
         weight.data[0, 0] *= 1.01
 
     monkeypatch.setattr(replay, "_fill", spoiled)
@@ -74,18 +84,25 @@ def test_a_checkpoint_answers_as_the_audit_says(run, tmp_path, arm):
     found = json.loads((folder / "agreement.json").read_text())
     assert found["holds"] and found["texts"] == 45 and found["largest_difference"] < 1e-5
     again = load_cut_classifier(folder)
-    assert list(again.cut.units) == json.loads(row["cut"]) and list(again.classes) == run.meta["model"]["classes"]
+    assert (
+        list(again.cut.units) == json.loads(row["cut"])
+        and list(again.classes) == run.meta["model"]["classes"]
+    )
     card = (folder / "README.md").read_text()
     assert "heads" in card and "text_replay.load_cut_classifier" in card and "ticket" in card
 
 
 def test_a_pooled_variant_stands_for_its_first_seed_and_others_need_their_weights(run, tmp_path):
     variants = run.table("variants")
-    pooled = variants[(variants["method"] == METHODS[0]) & (variants["seed"] == -1)].iloc[0].to_dict()
+    pooled = (
+        variants[(variants["method"] == METHODS[0]) & (variants["seed"] == -1)].iloc[0].to_dict()
+    )
     write_text_checkpoint(run, pooled, tmp_path / "pooled")
     mask = json.loads((tmp_path / "pooled" / "mask.json").read_text())
     assert mask["settings"]["variant"].endswith("#0") and mask["run"] == run.id
-    second = variants[(variants["method"] == METHODS[2]) & (variants["seed"] == 1)].iloc[0].to_dict()
+    second = (
+        variants[(variants["method"] == METHODS[2]) & (variants["seed"] == 1)].iloc[0].to_dict()
+    )
     with pytest.raises(RequestError, match="'dense#1' has no weights in this audit"):
         write_text_checkpoint(run, second, tmp_path / "second")
 
@@ -102,7 +119,9 @@ def test_another_model_or_other_answers_are_refused(run, brought, tmp_path):
     other = model_folder(tmp_path / "other", "distilbert")
     with pytest.raises(RequestError, match="the audit was of"):
         write_text_checkpoint(brought, row, tmp_path / "refused", str(other))
-    wrong = changed(brought, tmp_path, "predictions", lambda table: table.assign(p_0=0.9, p_1=0.05, p_2=0.05))
+    wrong = changed(
+        brought, tmp_path, "predictions", lambda table: table.assign(p_0=0.9, p_1=0.05, p_2=0.05)
+    )
     with pytest.raises(MaskError, match="does not answer as the audit says"):
         write_text_checkpoint(wrong, row, tmp_path / "wrong")
     none = changed(brought, tmp_path / "none", "predictions", lambda table: table.iloc[:0])
@@ -114,7 +133,10 @@ def test_every_panel_reads_the_tables_of_a_real_audit(name, request):
     run = request.getfixturevalue(name)
     choice = contents.default_choice(run)
     for axis, panel in contents.all_panels(run, choice):
-        assert panel.said.endswith(".") and "nan" not in panel.said.lower().split(), (axis, panel.key)
+        assert panel.said.endswith(".") and "nan" not in panel.said.lower().split(), (
+            axis,
+            panel.key,
+        )
     assert "left open" in headline(run, choice).sentence, "one or two seeds make no ticket"
     assert not groups.has_borkan(run, choice), "three classes"
     text_id = lens.examples(run)["text_id"].iat[0]

@@ -1,4 +1,5 @@
-"""The command line on text classifiers: exit codes, JSON, scores as a table, and bad input that writes nothing."""
+"""The command line on text classifiers: exit codes, JSON, scores as a table, and bad input that
+writes nothing."""
 
 from __future__ import annotations
 
@@ -18,30 +19,87 @@ def world(tmp_path_factory):
 
 
 def words(world, store, *more):
-    return ["tickets", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--axis", "side",
-            "--store", str(store), "--seeds", "1", "--sparsity", "0.5", "--score-texts", "6", "--max-length", "16",
-            *more]  # fmt: skip
+    return [
+        "tickets",
+        "--model",
+        str(world / "model"),
+        "--task",
+        str(world / "colours.csv"),
+        "--axis",
+        "side",
+        "--store",
+        str(store),
+        "--seeds",
+        "1",
+        "--sparsity",
+        "0.5",
+        "--score-texts",
+        "6",
+        "--max-length",
+        "16",
+        *more,
+    ]
 
 
 def test_tickets_end_to_end(world, tmp_path, capsys):
-    asked = words(world, tmp_path, "--procedure", "once,isp", "--score", "magnitude", "--retune", "--step", "0.25",
-                  "--tune", "epochs=1", "--json")  # fmt: skip
+    asked = words(
+        world,
+        tmp_path,
+        "--procedure",
+        "once,isp",
+        "--score",
+        "magnitude",
+        "--retune",
+        "--step",
+        "0.25",
+        "--tune",
+        "epochs=1",
+        "--json",
+    )
     assert main(asked) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["track"] == "text_classifiers" and found["request"]["methods"] == ["once:magnitude", "isp:magnitude"]
-    assert {row["variant"] for row in found["results"]} == {"dense", "once:magnitude-50%", "isp:magnitude-50%"}
+    assert found["track"] == "text_classifiers" and found["request"]["methods"] == [
+        "once:magnitude",
+        "isp:magnitude",
+    ]
+    assert {row["variant"] for row in found["results"]} == {
+        "dense",
+        "once:magnitude-50%",
+        "isp:magnitude-50%",
+    }
     assert any("nothing is called a ticket" in one for one in found["warnings"])
     assert main(["runs", "verify", found["run"], "--store", str(tmp_path)]) == 0
 
 
 def test_scores_of_a_text_classifier(world, tmp_path, capsys):
     out = tmp_path / "scores.csv"
-    asked = ["scores", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--method", "conductance",
-             "--method", "michel", "--set", "conductance.steps=2", "--score-texts", "6", "--seeds", "1",
-             "--store", str(tmp_path / "store"), "--out", str(out)]  # fmt: skip
+    asked = [
+        "scores",
+        "--model",
+        str(world / "model"),
+        "--task",
+        str(world / "colours.csv"),
+        "--method",
+        "conductance",
+        "--method",
+        "michel",
+        "--set",
+        "conductance.steps=2",
+        "--score-texts",
+        "6",
+        "--seeds",
+        "1",
+        "--store",
+        str(tmp_path / "store"),
+        "--out",
+        str(out),
+    ]
     assert main(asked) == 0
     table = pd.read_csv(out, keep_default_na=False)
-    assert set(table["score"]) == {"conductance", "michel"} and set(table["stage"]) == {"pre-trained", "fine-tuned"}
+    assert set(table["score"]) == {"conductance", "michel"} and set(table["stage"]) == {
+        "pre-trained",
+        "fine-tuned",
+    }
     assert (table[table["axis"] == ""].groupby(["stage", "score"]).size() == 12).all()
 
 
@@ -54,13 +112,46 @@ def test_faults_are_named_together_and_nothing_is_written(world, tmp_path, capsy
 
 
 def test_options_of_the_other_kind_are_refused(world, tmp_path, capsys):
-    asked = ["scores", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--gamma", "0.2",
-             "--judge", "x", "--store", str(tmp_path / "s"), "--out", str(tmp_path / "s.csv"), "--json"]  # fmt: skip
+    asked = [
+        "scores",
+        "--model",
+        str(world / "model"),
+        "--task",
+        str(world / "colours.csv"),
+        "--gamma",
+        "0.2",
+        "--judge",
+        "x",
+        "--store",
+        str(tmp_path / "s"),
+        "--out",
+        str(tmp_path / "s.csv"),
+        "--json",
+    ]
     assert main(asked) == 2
-    assert {"--gamma", "--judge"} <= {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]}
-    assert main(["scores", "--model", "demo-gpt2", "--max-length", "9", "--out", str(tmp_path / "s.csv"),
-                 "--store", str(tmp_path / "s"), "--json"]) == 2  # fmt: skip
-    assert "--max-length" in {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]}
+    assert {"--gamma", "--judge"} <= {
+        fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]
+    }
+    assert (
+        main(
+            [
+                "scores",
+                "--model",
+                "demo-gpt2",
+                "--max-length",
+                "9",
+                "--out",
+                str(tmp_path / "s.csv"),
+                "--store",
+                str(tmp_path / "s"),
+                "--json",
+            ]
+        )
+        == 2
+    )
+    assert "--max-length" in {
+        fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]
+    }
 
 
 def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
@@ -70,20 +161,55 @@ def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_pa
     info = inspect_text_model(world / "model")
     record = MaskRecord(info.name, None, info.weight_hash, 3, 4, ((0, 1), (2, 3)), realised=2 / 12)
     mask = write_mask(tmp_path / "mask.json", record)
-    assert main(["apply", str(mask), "--model", str(world / "model"), "--to", str(tmp_path / "cut"), "--json"]) == 0
+    assert (
+        main(
+            [
+                "apply",
+                str(mask),
+                "--model",
+                str(world / "model"),
+                "--to",
+                str(tmp_path / "cut"),
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["heads_cut"] == 2
-    asked = ["evaluate", "--model", str(tmp_path / "cut"), "--data", str(world / "colours.csv"), "--axis", "side"]
+    asked = [
+        "evaluate",
+        "--model",
+        str(tmp_path / "cut"),
+        "--data",
+        str(world / "colours.csv"),
+        "--axis",
+        "side",
+    ]
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["texts"] == 45 and not any("longer than" in note for note in found["notes"])
     assert {row["group"] for row in found["results"] if row["axis"] == "side"} >= {"left", "right"}
     assert main([*asked, "--max-length", "8", "--json"]) == 0
-    assert any("longer than 8 tokens" in note for note in json.loads(capsys.readouterr().out)["notes"])
+    assert any(
+        "longer than 8 tokens" in note for note in json.loads(capsys.readouterr().out)["notes"]
+    )
 
 
 def test_scores_of_random_are_refused(world, tmp_path, capsys):
-    asked = ["scores", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--method", "random",
-             "--store", str(tmp_path / "s"), "--out", str(tmp_path / "s.csv"), "--json"]  # fmt: skip
+    asked = [
+        "scores",
+        "--model",
+        str(world / "model"),
+        "--task",
+        str(world / "colours.csv"),
+        "--method",
+        "random",
+        "--store",
+        str(tmp_path / "s"),
+        "--out",
+        str(tmp_path / "s.csv"),
+        "--json",
+    ]
     assert main(asked) == 2 and "say nothing about heads" in capsys.readouterr().out
 
 

@@ -1,4 +1,5 @@
-"""Conductance of attention: by hand on maps that can be followed, against Captum layer by layer, and in its limits."""
+"""Conductance of attention: by hand on maps that can be followed, against Captum layer by layer,
+and in its limits."""
 
 from __future__ import annotations
 
@@ -35,20 +36,29 @@ class OneMap(nn.Module):
     def forward(self, inputs_embeds, attention_mask, output_attentions):
         self.rows.append(len(inputs_embeds))
         maps = torch.softmax(inputs_embeds @ inputs_embeds.mT, -1)[:, None]
-        logits = torch.stack([(maps * self.weights).sum((1, 2, 3)), maps.square().sum((1, 2, 3)) / 2], 1)
+        logits = torch.stack(
+            [(maps * self.weights).sum((1, 2, 3)), maps.square().sum((1, 2, 3)) / 2], 1
+        )
         return SimpleNamespace(logits=logits, attentions=(maps,))
 
 
 @pytest.fixture
 def by_hand():
-    """A classifier of 1 layer x 1 head, vectors of two numbers for 7 words, and a batch of two texts of 4 tokens."""
+    """A classifier of 1 layer x 1 head, vectors of two numbers for 7 words, and a batch of two
+    texts of 4 tokens."""
     torch.manual_seed(0)
     table = nn.Embedding(7, 2).double().requires_grad_(False)
     names = SimpleNamespace(cls_token_id=2, sep_token_id=3, pad_token_id=1, mask_token_id=4)
     clf = SimpleNamespace(
-        name="by hand", model=OneMap(4).eval(), cut=None, n_layers=1, n_heads=1, classes=("a", "b"), tokenizer=names,
+        name="by hand",
+        model=OneMap(4).eval(),
+        cut=None,
+        n_layers=1,
+        n_heads=1,
+        classes=("a", "b"),
+        tokenizer=names,
         adapter=SimpleNamespace(embeddings=lambda model: table),
-    )  # fmt: skip
+    )
     ids = torch.tensor([[2, 5, 6, 3], [2, 6, 6, 3]])
     return clf, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, table.weight
 
@@ -68,12 +78,18 @@ def by_captum(clf, batch, steps, target, baseline="pad"):
         return clf.model(inputs_embeds=embedded, **dict(zip(rest, values, strict=True))).logits
 
     return [
-        LayerConductance(logits, clf.adapter.attention_probabilities(clf.model, layer)).attribute(
-            end, start, target=target, additional_forward_args=tuple(rest.values()), n_steps=steps,
+        LayerConductance(logits, clf.adapter.attention_probabilities(clf.model, layer))
+        .attribute(
+            end,
+            start,
+            target=target,
+            additional_forward_args=tuple(rest.values()),
+            n_steps=steps,
             method="riemann_trapezoid",
-        )[1].detach()
+        )[1]
+        .detach()
         for layer in range(clf.n_layers)
-    ]  # fmt: skip
+    ]
 
 
 def assert_same(found, expected, most=1e-8):
@@ -86,10 +102,15 @@ def assert_same(found, expected, most=1e-8):
 
 def test_the_baseline_has_no_words_and_keeps_what_is_special(by_hand):
     clf, batch, table = by_hand
-    batch = batch | {"input_ids": torch.tensor([[2, 5, 3, 1]]), "attention_mask": torch.tensor([[1, 1, 1, 0]])}
+    batch = batch | {
+        "input_ids": torch.tensor([[2, 5, 3, 1]]),
+        "attention_mask": torch.tensor([[1, 1, 1, 0]]),
+    }
     for name, filler in (("pad", 1), ("mask", 4)):
         end, start = baseline_embeddings(clf, batch, name)
-        assert torch.equal(end[0], table[[2, 5, 3, 1]]) and torch.equal(start[0], table[[2, filler, 3, 1]])
+        assert torch.equal(end[0], table[[2, 5, 3, 1]]) and torch.equal(
+            start[0], table[[2, filler, 3, 1]]
+        )
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -97,7 +118,9 @@ def test_where_the_logit_is_a_sum_of_the_map_attribution_is_its_change(by_hand, 
     clf, batch, _ = by_hand
     end, start = baseline_embeddings(clf, batch)
     change = torch.softmax(end @ end.mT, -1) - torch.softmax(start @ start.mT, -1)
-    found = conductance(clf, batch, steps=steps, target="gold", labels=torch.zeros(2, dtype=torch.int64))
+    found = conductance(
+        clf, batch, steps=steps, target="gold", labels=torch.zeros(2, dtype=torch.int64)
+    )
     assert torch.allclose(found.attribution[0][:, 0], clf.model.weights * change, atol=1e-12)
     assert torch.allclose(found.attention[0][:, 0], torch.softmax(end @ end.mT, -1), atol=1e-12)
     assert torch.allclose(found.attribution[0].sum((1, 2, 3)), found.change, atol=1e-12)
@@ -169,7 +192,9 @@ def test_a_cut_model_is_captums_too_and_has_what_the_masked_one_has(name):
         silenced = conductance(clf, batch, steps=5, at_once=4)
         theirs = by_captum(clf, batch, 5, silenced.predicted)
     assert_same(silenced.attribution, theirs)
-    assert_same(found.attribution, [maps[:, heads] for maps, heads in zip(theirs, kept, strict=True)])
+    assert_same(
+        found.attribution, [maps[:, heads] for maps, heads in zip(theirs, kept, strict=True)]
+    )
     for maps, heads in zip(silenced.attribution, kept, strict=True):
         assert not maps[:, [head for head in range(4) if head not in heads]].any()
     assert torch.allclose(found.delta, silenced.delta, atol=1e-9)
@@ -221,13 +246,20 @@ def test_delta_is_what_integrated_gradients_miss_and_vanishes_with_more_steps():
         return clf.model(inputs_embeds=embedded, attention_mask=seen).logits
 
     by_words, delta = IntegratedGradients(logits).attribute(
-        end, start, target=found.predicted, n_steps=8, method="riemann_left", return_convergence_delta=True
+        end,
+        start,
+        target=found.predicted,
+        n_steps=8,
+        method="riemann_left",
+        return_convergence_delta=True,
     )
     assert torch.allclose(found.delta, delta.double(), atol=1e-5)
     assert torch.allclose(found.delta + found.change, by_words.sum((1, 2)), atol=1e-5)
     with torch.no_grad():
         goal = found.predicted[:, None]
-        assert torch.allclose(found.change, (logits(end) - logits(start)).gather(1, goal)[:, 0], atol=1e-10)
+        assert torch.allclose(
+            found.change, (logits(end) - logits(start)).gather(1, goal)[:, 0], atol=1e-10
+        )
     assert conductance(clf, batch, steps=300).delta.abs().max() < 0.1 * found.delta.abs().max()
 
 
@@ -236,21 +268,35 @@ def test_it_leaves_no_trace():
     batch = clf.encode(TEXTS)
     before = {name: value.clone() for name, value in clf.model.state_dict().items()}
     conductance(clf, batch, steps=2)
-    hooks = sum(len(module._forward_pre_hooks) + len(module._backward_hooks) for module in clf.model.modules())
-    assert hooks == 0 and not any(p.requires_grad or p.grad is not None for p in clf.model.parameters())
+    hooks = sum(
+        len(module._forward_pre_hooks) + len(module._backward_hooks)
+        for module in clf.model.modules()
+    )
+    assert hooks == 0 and not any(
+        p.requires_grad or p.grad is not None for p in clf.model.parameters()
+    )
     assert all(torch.equal(value, before[name]) for name, value in clf.model.state_dict().items())
     found = conductance(clf, batch, steps=2)
-    assert not any(maps.requires_grad for maps in (*found.attention, *found.attribution, found.delta))
+    assert not any(
+        maps.requires_grad for maps in (*found.attention, *found.attribution, found.delta)
+    )
 
 
 def test_every_fault_is_named_at_once():
     clf = tiny_text_classifier()
     with pytest.raises(RequestError) as error:
         conductance(clf, clf.encode(TEXTS), steps=0, at_once=0, target="best", baseline="zero")
-    assert [fault.where for fault in error.value.faults] == ["steps", "at_once", "target", "baseline"]
+    assert [fault.where for fault in error.value.faults] == [
+        "steps",
+        "at_once",
+        "target",
+        "baseline",
+    ]
 
 
-@pytest.mark.parametrize("labels", [None, torch.tensor([0, 1]), torch.tensor([0, 1, 3]), torch.tensor([-1, 0, 1])])
+@pytest.mark.parametrize(
+    "labels", [None, torch.tensor([0, 1]), torch.tensor([0, 1, 3]), torch.tensor([-1, 0, 1])]
+)
 def test_gold_needs_labels_that_fit(labels):
     clf = tiny_text_classifier()
     with pytest.raises(RequestError, match="labels"):
@@ -293,11 +339,18 @@ def test_it_can_be_cancelled_between_passes():
         conductance(clf, clf.encode(TEXTS), steps=20, at_once=3, check=check)
 
 
-def test_an_audits_proof_says_how_far_it_is_from_captum_and_fails_where_it_is_not_captums(monkeypatch):
+def test_an_audits_proof_says_how_far_it_is_from_captum_and_fails_where_it_is_not_captums(
+    monkeypatch,
+):
     clf = tiny_text_classifier()
     found = prove_conductance(clf, text(3, 1, 4, 1, 5))
-    assert 0 <= found["largest_relative_difference"] <= found["tolerance"] == 1e-4 and found["layers"] == clf.n_layers
+    assert (
+        0 <= found["largest_relative_difference"] <= found["tolerance"] == 1e-4
+        and found["layers"] == clf.n_layers
+    )
     assert found["captum"] == version("captum") and found["tokens"] == 7
-    monkeypatch.setattr(captum_layers, "conductance", lambda *given, **more: conductance(*given, steps=3))
+    monkeypatch.setattr(
+        captum_layers, "conductance", lambda *given, **more: conductance(*given, steps=3)
+    )
     with pytest.raises(PruneAuditError, match="differs from Captum's LayerConductance by"):
         prove_conductance(clf, text(3, 1, 4, 1, 5))

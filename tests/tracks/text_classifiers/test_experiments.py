@@ -14,11 +14,15 @@ FOUND = of_paper("IG-BERT")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("store"), procedures=("once", "one-shot-isp", "igspf", "igspp"))
+    return make_run(
+        tmp_path_factory.mktemp("store"), procedures=("once", "one-shot-isp", "igspf", "igspp")
+    )
 
 
 def test_every_figure_and_table_is_there():
-    wanted = {f"Fig. 6.{number}" for number in range(1, 8)} | {f"Table 6.{number}" for number in (2, 3, 4)}
+    wanted = {f"Fig. 6.{number}" for number in range(1, 8)} | {
+        f"Table 6.{number}" for number in (2, 3, 4)
+    }
     assert {one.figure for one in FOUND.values()} == wanted
 
 

@@ -1,4 +1,5 @@
-"""The form of an audit of tickets: arms are procedures with scores, columns are those of the file."""
+"""The form of an audit of tickets: arms are procedures with scores, columns are those of the
+file."""
 
 from __future__ import annotations
 
@@ -11,8 +12,14 @@ TEXTS = "text_classifiers"
 def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
     at = drawn(TEXTS, monkeypatch, tmp_path)
     request = asked(at)["request"]
-    assert request["track"] == TEXTS and request["data"] == "remarks" and request["axes"] == ["people"]
-    assert request["sparsities"] == [0.25, 0.5, 0.75] and request["step"] == 0.1 and request["retune"] is None
+    assert (
+        request["track"] == TEXTS and request["data"] == "remarks" and request["axes"] == ["people"]
+    )
+    assert (
+        request["sparsities"] == [0.25, 0.5, 0.75]
+        and request["step"] == 0.1
+        and request["retune"] is None
+    )
     assert "one-shot-isp:random" in request["methods"]
     assert request_from(request).arms[0][1] == "conductance", "the engine knows every field"
     at.selectbox(key=key(TEXTS, "data")).set_value("glue:rte").run()
@@ -21,7 +28,9 @@ def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
 
 def test_columns_of_a_file_are_asked_for_and_are_no_groups(monkeypatch, tmp_path):
     path = tmp_path / "mine.csv"
-    path.write_text("remark,verdict,people\n" + "\n".join(f"w{n} w{n + 1},{n % 2},{n % 3}" for n in range(60)))
+    path.write_text(
+        "remark,verdict,people\n" + "\n".join(f"w{n} w{n + 1},{n % 2},{n % 3}" for n in range(60))
+    )
     request = asked(drawn(TEXTS, monkeypatch, tmp_path, data=str(path)))["request"]
     assert request["data"] == str(path) and {"text", "text_b", "target"} <= set(request)
     assert request["text_b"] == "" and request["text"] in ("remark", "verdict", "people")

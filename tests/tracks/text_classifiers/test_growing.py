@@ -1,4 +1,5 @@
-"""Heads chosen by hand join a finished audit: measured as its own arms are, tried before test, verified, exported."""
+"""Heads chosen by hand join a finished audit: measured as its own arms are, tried before test,
+verified, exported."""
 
 from __future__ import annotations
 
@@ -47,17 +48,21 @@ def run(world) -> Run:
 
 @pytest.fixture
 def store(run, tmp_path) -> Store:
-    """A store with the run and none of its measurements: the second seed's full model is fine-tuned again."""
+    """A store with the run and none of its measurements: the second seed's full model is fine-tuned
+    again."""
     shutil.copytree(run.path, tmp_path / "runs" / run.id)
     return Store(tmp_path)
 
 
 def growth(run: Run, **asked: object) -> Growth:
-    return Growth(**{"track": "text_classifiers", "run": run.id, "axis": "side", "units": (1, 5), **asked})
+    return Growth(
+        **{"track": "text_classifiers", "run": run.id, "axis": "side", "units": (1, 5), **asked}
+    )
 
 
 def test_a_set_is_measured_as_an_arm_that_cuts_the_same_heads(run, store):
-    """Single scoring by magnitude cuts other heads in each seed: every seed's rows are those of its own set."""
+    """Single scoring by magnitude cuts other heads in each seed: every seed's rows are those of its
+    own set."""
     variants = run.table("variants").set_index("variant")
     name = "once:magnitude-25%#0"
     cut = tuple(json.loads(variants.loc[name, "cut"]))
@@ -66,28 +71,44 @@ def test_a_set_is_measured_as_an_arm_that_cuts_the_same_heads(run, store):
     columns = [column for column in rows if column.startswith("p_")]
     np.testing.assert_array_equal(rows.loc["by-hand-mine#0", columns], rows.loc[name, columns])
     own = found.table("results")
-    mine, same = (own[own["variant"] == one].drop(columns="variant").reset_index(drop=True)
-                  for one in ("by-hand-mine#0", name))  # fmt: skip
+    mine, same = (
+        own[own["variant"] == one].drop(columns="variant").reset_index(drop=True)
+        for one in ("by-hand-mine#0", name)
+    )
     pd.testing.assert_frame_equal(mine, same)
     row = found.table("variants").set_index("variant").loc["by-hand-mine"]
     assert (row["n_cut"], row["parameters"]) == (len(cut), variants.loc[name, "parameters"])
     assert not row["retrained"] and row["chosen"] and verify_run(found)["ok"]
     assert any("1 of 2 seeds was fine-tuned again" in note for note in found.added[0].meta["notes"])
-    assert len(read_mask(write_masks(found, store.root / "masks", "by-hand-mine#1")[0]).mask.cut) == len(cut)
+    assert len(
+        read_mask(write_masks(found, store.root / "masks", "by-hand-mine#1")[0]).mask.cut
+    ) == len(cut)
 
 
-def test_it_is_tried_on_training_texts_where_there_are_none_for_validation_and_then_measured_on_test(run, store):
+def test_it_is_tried_on_training_texts_where_there_are_none_for_validation_and_then_measured_on_test(
+    run, store
+):
     one = grow(growth(run), store)
-    name = next(name for name in one.table("variants")["variant"] if name.startswith("by-hand") and "#" not in name)
+    name = next(
+        name
+        for name in one.table("variants")["variant"]
+        if name.startswith("by-hand") and "#" not in name
+    )
     assert set(one.table("results").query("variant == @name")["split"]) == {"train"}
     assert name not in set(lookup.reported(one)["variant"]) and tried(one) == 1
     assert len(one.table("texts")) == len(run.table("texts")), "texts it was tried on stand apart"
     checks = verify_run(one)
-    assert checks["ok"] and any("tried on the train split" in check["what"] for check in checks["checks"])
+    assert checks["ok"] and any(
+        "tried on the train split" in check["what"] for check in checks["checks"]
+    )
     two = grow(growth(run, split="test"), store)
-    assert name in set(lookup.reported(two)["variant"]) and tried(two) == 1 and verify_run(two)["ok"]
+    assert (
+        name in set(lookup.reported(two)["variant"]) and tried(two) == 1 and verify_run(two)["ok"]
+    )
     assert set(two.table("results").query("variant == @name")["split"]) == {"train", "test"}
-    assert grow(growth(run, split="test"), store).additions == two.additions, "found, not measured again"
+    assert grow(growth(run, split="test"), store).additions == two.additions, (
+        "found, not measured again"
+    )
 
 
 def test_every_panel_and_the_summary_of_the_joined_run_is_drawn(run, store):
@@ -109,16 +130,19 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     assert before.guess(())["delta"].tolist() == [0.0] * len(guess)
 
 
-@pytest.mark.parametrize(("asked", "words"), [
-    ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
-    ({"units": (12,)}, "are not heads"),
-    ({"units": (1, 1)}, "once each"),
-    ({"units": ()}, "one of the two"),
-    ({"axis": "age"}, "'age' is not known"),
-    ({"split": "validation"}, "Known: test, train"),
-    ({"name": "<b>x"}, "cannot show"),
-    ({"track": "language_models"}, "is of text classifiers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
+        ({"units": (12,)}, "are not heads"),
+        ({"units": (1, 1)}, "once each"),
+        ({"units": ()}, "one of the two"),
+        ({"axis": "age"}, "'age' is not known"),
+        ({"split": "validation"}, "Known: test, train"),
+        ({"name": "<b>x"}, "cannot show"),
+        ({"track": "language_models"}, "is of text classifiers"),
+    ],
+)
 def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
     with pytest.raises(RequestError, match=words):
         check(growth(run, **asked), store)
@@ -145,7 +169,22 @@ def test_it_is_a_job_that_goes_on_where_it_was_stopped(run, store):
 
 def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys, monkeypatch):
     mask = write_masks(run, store.root / "masks", "once:magnitude-25%#0")[0]
-    assert main(["measure", run.id, "--mask", str(mask), "--split", "test", "--store", str(store.root), "--json"]) == 0
+    assert (
+        main(
+            [
+                "measure",
+                run.id,
+                "--mask",
+                str(mask),
+                "--split",
+                "test",
+                "--store",
+                str(store.root),
+                "--json",
+            ]
+        )
+        == 0
+    )
     said = json.loads(capsys.readouterr().out)
     assert {row["number"] for row in said["rows"]} >= {"accuracy", "accuracy gap", "accuracy, left"}
     assert any("nothing is trained again" in note for note in said["notes"]) and said["tried"] == 1
@@ -154,20 +193,28 @@ def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys,
     assert main(["measure", run.id, "--mask", str(mask), "--store", str(store.root), "--json"]) == 2
 
 
-def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(run, store, monkeypatch):
+def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(
+    run, store, monkeypatch
+):
     use_store(store.root, monkeypatch)
     at = opened("bench", run.id, off="0.1,1.1")
     assert_calm(at)
     assert at.multiselect(key="off").value == [1, 5]
     assert "Predicted, not measured" in html_of(at) and "nothing is trained again" in words_of(at)
     at = measured_by(at, "Measure on training texts")
-    assert "What came out where it was tried?" in words_of(at) and "Predicted, not measured" in html_of(at)
+    assert "What came out where it was tried?" in words_of(
+        at
+    ) and "Predicted, not measured" in html_of(at)
     at = measured_by(at, "Measure on test texts")
-    assert "Predicted, not measured" not in html_of(at) and "a variant like any other" in words_of(at)
+    assert "Predicted, not measured" not in html_of(at) and "a variant like any other" in words_of(
+        at
+    )
 
 
 def test_without_random_masks_nothing_is_predicted_and_that_is_said(world, tmp_path, monkeypatch):
-    request = text_request(world, methods=("one-shot-isp:random",), sparsities=(0.25,), trials=1, leave_one_out=False)
+    request = text_request(
+        world, methods=("one-shot-isp:random",), sparsities=(0.25,), trials=1, leave_one_out=False
+    )
     store = Store(tmp_path)
     bare = run_text_audit(replace(request, random_masks=None), store)
     assert known(bare) is None

@@ -12,7 +12,9 @@ def test_correlation_cannot_see_scale_and_the_slope_can():
     cost = np.array([0.0, 0.1, 0.3, 0.2, 0.6])
     one, ten = agreement(cost, cost), agreement(cost, 10 * cost)
     assert one["pearson"] == pytest.approx(1) == pytest.approx(ten["pearson"])
-    assert one["slope"] == pytest.approx(cost.std(ddof=1)) and ten["slope"] == pytest.approx(10 * one["slope"])
+    assert one["slope"] == pytest.approx(cost.std(ddof=1)) and ten["slope"] == pytest.approx(
+        10 * one["slope"]
+    )
 
 
 def test_the_slope_is_per_deviation_of_the_score_and_has_its_interval():

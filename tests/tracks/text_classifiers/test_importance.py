@@ -12,12 +12,17 @@ from engine.tracks.text_classifiers.scores.base import aggregate, head_importanc
 CONDUCTANCE = head_importance("conductance")
 
 
-def a_world(draw: np.random.Generator, seeds: float, texts: int = 60, trials: int = 3, units: int = 40):
-    """Importance per text with a part of each seed's own; true mean 0. Every trial reads its own half of the texts."""
+def a_world(
+    draw: np.random.Generator, seeds: float, texts: int = 60, trials: int = 3, units: int = 40
+):
+    """Importance per text with a part of each seed's own; true mean 0. Every trial reads its own
+    half of the texts."""
     common, found = draw.normal(size=(2 * texts, units)), []
     for _ in range(trials):
         rows = np.sort(draw.choice(2 * texts, texts, replace=False))
-        table = common[rows] + seeds * draw.normal(size=units) + 0.3 * draw.normal(size=(texts, units))
+        table = (
+            common[rows] + seeds * draw.normal(size=units) + 0.3 * draw.normal(size=(texts, units))
+        )
         found.append(pd.DataFrame(table, index=[f"text {row:03d}" for row in rows]))
     return found
 

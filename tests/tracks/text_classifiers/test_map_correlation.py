@@ -12,7 +12,11 @@ import torch
 from engine.core.errors import RequestError
 from engine.tracks.text_classifiers.map_correlation import METHODS, correlations
 
-SCIPY = {"spearman": scipy.stats.spearmanr, "kendall": scipy.stats.kendalltau, "pearson": scipy.stats.pearsonr}
+SCIPY = {
+    "spearman": scipy.stats.spearmanr,
+    "kendall": scipy.stats.kendalltau,
+    "pearson": scipy.stats.pearsonr,
+}
 EACH = pytest.mark.parametrize("method", METHODS)
 
 
@@ -25,7 +29,9 @@ def one_by_one(a, b, valid, method):
     found = np.full(a.shape[:2], np.nan)
     for row, kept in enumerate(valid.numpy()):
         for head in range(a.shape[1]):
-            x, y = (values[row, head].double().numpy()[np.ix_(kept, kept)].ravel() for values in (a, b))
+            x, y = (
+                values[row, head].double().numpy()[np.ix_(kept, kept)].ravel() for values in (a, b)
+            )
             found[row, head] = SCIPY[method](x, y).statistic
     return found
 
@@ -37,8 +43,12 @@ def test_by_hand():
     assert correlations(a, b, valid, "spearman").item() == pytest.approx(1 - 6 * 2 / (4 * 15))
     assert correlations(a, b, valid, "kendall").item() == pytest.approx((5 - 1) / 6)
     tied = torch.tensor([[[[1.0, 1.0], [3.0, 4.0]]]])  # ranks 1.5 1.5 3 4 against 1 3 2 4
-    assert correlations(tied, b, valid, "spearman").item() == pytest.approx(3.0 / math.sqrt(4.5 * 5))
-    assert correlations(tied, b, valid, "kendall").item() == pytest.approx((4 - 1) / math.sqrt(5 * 6))
+    assert correlations(tied, b, valid, "spearman").item() == pytest.approx(
+        3.0 / math.sqrt(4.5 * 5)
+    )
+    assert correlations(tied, b, valid, "kendall").item() == pytest.approx(
+        (4 - 1) / math.sqrt(5 * 6)
+    )
     assert correlations(a, 5 - 2 * a, valid, "pearson").item() == -1.0
 
 
@@ -64,9 +74,13 @@ def test_numbers_of_any_size_and_type(method):
         found = correlations(maps(1).double() * scale, maps(2).double() / scale, valid, method)
         assert np.abs(found.numpy() - expected).max() < 1e-6
     attention = torch.softmax(30 * maps(1), -1)  # zeros among tiny numbers
-    assert np.abs(
-        correlations(attention, maps(2), valid, method).numpy() - one_by_one(attention, maps(2), valid, method)
-    ).max() < 1e-6  # fmt: skip
+    assert (
+        np.abs(
+            correlations(attention, maps(2), valid, method).numpy()
+            - one_by_one(attention, maps(2), valid, method)
+        ).max()
+        < 1e-6
+    )
 
 
 @EACH
@@ -95,16 +109,24 @@ def test_a_constant_map_has_no_correlation_and_touches_no_other(method):
 @EACH
 def test_symmetric_in_its_maps_and_bounded(method):
     a, b, valid = maps(7), maps(8), torch.ones(5, 7, dtype=torch.bool)
-    assert torch.allclose(correlations(a, b, valid, method), correlations(b, a, valid, method), atol=1e-12)
+    assert torch.allclose(
+        correlations(a, b, valid, method), correlations(b, a, valid, method), atol=1e-12
+    )
     for sign in (1.0, -1.0):
         found = correlations(a, sign * a, valid, method)
-        assert found.abs().max() <= 1 and torch.allclose(found, torch.full_like(found, sign), atol=1e-12)
+        assert found.abs().max() <= 1 and torch.allclose(
+            found, torch.full_like(found, sign), atol=1e-12
+        )
 
 
 @EACH
 def test_layers_without_heads_and_sets_without_texts_are_empty(method):
-    assert correlations(maps(1)[:, :0], maps(2)[:, :0], torch.ones(5, 7, dtype=torch.bool), method).shape == (5, 0)
-    assert correlations(maps(1)[:0], maps(2)[:0], torch.ones(0, 7, dtype=torch.bool), method).shape == (0, 3)
+    assert correlations(
+        maps(1)[:, :0], maps(2)[:, :0], torch.ones(5, 7, dtype=torch.bool), method
+    ).shape == (5, 0)
+    assert correlations(
+        maps(1)[:0], maps(2)[:0], torch.ones(0, 7, dtype=torch.bool), method
+    ).shape == (0, 3)
 
 
 @EACH
@@ -112,7 +134,9 @@ def test_maps_are_left_alone_whatever_their_strides(method):
     a, b, valid = maps(1).mT, maps(2).expand(5, 3, 7, 7), torch.ones(5, 7, dtype=torch.bool)
     before = a.clone()
     found = correlations(a, b, valid, method)
-    assert torch.equal(a, before) and torch.equal(found, correlations(a.contiguous(), b.contiguous(), valid, method))
+    assert torch.equal(a, before) and torch.equal(
+        found, correlations(a.contiguous(), b.contiguous(), valid, method)
+    )
 
 
 def test_an_unknown_method_is_named_with_the_known_ones():

@@ -32,7 +32,10 @@ def test_stacked_masks_are_masks_one_by_one(name, second):
 
 def test_a_model_that_is_masked_already_is_refused():
     clf = tiny_text_classifier("bert")
-    with masked(clf, HeadMask.from_units(clf.n_layers, clf.n_heads, (1,))), pytest.raises(MaskError, match="already"):
+    with (
+        masked(clf, HeadMask.from_units(clf.n_layers, clf.n_heads, (1,))),
+        pytest.raises(MaskError, match="already"),
+    ):
         answers_under(clf, TEXTS, None, MASKS)
 
 
@@ -41,7 +44,9 @@ def test_random_masks_differ_and_every_head_is_as_likely():
     assert units.shape == (150, 3) and len({tuple(row) for row in units.tolist()}) == 150
     counts = np.bincount(units.ravel(), minlength=12)
     assert abs(counts - 37.5).max() < 4 * np.sqrt(150 * 0.25 * 0.75)
-    assert (random_units(12, 3, 150, seed=0) == units).all() and (random_units(12, 3, 150, seed=1) != units).any()
+    assert (random_units(12, 3, 150, seed=0) == units).all() and (
+        random_units(12, 3, 150, seed=1) != units
+    ).any()
 
 
 def test_where_there_are_fewer_masks_than_asked_all_are_taken():

@@ -1,5 +1,7 @@
-"""What outputs mean: aligned by name, asked, or refused. The model is its own oracle: every label is what it answers,
-so that its accuracy is 1 where outputs are taken for the right classes and 0 where two of them are exchanged."""
+"""What outputs mean: aligned by name, asked, or refused. The model is its own oracle: every label
+is what it answers, so that its accuracy is 1 where outputs are taken for the right classes and 0
+where two of them are exchanged.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,19 @@ def text_model(folder: Path, **names: object) -> Path:
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory) -> pd.DataFrame:
     """40 texts of either output of that encoder: text, text_b, output, split."""
-    model = load_text_classifier(text_model(tmp_path_factory.mktemp("m")), ("0", "1"), device="cpu", max_length=32)
+    model = load_text_classifier(
+        text_model(tmp_path_factory.mktemp("m")), ("0", "1"), device="cpu", max_length=32
+    )
     draw = rng("texts for outputs", 0)
-    texts = [" ".join(f"w{one}" for one in draw.integers(1, 60, draw.integers(3, 9))) for _ in range(600)]
+    texts = [
+        " ".join(f"w{one}" for one in draw.integers(1, 60, draw.integers(3, 9))) for _ in range(600)
+    ]
     outputs = probabilities_of(model, texts, texts[::-1]).argmax(1)
     table = pd.DataFrame({"text": texts, "text_b": texts[::-1], "output": outputs})
-    parts = [table[table["output"] == one].drop_duplicates("text").head(40).assign(split=SPLITS) for one in (0, 1)]
+    parts = [
+        table[table["output"] == one].drop_duplicates("text").head(40).assign(split=SPLITS)
+        for one in (0, 1)
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -46,47 +55,91 @@ def csv_of(table: pd.DataFrame, names: tuple[str, str], file: Path) -> Path:
 
 
 def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
-    """Before, classes in the order of letters were taken for the outputs: accuracy 0.000, and no note."""
-    model, data = text_model(tmp_path / "m"), csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
+    """Before, classes in the order of letters were taken for the outputs: accuracy 0.000, and no
+    note."""
+    model, data = (
+        text_model(tmp_path / "m"),
+        csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv"),
+    )
     code, found = evaluated(capsys, "--model", str(model), "--data", str(data))
     assert code == 2
     (fault,) = found["faults"]
-    assert fault["where"] == "classes" and "gives them no names" in fault["what"] and "hate,normal" in fault["fix"]
-    assert len(fault["examples"]) == 3 and {text for text, _ in fault["examples"]} <= set(answered["text"])
+    assert (
+        fault["where"] == "classes"
+        and "gives them no names" in fault["what"]
+        and "hate,normal" in fault["fix"]
+    )
+    assert len(fault["examples"]) == 3 and {text for text, _ in fault["examples"]} <= set(
+        answered["text"]
+    )
     said = {said.rpartition(" (")[0] for _, said in fault["examples"]}
-    assert said == {"labelled hate; the model says output 1", "labelled normal; the model says output 0"}
-    code, found = evaluated(capsys, "--model", str(model), "--data", str(data), "--classes", "normal,hate")
+    assert said == {
+        "labelled hate; the model says output 1",
+        "labelled normal; the model says output 0",
+    }
+    code, found = evaluated(
+        capsys, "--model", str(model), "--data", str(data), "--classes", "normal,hate"
+    )
     assert code == 0 and accuracy(found) == 1.0
-    assert any("said by the request: output 0 = normal, output 1 = hate" in note for note in found["notes"])
-    assert accuracy(evaluated(capsys, "--model", str(model), "--data", str(data), "--classes", "hate,normal")[1]) == 0.0
+    assert any(
+        "said by the request: output 0 = normal, output 1 = hate" in note for note in found["notes"]
+    )
+    assert (
+        accuracy(
+            evaluated(
+                capsys, "--model", str(model), "--data", str(data), "--classes", "hate,normal"
+            )[1]
+        )
+        == 0.0
+    )
 
 
 def test_the_hub_numbers_rte_otherwise_than_its_files(answered, tmp_path, capsys):
-    """The hub and most checkpoints: 0 = entailment. Before: accuracy 0.000 of a model that is always right."""
+    """The hub and most checkpoints: 0 = entailment. Before: accuracy 0.000 of a model that is
+    always right."""
     task = tmp_path / "RTE"
     task.mkdir()
     names = answered["output"].map({0: "entailment", 1: "not_entailment"})
     for split, file in (("train", "train"), ("test", "dev")):
         rows = answered.assign(label=names)[answered["split"] == split].reset_index(drop=True)
-        pairs = rows.rename(columns={"text": "sentence1", "text_b": "sentence2"}).rename_axis("index")
+        pairs = rows.rename(columns={"text": "sentence1", "text_b": "sentence2"}).rename_axis(
+            "index"
+        )
         pairs[["sentence1", "sentence2", "label"]].to_csv(task / f"{file}.tsv", sep="\t")
     model = text_model(tmp_path / "m")
     code, found = evaluated(capsys, "--model", str(model), "--data", str(task))
-    assert code == 2 and "The hub numbers them entailment,not_entailment" in found["faults"][0]["fix"]
+    assert (
+        code == 2 and "The hub numbers them entailment,not_entailment" in found["faults"][0]["fix"]
+    )
     code, found = evaluated(
         capsys, "--model", str(model), "--data", str(task), "--classes", "entailment,not_entailment"
     )
     assert accuracy(found) == 1.0
-    named = text_model(tmp_path / "named", id2label={0: "Entailment", 1: "not entailment"},
-                       label2id={"Entailment": 0, "not entailment": 1})  # fmt: skip
+    named = text_model(
+        tmp_path / "named",
+        id2label={0: "Entailment", 1: "not entailment"},
+        label2id={"Entailment": 0, "not entailment": 1},
+    )
     code, found = evaluated(capsys, "--model", str(named), "--data", str(task))
     assert code == 0 and accuracy(found) == 1.0
 
 
 def test_an_audit_asks_as_evaluate_does(answered, tmp_path):
-    model, data = text_model(tmp_path / "model"), csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
-    request = {"model": str(model), "data": str(data), "axes": ("class",), "methods": ("once:michel",), "step": 0.1,
-               "retune": None, "tune": {}, "score_settings": {}, "sparsities": (0.5,)}  # fmt: skip
+    model, data = (
+        text_model(tmp_path / "model"),
+        csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv"),
+    )
+    request = {
+        "model": str(model),
+        "data": str(data),
+        "axes": ("class",),
+        "methods": ("once:michel",),
+        "step": 0.1,
+        "retune": None,
+        "tune": {},
+        "score_settings": {},
+        "sparsities": (0.5,),
+    }
     with pytest.raises(RequestError, match="not known which output"):
         validate_text(text_request(tmp_path, **request))
     plan = validate_text(text_request(tmp_path, **request, classes=("normal", "hate")))
@@ -103,18 +156,28 @@ def test_numbers_are_names_of_outputs_and_that_is_said(answered, tmp_path, capsy
 
 
 def test_classes_that_contradict_the_files_are_refused(answered, tmp_path, capsys):
-    model = text_model(tmp_path / "m", id2label={0: "normal", 1: "hate"}, label2id={"normal": 0, "hate": 1})
+    model = text_model(
+        tmp_path / "m", id2label={0: "normal", 1: "hate"}, label2id={"normal": 0, "hate": 1}
+    )
     data = csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
     assert accuracy(evaluated(capsys, "--model", str(model), "--data", str(data))[1]) == 1.0
-    for classes, said in (("hate,normal", "name its outputs in another order"), ("hate,kind", "are not the classes")):
-        code, found = evaluated(capsys, "--model", str(model), "--data", str(data), "--classes", classes)
+    for classes, said in (
+        ("hate,normal", "name its outputs in another order"),
+        ("hate,kind", "are not the classes"),
+    ):
+        code, found = evaluated(
+            capsys, "--model", str(model), "--data", str(data), "--classes", classes
+        )
         assert code == 2 and said in found["faults"][0]["what"]
 
 
 def test_the_usual_groups_leave_out_what_is_predicted(answered, tmp_path, capsys):
-    """Before, evaluate --target site was refused, for site was a group that nobody had asked for."""
+    """Before, evaluate --target site was refused, for site was a group that nobody had asked
+    for."""
     model, data = text_model(tmp_path / "m"), tmp_path / "texts.csv"
     sites = answered.assign(label="x", site=answered["output"].map({0: "a", 1: "b"}))
     sites.drop(columns="output").to_csv(data, index=False)
-    code, found = evaluated(capsys, "--model", str(model), "--data", str(data), "--target", "site", "--classes", "a,b")
+    code, found = evaluated(
+        capsys, "--model", str(model), "--data", str(data), "--target", "site", "--classes", "a,b"
+    )
     assert code == 0 and accuracy(found) == 1.0

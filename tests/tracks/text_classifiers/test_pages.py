@@ -1,4 +1,5 @@
-"""Every page with the run of a text classifier: alone and through app.py, with hostile names and texts."""
+"""Every page with the run of a text classifier: alone and through app.py, with hostile names and
+texts."""
 
 from __future__ import annotations
 
@@ -38,13 +39,18 @@ SHOWN = ("summary", "heads", "tickets", "reliability", "trade_off", "export", "c
 
 @pytest.fixture(scope="module")
 def texts_store(tmp_path_factory):
-    """A run, the same model on another task, a run with hostile names and two seeds, and one of another track."""
+    """A run, the same model on another task, a run with hostile names and two seeds, and one of
+    another track."""
     folder = tmp_path_factory.mktemp("texts")
     make_run(folder, TEXT_RUN)
-    make_run(folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,))
+    make_run(
+        folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,)
+    )
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
     more = {"trials": 2, "sparsities": (0.25, 0.5), "metric": "matthews", "pretrained": False}
-    make_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more)
+    make_run(
+        folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more
+    )
     another("text_classifiers", folder, OTHER_RUN)
     return folder
 
@@ -107,30 +113,44 @@ def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
 @pytest.mark.parametrize(
     ("tab", "charts", "questions"),
     [
-        ("Who", 4, [
-            "Up to which share of heads does the cut model keep up?",
-            "How many heads can go, and for which groups of length is that too many first?",
-            "For which groups of length does the cut model keep up?",
-            "How often is the model right about each subgroup?",
-            "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
-        ]),
-        ("Which heads", 6, [
-            "Does any score choose heads better than chance on the same weights?",
-            "Does conductance choose better heads than random choice?",
-            "Which heads survive, and do the seeds agree?",
-            "In which order do the heads go?",
-        ]),
+        (
+            "Who",
+            4,
+            [
+                "Up to which share of heads does the cut model keep up?",
+                "How many heads can go, and for which groups of length is that too many first?",
+                "For which groups of length does the cut model keep up?",
+                "How often is the model right about each subgroup?",
+                (
+                    "Are texts of some subgroup of length mistaken for the other class, before and"
+                    " after the cut?"
+                ),
+            ],
+        ),
+        (
+            "Which heads",
+            6,
+            [
+                "Does any score choose heads better than chance on the same weights?",
+                "Does conductance choose better heads than random choice?",
+                "Which heads survive, and do the seeds agree?",
+                "In which order do the heads go?",
+            ],
+        ),
         ("Iterations", 1, ["What did every iteration cut, and what was the model worth after it?"]),
         ("Tasks", 1, ["Do other tasks keep the same heads?"]),
     ],
-)  # fmt: skip
+)
 def test_every_chart_of_the_tickets_page_is_there(texts, tab, charts, questions):
     at = opened("tickets", run=TEXT_RUN, tab=tab)
     shown = words_of(at).replace("\\", "")
     assert [question for question in questions if question not in shown] == []
     assert len(charts_of(at)) == charts
     if tab == "Tasks":
-        assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
+        assert (
+            "Other remarks and synthetic remarks" in shown
+            or "Synthetic remarks and other remarks" in shown
+        )
 
 
 def test_a_table_taken_from_a_page_runs_no_formula(monkeypatch):
@@ -139,11 +159,17 @@ def test_a_table_taken_from_a_page_runs_no_formula(monkeypatch):
 
     files = {}
     monkeypatch.setattr(
-        panels.st, "download_button", lambda label, data, name, *rest, **more: files.update({name: data})
+        panels.st,
+        "download_button",
+        lambda label, data, name, *rest, **more: files.update({name: data}),
     )
     table = pd.DataFrame({"subgroup": ["=HYPERLINK(1)", "fair"], "change": [-0.5, 1.0]})
     panels._files(Panel("made_up", "Who?", "One.", None, table, ""), "made_up")
-    assert files["made_up.csv"].decode().splitlines() == ["subgroup,change", "'=HYPERLINK(1),-0.5", "fair,1.0"]
+    assert files["made_up.csv"].decode().splitlines() == [
+        "subgroup,change",
+        "'=HYPERLINK(1),-0.5",
+        "fair,1.0",
+    ]
 
 
 def test_a_ticket_can_be_read_for_one_group(texts):
@@ -151,16 +177,27 @@ def test_a_ticket_can_be_read_for_one_group(texts):
     first = html_of(at)
     at.selectbox(key="texts_of").set_value("short").run()
     assert_calm(at)
-    assert "does the cut model keep up for “short”?" in words_of(at).replace("\\", "") and html_of(at) != first
+    assert (
+        "does the cut model keep up for “short”?" in words_of(at).replace("\\", "")
+        and html_of(at) != first
+    )
 
 
 def test_a_link_is_a_view(texts):
-    at = opened("tickets", run=TEXT_RUN, method="Single scoring by conductance", axis="Source", share="75 %")
+    at = opened(
+        "tickets", run=TEXT_RUN, method="Single scoring by conductance", axis="Source", share="75 %"
+    )
     assert_calm(at)
-    assert at.selectbox(key="method").value == "once:conductance" and at.select_slider(key="share").value == 0.75
+    assert (
+        at.selectbox(key="method").value == "once:conductance"
+        and at.select_slider(key="share").value == 0.75
+    )
     lens = opened("heads", run=TEXT_RUN, tab="Lens", layer="Layer 3", weights="Pre-trained")
     assert_calm(lens)
-    assert lens.selectbox(key="layer").value == 3 and lens.selectbox(key="weights").value == "pre-trained"
+    assert (
+        lens.selectbox(key="layer").value == 3
+        and lens.selectbox(key="weights").value == "pre-trained"
+    )
     assert "does not vary" in html_of(lens), "the head whose attention is the same everywhere"
 
 
@@ -204,7 +241,10 @@ def test_the_seed_whose_mask_is_taken_can_be_chosen_and_texts_stay_here(texts):
     assert_calm(at)
     picker = at.selectbox(key="taken")
     assert picker.options == [f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)]
-    assert "no words of the texts" in next(item for item in at.toggle if item.key == "export_texts").help
+    assert (
+        "no words of the texts"
+        in next(item for item in at.toggle if item.key == "export_texts").help
+    )
 
 
 def test_only_audits_of_one_kind_are_compared(texts):
@@ -220,5 +260,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(texts):
     for run in (TEXT_RUN, OTHER_TASK, OTHER_RUN, TEXT_RUN):
         switch_to(at, run)
         assert_calm(at)
-        assert ("sparsity" if run == OTHER_RUN else "share") in [slider.key for slider in at.select_slider]
+        assert ("sparsity" if run == OTHER_RUN else "share") in [
+            slider.key for slider in at.select_slider
+        ]
         assert len(re.findall('class="pa-card"', html_of(at))) == 3

@@ -1,4 +1,5 @@
-"""Panels of a text classifier's run: answers follow the tables, hard cases are said, names and texts stay text."""
+"""Panels of a text classifier's run: answers follow the tables, hard cases are said, names and
+texts stay text."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ import pytest
 from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents, phrasing
-from engine.report.charts import classifier_along, classifier_groups, compare, lookup, metric_curve, pareto
+from engine.report.charts import (
+    classifier_along,
+    classifier_groups,
+    compare,
+    lookup,
+    metric_curve,
+    pareto,
+)
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.masks import write_masks
@@ -55,7 +63,9 @@ ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "plain")
-    make_run(folder, "scores", scores=ALL_SCORES, sparsities=(0.25, 0.5), task="other remarks", stream=4)
+    make_run(
+        folder, "scores", scores=ALL_SCORES, sparsities=(0.25, 0.5), task="other remarks", stream=4
+    )
     make_run(folder, "same", helps=False, sparsities=(0.5,), trials=2, pretrained=False)
     make_run(folder, "hostile", hostile=True, sparsities=(0.25, 0.5), metric="matthews")
     return Store(folder)
@@ -80,8 +90,12 @@ def changed(run: Run, folder, table: str, edit, **meta) -> Run:
 @pytest.mark.parametrize(("name", "dark"), [("plain", False), ("scores", True)])
 def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     run = store.open(name)
-    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
-    assert len(panels) == 8 + 8 + 7 + 11, "three axes, the last without BPSN and BNSP; eleven about the whole"
+    panels = [
+        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
+    ]
+    assert len(panels) == 8 + 8 + 7 + 11, (
+        "three axes, the last without BPSN and BNSP; eleven about the whole"
+    )
     for panel in panels:
         assert panel.question.endswith("?") and panel.said.endswith("."), panel.key
         assert panel.said[0].isupper() or panel.said[0] in "“0123456789", panel.said
@@ -109,17 +123,29 @@ def test_the_track_declares_what_pages_ask(run):
     assert len(compared) == 10 + 6 and all("isp:" in arm or ":michel" in arm for arm in compared)
     assert track.level.first([0.0, 0.25, 0.5, 0.75]) == 0.5 and track.level.first([0.0]) == 0.0
     assert words.method_name("one-shot-isp:random") == "one-shot ISP by random choice"
-    assert "(conductance)" in track.definition("isp:conductance") and "Algorithm 6.2" in track.definition("isp:random")
+    assert "(conductance)" in track.definition(
+        "isp:conductance"
+    ) and "Algorithm 6.2" in track.definition("isp:random")
 
 
 def test_the_sentence_says_who_pays_and_whether_it_is_a_ticket(run):
     head = headline(run, ISP)
-    short = lookup.groups_of(run, "isp:conductance-50%", "accuracy", "length").set_index("group").loc["short"]
+    short = (
+        lookup.groups_of(run, "isp:conductance-50%", "accuracy", "length")
+        .set_index("group")
+        .loc["short"]
+    )
     assert "costs “short” most: its accuracy falls from" in head.sentence
     assert f"change {phrasing.change(short, few='texts')}" in head.sentence
-    row = run.table("ticket_levels").query("method == 'isp:conductance' and sparsity == 0.5 and axis == ''").iloc[0]
+    row = (
+        run.table("ticket_levels")
+        .query("method == 'isp:conductance' and sparsity == 0.5 and axis == ''")
+        .iloc[0]
+    )
     assert not row["matching"] and "It is no ticket (accuracy" in head.sentence
-    assert f"{phrasing.number(row['mean'])} ± {phrasing.number(row['std'])} against" in head.sentence
+    assert (
+        f"{phrasing.number(row['mean'])} ± {phrasing.number(row['std'])} against" in head.sentence
+    )
     quarter = headline(run, Choice("isp:conductance", "length", 0.25, None, "accuracy")).sentence
     assert "It is a winning ticket (" in quarter and "for “short” alone it is none" in quarter
     assert "240 test texts, 3 seeds per method" in head.caveat
@@ -132,33 +158,53 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
     assert set(levels.loc[levels["method"] == "once:conductance", "state"]) == {"matching", "no"}
     answer = tickets_curve.tickets_curve(run, ONCE, group="long").said
     assert "matching, but no winning ticket up to 50 %" in answer
-    stars = [symbol for part in tickets_curve.tickets_curve(run, ONCE, group="long").parts for trace in part.data
-             if trace.mode == "lines+markers" and trace.x[0] is not None for symbol in trace.marker.symbol]  # fmt: skip
+    stars = [
+        symbol
+        for part in tickets_curve.tickets_curve(run, ONCE, group="long").parts
+        for trace in part.data
+        if trace.mode == "lines+markers" and trace.x[0] is not None
+        for symbol in trace.marker.symbol
+    ]
     assert stars.count("star-open") == 2 and stars.count("star") == 3 + 2
 
 
 def test_bars_and_band_are_the_definition(run):
     panel = tickets_curve.tickets_curve(run, ISP)
     line = next(trace for trace in panel.parts[0].data if trace.name == "ISP by conductance")
-    rows = run.table("ticket_levels").query("method == 'isp:conductance' and axis == ''").sort_values("sparsity")
-    assert list(line.y[1:]) == rows["mean"].tolist() and list(line.error_y.array[1:]) == rows["std"].tolist()
+    rows = (
+        run.table("ticket_levels")
+        .query("method == 'isp:conductance' and axis == ''")
+        .sort_values("sparsity")
+    )
+    assert (
+        list(line.y[1:]) == rows["mean"].tolist()
+        and list(line.error_y.array[1:]) == rows["std"].tolist()
+    )
     for row, symbol in zip(rows.to_dict("records"), line.marker.symbol[1:], strict=True):
         assert (symbol == "star") == (row["full_mean"] <= row["mean"] + row["std"])
     band = panel.parts[0].layout.shapes[0]
     assert (band.y0 + band.y1) / 2 == pytest.approx(rows["full_mean"].iat[0])
-    assert "standard deviation over seeds" in panel.caveat and "whose seeds differ widely" in panel.caveat
+    assert (
+        "standard deviation over seeds" in panel.caveat
+        and "whose seeds differ widely" in panel.caveat
+    )
 
 
 def test_the_table_says_for_whom_it_is_lost_first(run):
     panel = tickets_table.tickets_table(run, ISP)
     assert "winning ticket up to 25 % of heads cut" in panel.said
-    assert "lost first for “short”, which alone has it at no level; “long” has it up to 75 %" in panel.said
+    assert (
+        "lost first for “short”, which alone has it at no level; “long” has it up to 75 %"
+        in panel.said
+    )
     cells = {annotation.text for annotation in panel.figure.layout.annotations}
     assert {"★<br>25 %", "★<br>75 %", "none", "50 %"} <= cells, "winning, none, matching only"
     assert cells & {"★<br>75 %†", "(★)<br>75 %†"}, "some smaller share is none"
     by_group = tickets_curve.tickets_by_group(run, ISP)
     assert "lost first for “short”, at the first cut" in by_group.said
-    classes = tickets_table.tickets_table(run, Choice("once:conductance", "class", 0.5, None, "accuracy"))
+    classes = tickets_table.tickets_table(
+        run, Choice("once:conductance", "class", 0.5, None, "accuracy")
+    )
     assert "no subgroup of class has it at any level" in classes.said
 
 
@@ -174,11 +220,18 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
         table["matching"] = ~((table["method"] == "isp:random") & (table["sparsity"] == 0.5))
         table["matching"] &= table["method"] != "once:random"
         wide = (table["method"] == "isp:random") & (table["sparsity"] == 0.75)
-        return table.assign(std=table["std"].where(~wide, 1.0), mean=table["full_mean"] - 0.2 * wide)
+        return table.assign(
+            std=table["std"].where(~wide, 1.0), mean=table["full_mean"] - 0.2 * wide
+        )
 
     tied = levels_as(run, tmp_path, edit)
-    curve = tickets_curve.tickets_curve(tied, Choice("once:random", "length", 0.5, None, "accuracy")).said
-    assert "single scoring by conductance, matching, but no winning ticket" in curve and "winning tickets" in curve
+    curve = tickets_curve.tickets_curve(
+        tied, Choice("once:random", "length", 0.5, None, "accuracy")
+    ).said
+    assert (
+        "single scoring by conductance, matching, but no winning ticket" in curve
+        and "winning tickets" in curve
+    )
     wide = "not at 50 % and at 75 % only because its seeds differ widely"
     assert f"ISP by random choice ({wide})" in curve
     mine = Choice("isp:random", "length", 0.75, None, "accuracy")
@@ -189,36 +242,57 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
         assert "75 %) match only because seeds differ widely" in text
         assert "(75 %) have it again at a larger share" in text
     said = headline(tied, mine).sentence
-    assert "It is a winning ticket, though not at 50 % and here only because its seeds differ widely (" in said
+    assert (
+        "It is a winning ticket, though not at 50 % and here only because its seeds differ widely ("
+        in said
+    )
 
 
 def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
     def edit(table: pd.DataFrame) -> pd.DataFrame:
         same = table["method"] == "once:conductance"
-        return table.assign(n_seeds=table["n_seeds"].where(~same, 1), matching=table["matching"] & ~same)
+        return table.assign(
+            n_seeds=table["n_seeds"].where(~same, 1), matching=table["matching"] & ~same
+        )
 
     open_ = levels_as(run, tmp_path, edit)
-    for make in (tickets_curve.tickets_curve, tickets_table.tickets_table, tickets_curve.tickets_by_group):
+    for make in (
+        tickets_curve.tickets_curve,
+        tickets_table.tickets_table,
+        tickets_curve.tickets_by_group,
+    ):
         answer = make(open_, ONCE).said
         assert "left open" in answer and "no ticket" not in answer, make.__name__
     assert own.SAME_MODELS in headline(open_, ONCE).warnings
-    texts = {note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations}
+    texts = {
+        note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations
+    }
     assert "?" in texts
 
 
 def test_lines_differ_by_more_than_colour_where_stars_hide_symbols(run):
-    for figure in (*tickets_curve.tickets_curve(run, ISP).parts, tickets_curve.tickets_by_group(run, ISP).figure):
+    for figure in (
+        *tickets_curve.tickets_curve(run, ISP).parts,
+        tickets_curve.tickets_by_group(run, ISP).figure,
+    ):
         drawn = [trace.line.dash for trace in figure.data if trace.x[0] is not None]
         assert len(drawn) > 1 and len(set(drawn)) == len(drawn)
 
 
 def test_the_card_beside_one_seed_is_about_that_seed(run):
-    row = run.table("variants").set_index("variant", drop=False).loc["isp:conductance-50%#1"].to_dict()
+    row = (
+        run.table("variants")
+        .set_index("variant", drop=False)
+        .loc["isp:conductance-50%#1"]
+        .to_dict()
+    )
     card = model_card(run, row)
     own = lookup.result(run, "isp:conductance-50%#1", "accuracy")
     assert card.startswith("# synthetic-bert, pruned: ISP by conductance, 50 % cut, seed 1\n")
     assert f"- Accuracy: {phrasing.number(own['value'])} (" in card
-    assert card.index("## This model") < card.index("Means over all seeds of the audit, not this model.")
+    assert card.index("## This model") < card.index(
+        "Means over all seeds of the audit, not this model."
+    )
     pooled = model_card(run, lookup.variant_of(run, ISP))
     assert "## This model" not in pooled and "## Measured against the full model" in pooled
 
@@ -234,16 +308,25 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
     fixed = changed(run, tmp_path, "ticket_levels", lambda table: table.assign(full_std=np.nan))
     panel = tickets_curve.tickets_curve(fixed, ISP)
-    assert "one fixed model" in panel.caveat and "accuracy is 0.914." in panel.said and "nan" not in panel.said
+    assert (
+        "one fixed model" in panel.caveat
+        and "accuracy is 0.914." in panel.said
+        and "nan" not in panel.said
+    )
 
 
 def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path):
     panel = help.score_difference(run, ONCE)
     row = panel.table.query("subgroup == 'all texts'").iloc[0]
     assert row["low"] > 0 and "conductance chooses better than random choice" in panel.said
-    assert phrasing.number(row["difference"]) in panel.said and "Of the subgroups it helps “short”" in panel.said
+    assert (
+        phrasing.number(row["difference"]) in panel.said
+        and "Of the subgroups it helps “short”" in panel.said
+    )
     control = Choice("once:random", "length", 0.5, None, "accuracy")
-    assert help.score_difference(run, control).said == panel.said, "the control shows what it is for"
+    assert help.score_difference(run, control).said == panel.said, (
+        "the control shows what it is for"
+    )
     same = help.score_difference(store.open("same"), ONCE)
     assert "conductance and random choice cannot be told apart (accuracy" in same.said
     assert "does not help" not in same.said
@@ -251,12 +334,20 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
         return table.assign(value=-0.1, low=-0.2, high=-0.05, q=q)
 
-    many = help.score_difference(changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE)
-    assert "cannot be told apart once all comparisons are counted" in many.said and "q = 0.900" in many.said
+    many = help.score_difference(
+        changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
+    )
+    assert (
+        "cannot be told apart once all comparisons are counted" in many.said
+        and "q = 0.900" in many.said
+    )
     assert "harms" not in many.said and "“long” and “short” alone leaves out zero" in many.said
 
     harmed = help.score_difference(changed(run, tmp_path, "arm_differences", harm), ONCE)
-    assert "chooses worse than random choice" in harmed.said and "it harms “long” and “short”" in harmed.said
+    assert (
+        "chooses worse than random choice" in harmed.said
+        and "it harms “long” and “short”" in harmed.said
+    )
     gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
     assert gone.figure is None and "does not compare" in gone.said
     every = help.score_difference(store.open("scores"), ONCE)
@@ -264,11 +355,16 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
 
 
 def test_survival_by_hand(run):
-    cuts = [json.loads(cut) for cut in run.table("variants").query("pooled == 'isp:conductance-50%'")["cut"]]
+    cuts = [
+        json.loads(cut)
+        for cut in run.table("variants").query("pooled == 'isp:conductance-50%'")["cut"]
+    ]
     panel = survival.survival(run, ISP)
     share = [np.mean([unit not in cut for cut in cuts]) for unit in range(16)]
     assert panel.table["share of seeds"].tolist() == share
-    assert f"every seed keeps {share.count(1.0)} heads of 16 and cuts {share.count(0.0)}" in panel.said
+    assert (
+        f"every seed keeps {share.count(1.0)} heads of 16 and cuts {share.count(0.0)}" in panel.said
+    )
     assert "more than chance" in panel.said and "chance gives 50 %" in panel.said
     assert (
         "No seed keeps a head of layers 2 and 3"
@@ -280,7 +376,9 @@ def test_survival_by_hand(run):
 def test_the_order_heads_go_in(run):
     panel = survival.cut_order(run, ISP)
     rows = run.table("iterations").query("method == 'isp:conductance'")
-    first = {unit for row in rows.itertuples() if row.iteration == 1 for unit in json.loads(row.newly)}
+    first = {
+        unit for row in rows.itertuples() if row.iteration == 1 for unit in json.loads(row.newly)
+    }
     never = set(range(16)) - {unit for row in rows.itertuples() for unit in json.loads(row.newly)}
     table = panel.table.assign(unit=panel.table["layer"] * 4 + panel.table["head"])
     assert set(table.loc[table["seeds that cut it"] == 0, "unit"]) == never
@@ -294,14 +392,20 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
     alone = survival.between_tasks(run, ISP)
     assert alone.figure is None and "there is no other audit" in alone.said
     other = store.open("same")
-    assert "of 1 other audit none is of another task" in survival.between_tasks(run, ISP, [other]).said
+    assert (
+        "of 1 other audit none is of another task" in survival.between_tasks(run, ISP, [other]).said
+    )
     assert "has no pre-trained weights" in survival.between_tasks(other, ISP, [run]).said
     same_task = make_run(tmp_path, "same-task", sparsities=(0.5,))
-    assert survival.between_tasks(run, ISP, [same_task]).figure is None, "the same texts are no other task"
+    assert survival.between_tasks(run, ISP, [same_task]).figure is None, (
+        "the same texts are no other task"
+    )
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
     assert panel.figure is not None and "in common, where chance gives 50 %" in panel.said
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
-    missing = survival.between_tasks(run, Choice("isp:conductance", "length", 0.75), [store.open("scores")])
+    missing = survival.between_tasks(
+        run, Choice("isp:conductance", "length", 0.75), [store.open("scores")]
+    )
     assert "have no ISP by conductance at 75 %: other remarks" in missing.said
     drawn = survival.between_tasks(run, Choice("isp:random", "length", 0.5), [store.open("scores")])
     assert drawn.figure is None and "draws the same heads for the same seed" in drawn.said
@@ -310,19 +414,28 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
 def test_importance_before_and_after_beside_each_other(run):
     panel = importance.importance_maps(run, ISP, "conductance")
     assert panel.figure is None and len(panel.parts) == 2
-    before, after = (importance.importance(run, "conductance", stage) for stage in ("pre-trained", "fine-tuned"))
+    before, after = (
+        importance.importance(run, "conductance", stage) for stage in ("pre-trained", "fine-tuned")
+    )
     assert np.allclose(panel.parts[1].data[0].z.ravel(), after["value"])
-    assert panel.parts[0].data[0].zmin == panel.parts[1].data[0].zmin == -panel.parts[0].data[0].zmax
+    assert (
+        panel.parts[0].data[0].zmin == panel.parts[1].data[0].zmin == -panel.parts[0].data[0].zmax
+    )
     r = before["value"].corr(after["value"], method="spearman")
     assert f"(rank correlation {r:.2f} over 16 heads)" in panel.said
     for stage, table in (("pre-trained", before), ("fine-tuned", after)):
-        assert f"{phrasing.percent(round(float((table['value'] < 0).mean()), 3))} {stage}" in panel.said
+        assert (
+            f"{phrasing.percent(round(float((table['value'] < 0).mean()), 3))} {stage}"
+            in panel.said
+        )
     assert after.loc[CONSTANT, "n_constant"] == after.loc[CONSTANT, "n"]
     assert "1 head has maps that never vary and counts as 0" in panel.said
     scatter = importance.importance_scatter(run, ISP, "michel", group="short")
     assert scatter.question.endswith("by Michel on texts of “short”?")
     kept = importance._kept_order
-    assert "no more" in kept(0.5, 16) and "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200), "chance is .51"
+    assert (
+        "no more" in kept(0.5, 16) and "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200)
+    ), "chance is .51"
     group = importance.importance_maps(run, ISP, "conductance", group="short")
     assert "on texts of “short”" in group.question and group.said != panel.said
 
@@ -336,7 +449,11 @@ def test_importance_without_pretrained_weights(store):
 
 def test_one_head_in_numbers(run):
     table = importance.head_numbers(run, 5)
-    assert set(table["weights"]) == {"pre-trained", "fine-tuned"} and {"all", "short", "long"} == set(table["texts of"])
+    assert set(table["weights"]) == {"pre-trained", "fine-tuned"} and {
+        "all",
+        "short",
+        "long",
+    } == set(table["texts of"])
     assert table["rank"].between(1, 16).all()
     with pytest.raises(RequestError, match="0 to 15"):
         importance.head_numbers(run, 16)
@@ -346,20 +463,34 @@ def test_scores_and_seeds_agree_or_not(store):
     run = store.open("scores")
     panel = agree.scores_agree(run, ISP)
     assert len(panel.table) == 3, "three scores; random choice has no importance"
-    values = {score: importance.importance(run, score, "fine-tuned")["value"] for score in ALL_SCORES[:2]}
+    values = {
+        score: importance.importance(run, score, "fine-tuned")["value"] for score in ALL_SCORES[:2]
+    }
     expected = values["conductance"].corr(values["michel"], method="spearman")
     assert panel.table.iloc[0]["rank correlation"] == pytest.approx(expected)
     repeats = agree.importance_repeats(run, ISP)
-    assert set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"} and "lowest: Michel" in repeats.said
+    assert (
+        set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"}
+        and "lowest: Michel" in repeats.said
+    )
     assert "more than chance" in agree.lowest_repeat(run, ISP).said
 
 
 def test_borkan_in_one_order_and_with_its_meaning(run):
     panel = groups.borkan(run, ONCE)
-    assert len(panel.parts) == 3 and set(panel.table["measure"]) == {"subgroup AUC", "BPSN AUC", "BNSP AUC"}
-    assert len({part.layout.yaxis.ticktext for part in panel.parts}) == 1, "one order of subgroups in every column"
+    assert len(panel.parts) == 3 and set(panel.table["measure"]) == {
+        "subgroup AUC",
+        "BPSN AUC",
+        "BNSP AUC",
+    }
+    assert len({part.layout.yaxis.ticktext for part in panel.parts}) == 1, (
+        "one order of subgroups in every column"
+    )
     low = panel.table.loc[panel.table["measure"] != "subgroup AUC", "before"].min()
-    assert f"n {phrasing.percent(round(low, 3))} of pairs its “fair” text is rightly ranked below" in panel.said
+    assert (
+        f"n {phrasing.percent(round(low, 3))} of pairs its “fair” text is rightly ranked below"
+        in panel.said
+    )
     assert "“fair” texts are ranked above others' “insult” ones more often" in panel.said
     assert "Borkan" in panel.caveat
     assert not groups.has_borkan(run, Choice("isp:conductance", "class", 0.5))
@@ -373,7 +504,9 @@ def test_iterations_name_what_they_cut(run, tmp_path):
     assert "Attributions miss" in panel.caveat and "no interval" in panel.caveat
 
     def sparse(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2)
+        return table.assign(
+            metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2
+        )
 
     some = iterations.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
@@ -382,21 +515,36 @@ def test_iterations_name_what_they_cut(run, tmp_path):
 def test_the_lens_reads_the_matrices_back(run, tmp_path):
     text_id = lens.examples(run)["text_id"].iat[0]
     row = lens.row_of(run, text_id, "fine-tuned", 0, 1)
-    assert row["attention"].shape == (row["n_tokens"],) * 2 and np.allclose(row["attention"].sum(axis=1), 1, atol=5e-3)
+    assert row["attention"].shape == (row["n_tokens"],) * 2 and np.allclose(
+        row["attention"].sum(axis=1), 1, atol=5e-3
+    )
     assert np.abs(row["attribution"]).max() == pytest.approx(row["scale"], rel=1e-3)
     maps = lens.lens_maps(run, ISP, text_id, "fine-tuned", 0, 1)
     assert len(maps.parts) == 2 and np.allclose(maps.parts[0].data[0].z, row["attention"])
     top = maps.table.iloc[0]
     assert abs(top["attribution"]) == pytest.approx(row["scale"], rel=1e-3)
     scatter = lens.lens_scatter(run, ISP, text_id, "fine-tuned", 0, 1)
-    assert f"{row['correlation']:.2f}" in scatter.said and len(scatter.figure.data[0].x) == row["n_tokens"] ** 2
+    assert (
+        f"{row['correlation']:.2f}" in scatter.said
+        and len(scatter.figure.data[0].x) == row["n_tokens"] ** 2
+    )
     constant = lens.lens_scatter(run, ISP, text_id, "fine-tuned", *divmod(CONSTANT, 4))
     assert "does not vary" in constant.said
     assert "of seed 0, the first" in maps.caveat and "for the predicted class" in maps.caveat
-    gold = {"request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}}
-    gold = lens.lens_maps(changed(run, tmp_path, "lens", lambda table: table, **gold), ISP, text_id,
-                                  "fine-tuned", 0, 1)  # fmt: skip
-    assert "for the true class" in gold.caveat and gold.said.endswith("speaks most for the true class.")
+    gold = {
+        "request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}
+    }
+    gold = lens.lens_maps(
+        changed(run, tmp_path, "lens", lambda table: table, **gold),
+        ISP,
+        text_id,
+        "fine-tuned",
+        0,
+        1,
+    )
+    assert "for the true class" in gold.caveat and gold.said.endswith(
+        "speaks most for the true class."
+    )
     small = lens.lens_heads(run, ISP, text_id, "fine-tuned", (0, 1)).figure
     places = [(list(trace.x), list(trace.y)) for trace in small.data]
     assert ([1], [0]) in places, "the head that is shown is marked"
@@ -409,9 +557,13 @@ def test_the_lens_reads_the_matrices_back(run, tmp_path):
 def test_the_words_of_a_text_stay_hidden_until_asked(run):
     text_id = lens.examples(run)["text_id"].iat[0]
     for make in (lens.lens_maps, lens.lens_scatter):
-        hidden, asked = (make(run, ISP, text_id, "fine-tuned", 0, 1, shown=shown) for shown in (False, True))
+        hidden, asked = (
+            make(run, ISP, text_id, "fine-tuned", 0, 1, shown=shown) for shown in (False, True)
+        )
         for panel, inside in ((hidden, False), (asked, True)):
-            drawn = json.dumps([json.loads(figure.to_json()) for figure in (panel.parts or (panel.figure,))])
+            drawn = json.dumps(
+                [json.loads(figure.to_json()) for figure in panel.parts or (panel.figure,)]
+            )
             assert ("keeper" in drawn) == inside and ("keeper" in panel.table.to_csv()) == inside
             assert "keeper" not in panel.said or inside
 
@@ -426,7 +578,11 @@ def test_hostile_tokens_and_names_stay_text(store):
             assert "<script" not in drawn and "\u202e" not in drawn
     assert any("&lt;script&gt;" in label for label in lens.token_labels(["<script>"], True))
     for axis, panel in contents.all_panels(run, contents.default_choice(run)):
-        drawn = json.dumps(json.loads(panel.whole().to_json()), ensure_ascii=False) if panel.has_chart else ""
+        drawn = (
+            json.dumps(json.loads(panel.whole().to_json()), ensure_ascii=False)
+            if panel.has_chart
+            else ""
+        )
         for name in (HOSTILE["short"], HOSTILE["insult"], HOSTILE["source"]):
             assert name not in drawn, (axis, panel.key)
 
@@ -442,7 +598,9 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
 
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
     wrong = Choice("once:random", "length", 0.75, None, "accuracy")
-    assert any("predicts one class for every text" in text for text in headline(run, wrong).warnings)
+    assert any(
+        "predicts one class for every text" in text for text in headline(run, wrong).warnings
+    )
     for panel in (classifier_along.gap_along(run, wrong), pareto.pareto(run, wrong)):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
@@ -458,13 +616,19 @@ def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
             if trace.mode == "lines+markers" and trace.error_y.array is not None
         ]
         assert (bars == ["ISP by conductance"]) == crowded
-        assert panel.caveat.endswith(metric_curve.ONE_INTERVAL) == crowded and panel.figure.layout.showlegend
+        assert (
+            panel.caveat.endswith(metric_curve.ONE_INTERVAL) == crowded
+            and panel.figure.layout.showlegend
+        )
 
 
 def test_too_few_texts_and_one_class_get_no_verdict(run):
     source = Choice("isp:conductance", "source", 0.5, None, "accuracy")
     panel = classifier_groups.paid_by_group(run, source)
-    assert "texts of one class only, so no verdict" in panel.said and "image" not in panel.said + panel.caveat
+    assert (
+        "texts of one class only, so no verdict" in panel.said
+        and "image" not in panel.said + panel.caveat
+    )
 
 
 def test_compare_warns_of_what_differs(store):
@@ -477,15 +641,23 @@ def test_compare_warns_of_what_differs(store):
 def test_masks_are_those_of_seeds(run, tmp_path):
     track = track_of(run)
     takable = track.takable(run, lookup.variant_of(run, ISP))
-    assert list(takable.values()) == [f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)]
+    assert list(takable.values()) == [
+        f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)
+    ]
     paths = write_masks(run, tmp_path, "isp:conductance-50%")
     assert len(paths) == 3
     record = read_mask(paths[0])
     variants = run.table("variants").set_index("variant")
     assert list(record.mask.units) == json.loads(variants.loc["isp:conductance-50%#0", "cut"])
-    assert record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["procedure"] == "isp"
+    assert (
+        record.weight_hash == run.meta["model"]["weight_hash"]
+        and record.settings["procedure"] == "isp"
+    )
     assert record.settings["trained"].startswith("from the pre-trained weights")
-    assert "before the cut" in read_mask(write_masks(run, tmp_path, "once:random-25%#1")[0]).settings["trained"]
+    assert (
+        "before the cut"
+        in read_mask(write_masks(run, tmp_path, "once:random-25%#1")[0]).settings["trained"]
+    )
     with pytest.raises(RequestError, match="cuts nothing"):
         write_masks(run, tmp_path, "dense")
 
@@ -498,25 +670,44 @@ def test_texts_and_tokens_leave_only_when_asked(run):
 
 def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     tables = {name: run.table(name) for name in ("variants", "results", "groups")}
-    bare = Store(tmp_path).write("bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+    bare = Store(tmp_path).write(
+        "bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables
+    )
     panels = [panel for _, panel in contents.all_panels(bare, contents.default_choice(bare))]
     assert all(panel.said for panel in panels)
     keys = {panel.key for panel in panels if not panel.has_chart}
-    assert keys >= {"tickets_curve", "tickets_table", "score_difference", "tickets_iterations", "scores_agree", "cost"}
+    assert keys >= {
+        "tickets_curve",
+        "tickets_table",
+        "score_difference",
+        "tickets_iterations",
+        "scores_agree",
+        "cost",
+    }
     assert headline(bare, ISP).sentence and not math.isnan(headline(bare, ISP).numbers[0].value)
 
 
 def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_path):
     panel = tickets_chance.random_masks(run, ONCE)
     rows = run.table("random_ranks").query("sparsity == 0.5").set_index("method")
-    assert "With 50 % of heads cut and nothing trained again" in panel.said and "isp" not in panel.said.lower()
+    assert (
+        "With 50 % of heads cut and nothing trained again" in panel.said
+        and "isp" not in panel.said.lower()
+    )
     for method, row in rows.iterrows():
-        assert f"{words.method_name(method)} {round(100 * row['percentile'])}".lower() in panel.said.lower()
+        assert (
+            f"{words.method_name(method)} {round(100 * row['percentile'])}".lower()
+            in panel.said.lower()
+        )
         assert f"(p = {phrasing.number(row['p'])})" in panel.said
     none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5))
     assert "no arm can be told from 50 random masks" in tickets_chance.random_masks(none, ONCE).said
-    best = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=np.where(
-        table["method"] == "once:conductance", 0.01, 0.5)))  # fmt: skip
+    best = changed(
+        run,
+        tmp_path,
+        "random_ranks",
+        lambda table: table.assign(q=np.where(table["method"] == "once:conductance", 0.01, 0.5)),
+    )
     assert "single scoring by conductance stands above what 50 random masks give" in (
         tickets_chance.random_masks(best, ISP).said
     )
@@ -527,11 +718,17 @@ def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_p
     assert "holds no random masks" in tickets_chance.random_masks(older, ONCE).said
     assert not tickets_chance.random_masks(older, ONCE).has_chart
     assert not any("Captum" in note for note in track_of(older).notes(older))
-    assert "--leave-one-out" in truth.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
+    assert (
+        "--leave-one-out"
+        in truth.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
+    )
 
 
 def test_percentiles_read_as_english():
-    said = [tickets_chance._place({"percentile": share}) for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)]
+    said = [
+        tickets_chance._place({"percentile": share})
+        for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
+    ]
     assert [one.split()[0] for one in said] == ["1st", "2nd", "3rd", "11th", "12th", "22nd", "97th"]
 
 
@@ -539,14 +736,28 @@ def test_scores_against_truth_have_slope_and_correlation(store):
     run = store.open("scores")
     panel, table = truth.score_truth(run, ONCE), run.table("truth_agreement")
     rows = table.query("seed == -1 and metric == 'loss'").set_index("score")
-    assert f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}" in panel.said
+    assert (
+        f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}"
+        in panel.said
+    )
     assert phrasing.signed(rows.loc["conductance", "slope"]) in panel.said
     assert set(panel.table["cost in"]) == {"loss", "accuracy"} and len(panel.parts) == 2
 
 
 def test_the_proof_against_captum_is_told(run, tmp_path):
-    proof = {"largest_relative_difference": 3e-6, "tolerance": 1e-4, "captum": "0.9.0", "tokens": 12}
-    proven = changed(run, tmp_path, "tickets", lambda table: table, provenance={"versions": {}, "conductance": proof})
+    proof = {
+        "largest_relative_difference": 3e-6,
+        "tolerance": 1e-4,
+        "captum": "0.9.0",
+        "tokens": 12,
+    }
+    proven = changed(
+        run,
+        tmp_path,
+        "tickets",
+        lambda table: table,
+        provenance={"versions": {}, "conductance": proof},
+    )
     (note,) = (note for note in track_of(proven).notes(proven) if "Captum" in note)
     assert "a text of 12 tokens" in note and "3 × 10⁻⁶" in note and "allowed 0.0001" in note
 
@@ -554,9 +765,13 @@ def test_the_proof_against_captum_is_told(run, tmp_path):
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):
     panel = published.thesis_tables(run, ONCE)
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
-    assert "none can be held against this audit: synthetic remarks is none of its tasks." in panel.said
+    assert (
+        "none can be held against this audit: synthetic remarks is none of its tasks." in panel.said
+    )
     assert "80 scored texts instead of 2000" in panel.caveat and "4 x 4 heads" in panel.caveat
-    levels = run.table("ticket_levels").assign(sparsity=lambda table: table["sparsity"].replace({0.75: 0.8}))
+    levels = run.table("ticket_levels").assign(
+        sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
+    )
     data = {**run.meta["data"], "name": "MNLI"}
     levels["method"] = levels["method"].replace({"isp:conductance": "igspf:conductance"})
     mine = changed(run, tmp_path, "ticket_levels", lambda _: levels, data=data)

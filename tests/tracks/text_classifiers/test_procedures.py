@@ -1,4 +1,5 @@
-"""Procedures on made-up importances: which heads go in which round, what is scored and trained. All of them found."""
+"""Procedures on made-up importances: which heads go in which round, what is scored and trained. All
+of them found."""
 
 from __future__ import annotations
 
@@ -8,14 +9,19 @@ import pytest
 from engine.core.errors import RequestError
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.procedures import procedure_named, procedures
-from engine.tracks.text_classifiers.procedures.base import of_initial, of_remaining, of_remaining_strictly
+from engine.tracks.text_classifiers.procedures.base import (
+    of_initial,
+    of_remaining,
+    of_remaining_strictly,
+)
 
 TOTAL = 8
 BASE = np.array([0.8, 0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4])  # cut in the order 1 3 5 7 6 4 2 0
 
 
 class Made:
-    """Importances everybody agrees on at first; once heads 1 and 3 are gone, head 0 becomes the least important."""
+    """Importances everybody agrees on at first; once heads 1 and 3 are gone, head 0 becomes the
+    least important."""
 
     score, trial, total, step = "conductance", 0, TOTAL, 0.25
     sparsities = (0.25, 0.5)
@@ -36,20 +42,39 @@ class Made:
 
 
 EXPECTED = {
-    # name: (cut after each round, heads gone when each round is scored, kind of the answers, retrained)
+    # name: (cut after each round, heads gone when each round is scored, kind of the answers,
+    # retrained)
     "once": ([(1, 3), (1, 3, 5, 7)], [(), ()], "silenced", [False, False]),
     "alg61": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "silenced", [False, False]),
     "one-shot-isp": ([(1, 3), (1, 3, 5, 7)], [(), ()], "tuned", [True, True]),
     "igspf": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "tuned", [True, True]),
     "igspp": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "tuned", [True, True]),
-    "isp": ([(1, 3), (0, 1, 3), (0, 1, 3, 5)], [(), (1, 3), (0, 1, 3)], "tuned", [True, True, True]),
-    "isp-strict": ([(1, 3), (0, 1, 3), (0, 1, 3, 5)], [(), (1, 3), (0, 1, 3)], "tuned", [True, True, True]),
+    "isp": (
+        [(1, 3), (0, 1, 3), (0, 1, 3, 5)],
+        [(), (1, 3), (0, 1, 3)],
+        "tuned",
+        [True, True, True],
+    ),
+    "isp-strict": (
+        [(1, 3), (0, 1, 3), (0, 1, 3, 5)],
+        [(), (1, 3), (0, 1, 3)],
+        "tuned",
+        [True, True, True],
+    ),
 }
 
 
 def test_every_procedure_there_is_was_worked_out_here():
     assert set(procedures()) == set(EXPECTED)
-    assert list(procedures()) == ["once", "alg61", "one-shot-isp", "igspf", "igspp", "isp", "isp-strict"]
+    assert list(procedures()) == [
+        "once",
+        "alg61",
+        "one-shot-isp",
+        "igspf",
+        "igspp",
+        "isp",
+        "isp-strict",
+    ]
     with pytest.raises(RequestError, match="'lottery' is not known. Known: alg61, igspf, "):
         procedure_named("lottery")
 
@@ -67,8 +92,9 @@ def test_rounds_by_hand(name):
         assert scored.trained + scored.off == before
         assert scored.off == () if procedure.scored == "retrained" else scored.trained == ()
         assert one.answers.kind == kind and one.answers.trained + one.answers.off == one.cut
-        assert set(one.newly) == set(one.cut) - set(before if procedure.scored != "first" else ()) or name in (
-            "once", "one-shot-isp")  # fmt: skip
+        assert set(one.newly) == set(one.cut) - set(
+            before if procedure.scored != "first" else ()
+        ) or name in ("once", "one-shot-isp")
     asked = {share: one.cut for one in walk.iterations for share in one.asked}
     assert {share: len(cut) for share, cut in asked.items()} == {0.25: 2, 0.5: 4}
 
@@ -81,7 +107,9 @@ def test_a_walk_stops_where_nothing_is_known_and_asks_for_it(name):
     later = procedures()[name].walk(Made(known=1))
     assert len(later.iterations) == 1 and not later.finished
     whole = procedures()[name].walk(Made())
-    assert whole.iterations[0].cut == later.iterations[0].cut and set(later.needed) < set(whole.needed)
+    assert whole.iterations[0].cut == later.iterations[0].cut and set(later.needed) < set(
+        whole.needed
+    )
 
 
 def test_procedures_that_reach_the_same_mask_ask_for_the_same_measurement():
@@ -117,7 +145,9 @@ def test_strictly_a_round_takes_its_share_whatever_was_asked():
     world = Made()
     world.step, world.sparsities = 0.6, (0.25, 0.5, 0.6)
     rounds = procedures()["isp-strict"].walk(world).iterations
-    assert [(len(one.cut), one.asked) for one in rounds] == [(4, (0.25, 0.5, 0.6))]  # int(.6 * 8) of each
+    assert [(len(one.cut), one.asked) for one in rounds] == [
+        (4, (0.25, 0.5, 0.6))
+    ]  # int(.6 * 8) of each
     world.sparsities = (0.25, 0.75)
     rounds = procedures()["isp-strict"].walk(world).iterations
     assert [(len(one.cut), one.asked) for one in rounds] == [(4, (0.25,)), (6, (0.75,))]

@@ -25,7 +25,8 @@ def test_percentiles_are_means_over_trials():
 
 @pytest.mark.parametrize("alike", [True, False])
 def test_the_p_value_keeps_its_size_whether_or_not_trials_choose_the_same_heads(alike):
-    """Heads matter alike in each trial (that is what makes masks alike matter), arms choose at random."""
+    """Heads matter alike in each trial (that is what makes masks alike matter), arms choose at
+    random."""
     draw, hits = np.random.default_rng(0), 0
     for _ in range(400):
         common = draw.normal(size=60)

@@ -44,15 +44,26 @@ def test_json_there_and_back_and_a_track_of_its_own(world):
 
 def test_equal_requests_are_one_run_and_one_job(world):
     one = validate_text(text_request(world, methods=("isp", "once:random")))
-    other = validate_text(text_request(world, methods=("isp:conductance", "once:random"), title="x", retune=True))
+    other = validate_text(
+        text_request(world, methods=("isp:conductance", "once:random"), title="x", retune=True)
+    )
     assert one.run_id == other.run_id
     assert job_id_of(text_request(world)) == job_id_of(text_request(world))
     changes = (
-        {"step": 0.25}, {"trials": 4}, {"tune": {"epochs": 2}}, {"retune": None}, {"score_texts": 12},
-        {"score_settings": {"conductance": {"steps": 3}}}, {"max_length": 12}, {"first_seed": 1},
-    )  # fmt: skip
+        {"step": 0.25},
+        {"trials": 4},
+        {"tune": {"epochs": 2}},
+        {"retune": None},
+        {"score_texts": 12},
+        {"score_settings": {"conductance": {"steps": 3}}},
+        {"max_length": 12},
+        {"first_seed": 1},
+    )
     for change in changes:
-        assert validate_text(text_request(world, **change)).run_id != validate_text(text_request(world)).run_id, change
+        assert (
+            validate_text(text_request(world, **change)).run_id
+            != validate_text(text_request(world)).run_id
+        ), change
 
 
 def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
@@ -65,26 +76,54 @@ def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
 
 def test_an_axis_in_other_capitals_is_the_same_run(world):
     usual, other = (
-        validate_text(text_request(world, axes=axes)) for axes in (("side", "class"), ("SIDE", "class", "side"))
+        validate_text(text_request(world, axes=axes))
+        for axes in (("side", "class"), ("SIDE", "class", "side"))
     )
     assert other.request.axes == ("side", "class") and other.run_id == usual.run_id
     from engine.tracks.text_classifiers.evaluate import evaluate_text
 
-    rows = [evaluate_text(str(world / "model"), str(world / "colours.csv"), TextAsk(), (axis,), "test", 16, "cpu").rows
-            for axis in ("side", "SIDE")]  # fmt: skip
-    assert json.dumps(rows[0]) == json.dumps(rows[1]) and {row["axis"] for row in rows[1]} == {"", "side"}
+    rows = [
+        evaluate_text(
+            str(world / "model"), str(world / "colours.csv"), TextAsk(), (axis,), "test", 16, "cpu"
+        ).rows
+        for axis in ("side", "SIDE")
+    ]
+    assert json.dumps(rows[0]) == json.dumps(rows[1]) and {row["axis"] for row in rows[1]} == {
+        "",
+        "side",
+    }
 
 
 def test_all_faults_at_once(world):
-    found = faults_of(text_request(
-        world, methods=("lottery", "once:saliency", "once:random", "once:random"), sparsities=(0.0, 1.0), step=0.0,
-        trials=0, tune={"epochs": -1}, score_settings={"conductance": {"steps": 0}, "michel": {"x": 1}},
-        keep_weights="some", axes=("age", "side"), score_texts=1,
-    ))  # fmt: skip
-    assert "Known: alg61, igspf, igspp, isp, once, one-shot-isp." in found["procedure"] or "twice" in found["procedure"]
+    found = faults_of(
+        text_request(
+            world,
+            methods=("lottery", "once:saliency", "once:random", "once:random"),
+            sparsities=(0.0, 1.0),
+            step=0.0,
+            trials=0,
+            tune={"epochs": -1},
+            score_settings={"conductance": {"steps": 0}, "michel": {"x": 1}},
+            keep_weights="some",
+            axes=("age", "side"),
+            score_texts=1,
+        )
+    )
+    assert (
+        "Known: alg61, igspf, igspp, isp, once, one-shot-isp." in found["procedure"]
+        or "twice" in found["procedure"]
+    )
     assert "Known: abs_corr, attribution_mass, conductance, deep_lift, " in found["score"]
-    assert {"sparsity", "step", "trials", "tune epochs", "setting of conductance, steps", "setting of michel",
-            "keep_weights", "score_texts"} <= set(found)  # fmt: skip
+    assert {
+        "sparsity",
+        "step",
+        "trials",
+        "tune epochs",
+        "setting of conductance, steps",
+        "setting of michel",
+        "keep_weights",
+        "score_texts",
+    } <= set(found)
 
 
 @pytest.mark.parametrize("share", [1.0, 1.5, 0.0, -0.1, "half"])
@@ -94,8 +133,14 @@ def test_every_head_cannot_be_cut_and_no_head_is_no_cut(world, share):
 
 
 def test_sparsities_must_cut_something_and_differ_in_what_they_cut(world):
-    assert "cuts none of 12 heads" in faults_of(text_request(world, sparsities=(0.05, 0.5)))["sparsity"]
-    assert "equally many of 12 heads" in faults_of(text_request(world, sparsities=(0.5, 0.52)))["sparsity"]
+    assert (
+        "cuts none of 12 heads"
+        in faults_of(text_request(world, sparsities=(0.05, 0.5)))["sparsity"]
+    )
+    assert (
+        "equally many of 12 heads"
+        in faults_of(text_request(world, sparsities=(0.5, 0.52)))["sparsity"]
+    )
 
 
 def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_path):
@@ -110,16 +155,22 @@ def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_pa
 def test_pretrained_weights_of_another_shape(world, tmp_path):
     build("roberta", tmp_path / "other")
     assert (
-        "roberta with 3 x 4 heads" in faults_of(text_request(world, pretrained=str(tmp_path / "other")))["pretrained"]
+        "roberta with 3 x 4 heads"
+        in faults_of(text_request(world, pretrained=str(tmp_path / "other")))["pretrained"]
     )
 
 
 def test_a_head_for_other_classes(world, tmp_path):
     data = tmp_path / "two.csv"
-    rows = [f"w{n} w{n + 1},{'yes' if n % 2 else 'no'},{'test' if n > 20 else 'train'}" for n in range(40)]
+    rows = [
+        f"w{n} w{n + 1},{'yes' if n % 2 else 'no'},{'test' if n > 20 else 'train'}"
+        for n in range(40)
+    ]
     data.write_text("\n".join(["text,label,split", *rows]))
     request = text_request(world, data=str(data), axes=("class",))
-    assert "has 3 outputs, two has 2 classes" in faults_of(replace(request, retune=False))["classes"]
+    assert (
+        "has 3 outputs, two has 2 classes" in faults_of(replace(request, retune=False))["classes"]
+    )
     assert validate_text(request).retune  # a new head fits whatever there is
 
 
@@ -128,23 +179,33 @@ def test_labels_follow_the_models_outputs_where_it_names_them(world):
     plan = validate_text(text_request(world, retune=False))
     assert plan.texts.classes == ("red", "green", "blue")
     first = plan.texts.table.iloc[0]
-    assert {"w1": "red", "w2": "green", "w3": "blue"}[first["text"].split()[0]] == plan.texts.classes[first["label"]]
+    assert {"w1": "red", "w2": "green", "w3": "blue"}[
+        first["text"].split()[0]
+    ] == plan.texts.classes[first["label"]]
 
 
 def test_more_tokens_than_the_model_reads(world):
-    assert "reads 64 tokens at most, not 65" in faults_of(text_request(world, max_length=65))["max_length"]
+    assert (
+        "reads 64 tokens at most, not 65"
+        in faults_of(text_request(world, max_length=65))["max_length"]
+    )
 
 
 def test_a_disk_that_is_too_small_is_said_before_the_work(world, tmp_path, monkeypatch):
     plan = validate_text(text_request(world))
     assert disk_faults(plan.request, plan.model, tmp_path / "not" / "there") == []
     full = type("Usage", (), {"free": 10})()
-    monkeypatch.setattr("engine.tracks.text_classifiers.request.shutil.disk_usage", lambda path: full)
+    monkeypatch.setattr(
+        "engine.tracks.text_classifiers.request.shutil.disk_usage", lambda path: full
+    )
     assert "fine-tuned models need about" in disk_faults(plan.request, plan.model, tmp_path)[0].what
 
 
 def test_a_model_that_goes_through_its_layers_again_is_refused_with_the_reason(world):
-    assert "would mix its depths" in faults_of(text_request(world, model=str(folder_of("albert"))))["model"]
+    assert (
+        "would mix its depths"
+        in faults_of(text_request(world, model=str(folder_of("albert"))))["model"]
+    )
 
 
 def test_a_language_model_is_no_text_classifier(world):
@@ -160,7 +221,9 @@ def test_names_of_arms():
 def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):
     monkeypatch.setattr("engine.tracks.text_classifiers.request.MOST_KEPT", 100_000)
     found = faults_of(text_request(world))
-    assert "weights of 7 models are about 0.0 GB" in found["keep_weights"]  # 2 sparsities x 3 procedures + the full one
+    assert (
+        "weights of 7 models are about 0.0 GB" in found["keep_weights"]
+    )  # 2 sparsities x 3 procedures + the full one
     assert validate_text(text_request(world, keep_weights="none")).retune
 
 
@@ -204,7 +267,9 @@ def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(wo
 
 
 def test_an_exact_null_of_what_trains_is_refused(world):
-    asked = text_request(world, methods=("isp:conductance", "one-shot-isp:random"), random_masks=200)
+    asked = text_request(
+        world, methods=("isp:conductance", "one-shot-isp:random"), random_masks=200
+    )
     assert "asked of isp, one-shot-isp, which train" in faults_of(asked)["random_masks"]
     for fine in ({"random_masks": 0}, {"methods": ("isp:conductance", "once:conductance")}):
         assert validate_text(replace(asked, **fine))
@@ -213,7 +278,9 @@ def test_an_exact_null_of_what_trains_is_refused(world):
 
 def test_the_usual_number_of_random_masks_is_part_of_what_a_run_is(world):
     usual = text_request(world, random_masks=None)
-    assert usual.n_random_masks == 200 and replace(usual, methods=("isp:random",)).n_random_masks == 0
+    assert (
+        usual.n_random_masks == 200 and replace(usual, methods=("isp:random",)).n_random_masks == 0
+    )
     plan, spelled = validate_text(usual), validate_text(replace(usual, random_masks=200))
     assert plan.spelled_out()["random_masks"] == 200 and plan.run_id == spelled.run_id
     assert validate_text(replace(usual, random_masks=0)).run_id != plan.run_id

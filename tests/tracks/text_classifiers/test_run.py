@@ -1,4 +1,5 @@
-"""A whole audit of a tiny text classifier: complete, repeatable, resumable, checked again from its stored answers."""
+"""A whole audit of a tiny text classifier: complete, repeatable, resumable, checked again from its
+stored answers."""
 
 from __future__ import annotations
 
@@ -39,28 +40,48 @@ from tests.classifiers.worlds import stop_after
 from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
 
 COLUMNS = {
-    "variants": "variant method base score sparsity realised n_cut seed pooled chosen degenerate retrained cut "
-    "mask_digest parameters ticket",
-    "results": "variant split axis metric value low high n null_mean null_low null_high null_p delta delta_low "
-    "delta_high delta_p group verdict",
-    "groups": "variant split axis metric group value low high n n_positive delta delta_low delta_high verdict",
+    "variants": (
+        "variant method base score sparsity realised n_cut seed pooled chosen degenerate retrained"
+        " cut mask_digest parameters ticket"
+    ),
+    "results": (
+        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
+        " delta_low delta_high delta_p group verdict"
+    ),
+    "groups": (
+        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
+        " verdict"
+    ),
     "texts": "text_id split label side text text_b",
     "predictions": "variant text_id p_0 p_1 p_2",
     "importance": "stage score seed axis group unit layer head value low high n n_constant",
-    "iterations": "method seed iteration n_cut sparsity units newly metric delta n_texts parameters retrained",
+    "iterations": (
+        "method seed iteration n_cut sparsity units newly metric delta n_texts parameters retrained"
+    ),
     "iteration_scores": "method seed iteration unit value",
-    "ticket_levels": "method sparsity axis group metric mean std full_mean full_std n_seeds matching n",
+    "ticket_levels": (
+        "method sparsity axis group metric mean std full_mean full_std n_seeds matching n"
+    ),
     "tickets": "method axis group metric sparsity unbroken mean std full_mean full_std n_seeds",
     "random_masks": "sparsity seed mask axis group metric value n_cut units",
-    "random_ranks": "method sparsity axis group metric value percentile p q null_mean null_low null_high n_masks "
-    "n_seeds n",
+    "random_ranks": (
+        "method sparsity axis group metric value percentile p q null_mean null_low null_high"
+        " n_masks n_seeds n"
+    ),
     "head_truth": "metric seed unit layer head cost low high n",
     "truth_agreement": "score metric seed pearson spearman slope slope_low slope_high n_heads",
-    "lens": "text_id stage layer head tokens n_tokens attention attribution correlation scale predicted label",
-    "costs": "variant parameters bytes latency_ms latency_low latency_high dense_latency_ms speedup speedup_low "
-    "speedup_high n max_logit_difference agrees",
+    "lens": (
+        "text_id stage layer head tokens n_tokens attention attribution correlation scale predicted"
+        " label"
+    ),
+    "costs": (
+        "variant parameters bytes latency_ms latency_low latency_high dense_latency_ms speedup"
+        " speedup_low speedup_high n max_logit_difference agrees"
+    ),
     "curves": "variant phase step loss",
-    "arm_differences": "base score other sparsity axis metric group value low high p q n n_trials verdict",
+    "arm_differences": (
+        "base score other sparsity axis metric group value low high p q n n_trials verdict"
+    ),
     "weights": "variant name shape dtype data",
 }
 
@@ -102,7 +123,11 @@ def test_all_tables_have_the_columns_of_docs(run, request_):
     assert_tables(run, COLUMNS)
     assert run.meta["track"] == "text_classifiers" == track_of_run(run).name
     again = TextRequest.from_dict(run.meta["request"])
-    assert (again.methods, again.sparsities, again.axes) == (METHODS, request_.sparsities, request_.axes)
+    assert (again.methods, again.sparsities, again.axes) == (
+        METHODS,
+        request_.sparsities,
+        request_.axes,
+    )
     assert validate_text(again).run_id == run.id  # a run's own request is that run
 
 
@@ -111,13 +136,18 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     pooled = {f"{arm}-{share}%" for arm in METHODS for share in (25, 75)}
     single = {f"{name}#{trial}" for name in pooled for trial in range(3)}
     dense = {"dense", "dense#0", "dense#1", "dense#2"}
-    assert set(variants["variant"]) == dense | pooled | single and not variants["variant"].duplicated().any()
+    assert (
+        set(variants["variant"]) == dense | pooled | single
+        and not variants["variant"].duplicated().any()
+    )
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | pooled
     for name in ("results", "groups"):
         assert set(run.table(name)["variant"]) == set(variants["variant"]), name
     assert set(run.table("predictions")["variant"]) == dense | single
     assert set(run.table("costs")["variant"]) == {"dense"} | pooled
-    kept = {"dense#0"} | {name for name in single if name.endswith("#0") and not name.startswith(("once", "alg61"))}
+    kept = {"dense#0"} | {
+        name for name in single if name.endswith("#0") and not name.startswith(("once", "alg61"))
+    }
     assert set(run.table("weights")["variant"]) == kept
     assert set(trials(run).query("sparsity == 0.25")["n_cut"]) == {3}
     assert set(trials(run).query("sparsity == 0.75")["n_cut"]) == {9}
@@ -126,15 +156,22 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
 def test_masks_are_those_of_the_last_round(run):
     rounds = run.table("iterations")
     for row in trials(run).itertuples():
-        mine = rounds[(rounds["method"] == row.method) & (rounds["seed"] == row.seed) & (rounds["n_cut"] == row.n_cut)]
+        mine = rounds[
+            (rounds["method"] == row.method)
+            & (rounds["seed"] == row.seed)
+            & (rounds["n_cut"] == row.n_cut)
+        ]
         assert mine["units"].item() == row.cut and len(json.loads(row.cut)) == row.n_cut
 
 
 def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
     rounds, scores = run.table("iterations"), run.table("iteration_scores")
     for row in rounds.itertuples():
-        mine = scores[(scores["method"] == row.method) & (scores["seed"] == row.seed)
-                      & (scores["iteration"] == row.iteration)].set_index("unit")["value"]  # fmt: skip
+        mine = scores[
+            (scores["method"] == row.method)
+            & (scores["seed"] == row.seed)
+            & (scores["iteration"] == row.iteration)
+        ].set_index("unit")["value"]
         newly, cut_now = json.loads(row.newly), json.loads(row.units)
         stay = [unit for unit in mine.index if unit not in cut_now]
         assert newly and mine[newly].max() <= mine[stay].min()
@@ -142,28 +179,50 @@ def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
 
 def test_numbers_follow_from_the_stored_answers(run):
     """The slow obvious way, for the whole and for one group."""
-    texts, results, groups = run.table("texts").set_index("text_id"), run.table("results"), run.table("groups")
+    texts, results, groups = (
+        run.table("texts").set_index("text_id"),
+        run.table("results"),
+        run.table("groups"),
+    )
     for name, part in run.table("predictions").groupby("variant"):
         if name == "dense":
             continue  # the mean over seeds of what each seed measured, not the measure of the mean answer
         truth = texts.loc[part["text_id"]]
         guess = part.filter(like="p_").to_numpy().argmax(axis=1)
-        rows = results[(results["variant"] == name) & (results["axis"] == "") & (results["metric"] == "accuracy")]
+        rows = results[
+            (results["variant"] == name)
+            & (results["axis"] == "")
+            & (results["metric"] == "accuracy")
+        ]
         assert rows["value"].item() == pytest.approx(accuracy_score(truth["label"], guess))
         left = (truth["side"] == "left").to_numpy()
-        mine = groups[(groups["variant"] == name) & (groups["metric"] == "accuracy") & (groups["group"] == "left")]
-        assert mine["value"].item() == pytest.approx((guess[left] == truth["label"].to_numpy()[left]).mean())
+        mine = groups[
+            (groups["variant"] == name)
+            & (groups["metric"] == "accuracy")
+            & (groups["group"] == "left")
+        ]
+        assert mine["value"].item() == pytest.approx(
+            (guess[left] == truth["label"].to_numpy()[left]).mean()
+        )
 
 
 def test_tickets_follow_from_the_answers_of_every_seed(run):
     levels, answers = run.table("ticket_levels"), run.table("predictions")
     truth = run.table("texts").set_index("text_id")["label"]
-    values = {name: float((part.filter(like="p_").to_numpy().argmax(1) == truth[part["text_id"]].to_numpy()).mean())
-              for name, part in answers.groupby("variant")}  # fmt: skip
+    values = {
+        name: float(
+            (
+                part.filter(like="p_").to_numpy().argmax(1) == truth[part["text_id"]].to_numpy()
+            ).mean()
+        )
+        for name, part in answers.groupby("variant")
+    }
     full = np.mean([values[f"dense#{seed}"] for seed in range(3)])
     for row in levels[levels["axis"] == ""].itertuples():
         seeds = [values[f"{row.method}-{100 * row.sparsity:g}%#{seed}"] for seed in range(3)]
-        assert (row.mean, row.std, row.full_mean) == pytest.approx((np.mean(seeds), np.std(seeds, ddof=1), full))
+        assert (row.mean, row.std, row.full_mean) == pytest.approx(
+            (np.mean(seeds), np.std(seeds, ddof=1), full)
+        )
         assert row.matching == (full <= np.mean(seeds) + np.std(seeds, ddof=1) + 1e-9)
     assert set(levels.loc[levels["axis"] == "side", "group"]) == {"left", "right"}
 
@@ -180,7 +239,8 @@ def test_a_stored_model_gives_its_stored_answers(run, request_, tmp_path):
     name = "one-shot-isp:conductance-75%#0"
     weights, row = run.table("weights"), trials(run).loc[name]
     small = with_weights(
-        cut(context.pretrained(0), context.mask(json.loads(row["cut"]))), unpack(weights[weights["variant"] == name])[0]
+        cut(context.pretrained(0), context.mask(json.loads(row["cut"]))),
+        unpack(weights[weights["variant"] == name])[0],
     )
     assert small.n_parameters == row["parameters"] < context.pretrained(0).n_parameters
     stored = run.table("predictions").query("variant == @name")
@@ -201,19 +261,36 @@ def test_differences_between_scores_are_differences_of_pooled_values(run):
     assert pairs == {("once", "conductance", "random"), ("one-shot-isp", "conductance", "random")}
     for row in table[(table["axis"] == "") & (table["metric"] == "accuracy")].itertuples():
         one, other = (
-            results[(results["variant"] == f"{row.base}:{score}-{100 * row.sparsity:g}%")
-                    & (results["metric"] == "accuracy") & (results["axis"] == "")]["value"].item()
+            results[
+                (results["variant"] == f"{row.base}:{score}-{100 * row.sparsity:g}%")
+                & (results["metric"] == "accuracy")
+                & (results["axis"] == "")
+            ]["value"].item()
             for score in (row.score, row.other)
-        )  # fmt: skip
+        )
         assert row.value == pytest.approx(one - other, abs=1e-9)
 
 
 def test_importance_of_both_stages_and_of_groups(run, request_, tmp_path):
-    table, context = run.table("importance"), context_of(validate_text(request_), Store(tmp_path), Hooks())
-    read = len({one for trial in range(3) for one in scored_texts(context, trial)["text_id"]})  # a text counts once
-    assert set(table["stage"]) == {"pre-trained", "fine-tuned"} and set(table["seed"]) == {-1, 0, 1, 2}
-    assert {"conductance", "michel", "magnitude"} == set(table["score"])  # random says nothing about a head
-    pooled = table[(table["seed"] == -1) & (table["score"] == "conductance") & (table["axis"] == "")]
+    table, context = (
+        run.table("importance"),
+        context_of(validate_text(request_), Store(tmp_path), Hooks()),
+    )
+    read = len(
+        {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
+    )  # a text counts once
+    assert set(table["stage"]) == {"pre-trained", "fine-tuned"} and set(table["seed"]) == {
+        -1,
+        0,
+        1,
+        2,
+    }
+    assert {"conductance", "michel", "magnitude"} == set(
+        table["score"]
+    )  # random says nothing about a head
+    pooled = table[
+        (table["seed"] == -1) & (table["score"] == "conductance") & (table["axis"] == "")
+    ]
     assert (pooled.groupby("stage").size() == 12).all() and (pooled["n"] == read).all()
     assert set(table.loc[table["axis"] == "side", "group"]) <= {"left", "right"}
 
@@ -222,19 +299,31 @@ def test_matrices_of_the_lens(run):
     lens = run.table("lens")
     assert {"pre-trained", "fine-tuned", "one-shot-isp:conductance-75%#0"} <= set(lens["stage"])
     for row in lens.itertuples():
-        attention = np.frombuffer(row.attention, dtype=np.float16).reshape(row.n_tokens, row.n_tokens)
+        attention = np.frombuffer(row.attention, dtype=np.float16).reshape(
+            row.n_tokens, row.n_tokens
+        )
         shares = np.frombuffer(row.attribution, dtype=np.float16)
-        assert len(json.loads(row.tokens)) == row.n_tokens and np.abs(shares.astype(float)).max() <= 1.0
+        assert (
+            len(json.loads(row.tokens)) == row.n_tokens
+            and np.abs(shares.astype(float)).max() <= 1.0
+        )
         assert np.allclose(attention.astype(float).sum(axis=1), 1.0, atol=0.01) and row.scale > 0
     assert (lens[lens["stage"] == "fine-tuned"].groupby("text_id").size() == 12).all()
-    assert (lens[lens["stage"] == "one-shot-isp:conductance-75%#0"].groupby("text_id").size() == 3).all()
+    assert (
+        lens[lens["stage"] == "one-shot-isp:conductance-75%#0"].groupby("text_id").size() == 3
+    ).all()
 
 
 def test_progress_reaches_its_end_and_a_round_is_never_done_twice(run, events):
     done = [event.done for event in events]
     assert done == sorted(done) and events[-1].done <= events[-1].total
-    assert {"load", "fine-tune the full model", "score, cut and fine-tune", "attention lens", "measure"} <= {
-        event.phase for event in events}  # fmt: skip
+    assert {
+        "load",
+        "fine-tune the full model",
+        "score, cut and fine-tune",
+        "attention lens",
+        "measure",
+    } <= {event.phase for event in events}
 
 
 def test_the_same_request_is_found_and_not_computed(run, request_, store, monkeypatch):
@@ -246,16 +335,21 @@ def test_the_same_request_is_found_and_not_computed(run, request_, store, monkey
 def test_finished_measurements_serve_another_request(run, request_, store, monkeypatch):
     """Fewer arms, and only scores: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.text_classifiers.measurements.tuned.fit", None)
-    less = run_text_audit(replace(request_, methods=("isp:magnitude",), random_masks=None, keep_weights="none"), store)
+    less = run_text_audit(
+        replace(request_, methods=("isp:magnitude",), random_masks=None, keep_weights="none"), store
+    )
     assert less.id != run.id and not less.has("weights")
     scored = importance_only(replace(request_, methods=("once:conductance",)), store)
-    whole = run.table("importance").query("seed == -1 and score == 'conductance'").drop(columns="seed")
+    whole = (
+        run.table("importance").query("seed == -1 and score == 'conductance'").drop(columns="seed")
+    )
     pd.testing.assert_frame_equal(scored, whole.reset_index(drop=True))
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(run, request_, tmp_path, monkeypatch):
-    """Killed while the full model is fine-tuned, while heads are scored and in the middle of procedures."""
+    """Killed while the full model is fine-tuned, while heads are scored and in the middle of
+    procedures."""
     monkeypatch.setattr(fitting, "SAVE_EVERY", -1.0)
     store = Store(tmp_path)
     for checks in (3, 9, 40, 90):
@@ -264,7 +358,9 @@ def test_killed_and_resumed_equals_uninterrupted(run, request_, tmp_path, monkey
         assert store.ids() == []
     again = run_text_audit(request_, store)
     assert (
-        again.id == run.id and not list((tmp_path / "partial").glob("*")) and not list((tmp_path / "begun").glob("*"))
+        again.id == run.id
+        and not list((tmp_path / "partial").glob("*"))
+        and not list((tmp_path / "begun").glob("*"))
     )
     for name in set(COLUMNS) - {"costs"}:
         pd.testing.assert_frame_equal(run.table(name), again.table(name), obj=name)
@@ -273,9 +369,12 @@ def test_killed_and_resumed_equals_uninterrupted(run, request_, tmp_path, monkey
 def test_going_on_with_other_data_is_refused_and_can_be_asked_for(world, request_, tmp_path):
     shutil.copytree(world, tmp_path / "world")
     mine = replace(
-        request_, data=str(tmp_path / "world" / "colours.csv"), methods=("once:magnitude",), trials=1,
+        request_,
+        data=str(tmp_path / "world" / "colours.csv"),
+        methods=("once:magnitude",),
+        trials=1,
         sparsities=(0.5,),
-    )  # fmt: skip
+    )
     store = Store(tmp_path / "store")
     with pytest.raises(Cancelled):
         run_text_audit(mine, store, Hooks(check=stop_after(3)))
@@ -286,20 +385,26 @@ def test_going_on_with_other_data_is_refused_and_can_be_asked_for(world, request
 
 
 def test_the_model_as_it_was_brought(world, tmp_path):
-    """No fine-tuning: one full model for all seeds, procedures that train nothing, no pre-trained weights needed."""
+    """No fine-tuning: one full model for all seeds, procedures that train nothing, no pre-trained
+    weights needed."""
     shutil.copytree(world, tmp_path / "world")
     shutil.rmtree(tmp_path / "world" / "model" / "pretrained")
-    mine = text_request(tmp_path / "world", retune=None, methods=("once:conductance", "alg61:magnitude"))
+    mine = text_request(
+        tmp_path / "world", retune=None, methods=("once:conductance", "alg61:magnitude")
+    )
     run = run_text_audit(mine, Store(tmp_path / "store"))
     variants = run.table("variants")
-    assert not variants["retrained"].any() and not variants["variant"].str.startswith("dense#").any()
+    assert (
+        not variants["retrained"].any() and not variants["variant"].str.startswith("dense#").any()
+    )
     assert set(run.table("importance")["stage"]) == {"fine-tuned"} and not run.has("weights")
     assert run.table("ticket_levels")["full_std"].isna().all()
     assert any("one fixed model" in one for one in run.meta["warnings"]) and verify_run(run)["ok"]
 
 
 def test_masked_answers_are_those_of_the_masked_model(run, request_, store):
-    """once at 75 %: the fine-tuned model of the same seed, cut for real, gives the stored answers."""
+    """once at 75 %: the fine-tuned model of the same seed, cut for real, gives the stored
+    answers."""
     context = context_of(validate_text(request_), store, Hooks())
     row = trials(run).loc["once:conductance-75%#1"]
     small = cut(context.model_of(TextShard("tuned", trial=1)), context.mask(json.loads(row["cut"])))
@@ -310,16 +415,23 @@ def test_masked_answers_are_those_of_the_masked_model(run, request_, store):
 def test_the_summary_is_json_and_names_every_reported_variant(run):
     value = summary_of(run)
     assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(run.table("variants").query("chosen")["variant"])
+    assert {row["variant"] for row in value["results"]} == set(
+        run.table("variants").query("chosen")["variant"]
+    )
     assert "one-shot-isp:conductance" in summary_text(run) and "left" in summary_text(run)
 
 
 def test_a_sound_run_verifies_and_a_changed_one_does_not(run, copy):
     found = verify_run(run)
-    assert found["ok"] and any("ticket verdicts follow" in check["what"] for check in found["checks"])
+    assert found["ok"] and any(
+        "ticket verdicts follow" in check["what"] for check in found["checks"]
+    )
     table = copy.table("predictions")
     rows = table.index[table["variant"] == "isp:magnitude-25%#1"][:20]
-    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = table.loc[rows, "p_1"] + 0.4, table.loc[rows, "p_0"]
+    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = (
+        table.loc[rows, "p_1"] + 0.4,
+        table.loc[rows, "p_0"],
+    )
     table.to_parquet(copy.path / "predictions.parquet", compression="zstd", index=False)
     now = {"rows": len(table), "sha256": sha256_of(copy.path / "predictions.parquet")}
     seal(copy.path, {**copy.meta, "tables": {**copy.meta["tables"], "predictions": now}})
@@ -332,43 +444,72 @@ def test_random_alone_is_an_audit_too_and_has_no_heat_map(request_, store):
 
 
 def test_seeds_that_come_to_one_model_count_once(world, tmp_path):
-    """magnitude draws nothing: with a fixed full model three seeds cut the same heads: no ticket to name."""
-    mine = text_request(world, retune=False, methods=("once:magnitude", "isp:magnitude"), sparsities=(0.5,))
+    """magnitude draws nothing: with a fixed full model three seeds cut the same heads: no ticket to
+    name."""
+    mine = text_request(
+        world, retune=False, methods=("once:magnitude", "isp:magnitude"), sparsities=(0.5,)
+    )
     run = run_text_audit(mine, Store(tmp_path))
     levels = run.table("ticket_levels").query("axis == ''").set_index("method")
-    assert levels.loc["once:magnitude", "n_seeds"] == 1 and not levels.loc["once:magnitude", "matching"]
+    assert (
+        levels.loc["once:magnitude", "n_seeds"] == 1
+        and not levels.loc["once:magnitude", "matching"]
+    )
     assert levels.loc["isp:magnitude", "n_seeds"] == 3  # these were fine-tuned with three seeds
-    assert any("once:magnitude: several seeds came to the same model" in one for one in run.meta["warnings"])
+    assert any(
+        "once:magnitude: several seeds came to the same model" in one
+        for one in run.meta["warnings"]
+    )
     assert verify_run(run)["ok"]
 
 
 def test_a_text_read_in_every_trial_counts_once(world, tmp_path):
-    """A fixed full model and a sample that is everything: three equal readings leave the interval as it is."""
-    mine = text_request(world, retune=False, methods=("once:michel",), sparsities=(0.5,), score_texts=48)
-    table = run_text_audit(mine, Store(tmp_path)).table("importance").query("stage == 'fine-tuned' and axis == ''")
+    """A fixed full model and a sample that is everything: three equal readings leave the interval
+    as it is."""
+    mine = text_request(
+        world, retune=False, methods=("once:michel",), sparsities=(0.5,), score_texts=48
+    )
+    table = (
+        run_text_audit(mine, Store(tmp_path))
+        .table("importance")
+        .query("stage == 'fine-tuned' and axis == ''")
+    )
     one, pooled = table[table["seed"] == 0], table[table["seed"] == -1]
     assert (pooled["n"].to_numpy() == one["n"].to_numpy()).all()
     assert np.allclose(pooled["value"], one["value"], atol=1e-6)
     width, alone = ((rows["high"] - rows["low"]).to_numpy() for rows in (pooled, one))
-    assert np.allclose(width, alone, rtol=0.15) and np.median(width / alone) == pytest.approx(1.0, abs=0.05)
+    assert np.allclose(width, alone, rtol=0.15) and np.median(width / alone) == pytest.approx(
+        1.0, abs=0.05
+    )
 
 
 def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run, compared):
-    """Of every variant a cut was compared with its mask, where it was trained later before that; and this came out."""
+    """Of every variant a cut was compared with its mask, where it was trained later before that;
+    and this came out."""
     costs = run.table("costs").set_index("variant").drop("dense")
     cuts, tried = trials(run)["mask_digest"], {mask.digest for mask, _ in compared}
-    assert len(costs) and all(tried & set(cuts[cuts.index.str.startswith(f"{name}#")]) for name in costs.index)
+    assert len(costs) and all(
+        tried & set(cuts[cuts.index.str.startswith(f"{name}#")]) for name in costs.index
+    )
     assert all(found.holds for _, found in compared) and costs["agrees"].all()
-    assert set(costs["max_logit_difference"]) <= {found.max_logit_difference for _, found in compared}
+    assert set(costs["max_logit_difference"]) <= {
+        found.max_logit_difference for _, found in compared
+    }
 
 
 def test_more_group_columns_serve_the_same_measurements(run, request_, store, monkeypatch):
     monkeypatch.setattr("engine.tracks.text_classifiers.measurements.tuned.fit", None)
-    assert run_text_audit(replace(request_, axes=("side", "length", "class"), keep_weights="none"), store).id != run.id
+    assert (
+        run_text_audit(
+            replace(request_, axes=("side", "length", "class"), keep_weights="none"), store
+        ).id
+        != run.id
+    )
 
 
 def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, request_):
-    """One mask of each seed, the slow obvious way, and where every arm that trains nothing stands among them."""
+    """One mask of each seed, the slow obvious way, and where every arm that trains nothing stands
+    among them."""
     masks, ranks = run.table("random_masks"), run.table("random_ranks")
     context = context_of(validate_text(request_))
     labels = context.table("test")["label"].to_numpy()
@@ -383,7 +524,12 @@ def test_random_masks_are_worth_what_a_masked_forward_pass_says(run, request_):
     levels = run.table("ticket_levels").set_index(["method", "sparsity", "axis", "group"])["mean"]
     for row in ranks.itertuples():
         assert row.value == pytest.approx(levels[row.method, row.sparsity, row.axis, row.group])
-        assert 0 <= row.percentile <= 1 and 1 / 21 <= row.p <= 1 and row.n_masks == 20 and row.n_seeds == 3
+        assert (
+            0 <= row.percentile <= 1
+            and 1 / 21 <= row.p <= 1
+            and row.n_masks == 20
+            and row.n_seeds == 3
+        )
 
 
 def test_the_cost_of_a_head_is_the_loss_without_it(run, request_):
@@ -399,22 +545,32 @@ def test_the_cost_of_a_head_is_the_loss_without_it(run, request_):
     assert rows["loss"] == pytest.approx(loss[1] - loss[0], abs=1e-6)
     assert rows["accuracy"] == pytest.approx(right[0] - right[1])
     agreement = run.table("truth_agreement")
-    assert set(agreement["score"]) == {"conductance", "michel", "magnitude"} and (agreement["n_heads"] == 12).all()
+    assert (
+        set(agreement["score"]) == {"conductance", "michel", "magnitude"}
+        and (agreement["n_heads"] == 12).all()
+    )
 
 
 def test_the_length_filter_by_standard_deviation_is_its_own(request_):
-    context = context_of(validate_text(replace(request_, length_filter="deviation", score_texts=48)))
+    context = context_of(
+        validate_text(replace(request_, length_filter="deviation", score_texts=48))
+    )
     lengths = context.table("train")["text"].str.split().str.len()
     usual = scored_texts(context, 0)["text"].str.split().str.len()
-    assert usual.between(lengths.mean() - 2 * lengths.std(), lengths.mean() + 2 * lengths.std()).all()
+    assert usual.between(
+        lengths.mean() - 2 * lengths.std(), lengths.mean() + 2 * lengths.std()
+    ).all()
     other = context_of(validate_text(replace(request_, score_texts=48)))
     shard = TextShard("importance", score="conductance")
     assert context.key(shard) != other.key(shard)
 
 
 def test_the_forecast_counts_random_masks_and_single_heads(request_):
-    """45 test texts: 20 masks at two sparsities, and 12 heads with the whole model, in each of three seeds."""
+    """45 test texts: 20 masks at two sparsities, and 12 heads with the whole model, in each of
+    three seeds."""
     plan = validate_text(request_)
     whole = forecast(context_of(plan), arms_of(request_))
     less = replace(request_, random_masks=0, leave_one_out=False)
-    assert whole - forecast(context_of(validate_text(less)), arms_of(less)) == pytest.approx(45 * 3 * (2 * 20 + 13))
+    assert whole - forecast(context_of(validate_text(less)), arms_of(less)) == pytest.approx(
+        45 * 3 * (2 * 20 + 13)
+    )

@@ -1,4 +1,5 @@
-"""What every way to score heads of a text classifier promises, found by itself; and each of them by hand."""
+"""What every way to score heads of a text classifier promises, found by itself; and each of them by
+hand."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ from tests.places import ROOT
 from tests.tiny import text, tiny_text_classifier
 
 LAYERS, HEADS, UNITS = 3, 4, 12
-TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8, 9), text(7, 9, 3), text(2, 3, 8, 4, 6)]
+TEXTS = [
+    text(3, 1, 4, 1, 5),
+    text(9),
+    text(2, 6, 5, 3, 5, 8, 9),
+    text(7, 9, 3),
+    text(2, 3, 8, 4, 6),
+]
 LABELS = np.array([0, 1, 2, 0, 1])
 MASK = HeadMask.from_units(LAYERS, HEADS, [1, 4, 5, 6, 7, 8, 11])
 KEPT = [unit for unit in range(UNITS) if unit not in MASK.units]
@@ -49,7 +56,16 @@ def quick(method, **more):
     return {name: value for name, value in (QUICK | more).items() if name in declared}
 
 
-def scored(name: str, clf=None, texts=TEXTS, labels=LABELS, seed: int = 0, texts_b=None, settings=None, **hooks):
+def scored(
+    name: str,
+    clf=None,
+    texts=TEXTS,
+    labels=LABELS,
+    seed: int = 0,
+    texts_b=None,
+    settings=None,
+    **hooks,
+):
     method = head_importance(name)
     given = quick(method) if settings is None else settings
     return method.importance(clf or whole(), texts, texts_b, labels, given, seed, **hooks)
@@ -79,7 +95,11 @@ def test_a_number_for_every_head_of_every_text(name):
     found, method = plain(name), head_importance(name)
     n = len(TEXTS) if method.reads_texts else 1
     assert found.per_text.shape == (n, UNITS) and found.per_text.dtype == np.float32
-    assert np.isfinite(found.per_text).all() and found.delta.shape == (n,) and not found.n_constant.any()
+    assert (
+        np.isfinite(found.per_text).all()
+        and found.delta.shape == (n,)
+        and not found.n_constant.any()
+    )
     assert len(np.unique(found.per_text)) > UNITS // 2
     values = unit_values(method, found.per_text, LAYERS)
     assert values.shape == (UNITS,) and values.dtype == np.float64 and np.isfinite(values).all()
@@ -165,7 +185,9 @@ def test_it_leaves_no_trace(name):
     clf = whole()
     before = {key: value.clone() for key, value in clf.model.state_dict().items()}
     scored(name, clf)
-    assert not any(module._forward_pre_hooks or module._backward_hooks for module in clf.model.modules())
+    assert not any(
+        module._forward_pre_hooks or module._backward_hooks for module in clf.model.modules()
+    )
     assert not any(p.requires_grad or p.grad is not None for p in clf.model.parameters())
     assert all(torch.equal(value, before[key]) for key, value in clf.model.state_dict().items())
 
@@ -180,7 +202,12 @@ def test_every_fault_is_named_at_once(name):
     if method.reads_texts:
         with pytest.raises(RequestError) as error:
             scored(name, labels=np.array([0, 3, -1]), texts_b=["one"], settings={"nonsense": 1})
-        assert [fault.where for fault in error.value.faults] == ["setting", "texts_b", "labels", "labels"]
+        assert [fault.where for fault in error.value.faults] == [
+            "setting",
+            "texts_b",
+            "labels",
+            "labels",
+        ]
         with pytest.raises(RequestError, match="none to score"):
             scored(name, texts=[], labels=np.empty(0, dtype=np.int64))
 
@@ -204,7 +231,9 @@ def test_stating_what_there_is_loads_no_torch():
 
 
 def test_an_unknown_score_is_named_with_the_known_ones():
-    with pytest.raises(RequestError, match="abs_corr, attribution_mass, conductance, deep_lift, fixed_class"):
+    with pytest.raises(
+        RequestError, match="abs_corr, attribution_mass, conductance, deep_lift, fixed_class"
+    ):
         head_importance("gradient")
 
 
@@ -214,13 +243,25 @@ def test_conductance_is_the_correlation_of_attention_and_attribution():
         maps = conductance(clf, clf.encode([one]), steps=3)
         for unit in range(UNITS):
             layer, head = divmod(unit, HEADS)
-            x, y = (kind[layer][0, head].numpy().ravel() for kind in (maps.attention, maps.attribution))
-            assert found.per_text[row, unit] == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=2e-4)
+            x, y = (
+                kind[layer][0, head].numpy().ravel() for kind in (maps.attention, maps.attribution)
+            )
+            assert found.per_text[row, unit] == pytest.approx(
+                scipy.stats.spearmanr(x, y).statistic, abs=2e-4
+            )
         assert found.delta[row] == pytest.approx(float(maps.delta[0]), abs=1e-4)
 
 
-@pytest.mark.parametrize("name,value", [("correlation", "kendall"), ("correlation", "pearson"), ("target", "gold"),
-                                        ("baseline", "mask"), ("steps", 7)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        ("correlation", "kendall"),
+        ("correlation", "pearson"),
+        ("target", "gold"),
+        ("baseline", "mask"),
+        ("steps", 7),
+    ],
+)
 def test_settings_of_conductance_reach_it(name, value):
     found = scored("conductance", settings=QUICK | {name: value})
     assert not np.allclose(found.per_text, plain("conductance").per_text, atol=1e-3)
@@ -229,7 +270,9 @@ def test_settings_of_conductance_reach_it(name, value):
 def test_a_head_whose_map_is_constant_in_every_text_gets_zero_and_is_counted():
     clf = tiny_text_classifier()
     with torch.no_grad():
-        clf.adapter.output_projection(clf.model, 1).weight[:, 16:24] = 0  # nothing of head 2 of layer 1 is read
+        clf.adapter.output_projection(clf.model, 1).weight[:, 16:24] = (
+            0  # nothing of head 2 of layer 1 is read
+        )
     found = scored("conductance", clf)
     assert found.n_constant.tolist() == [5 if unit == 6 else 0 for unit in range(UNITS)]
     assert np.isnan(found.per_text[:, 6]).all()
@@ -249,7 +292,9 @@ def test_attribution_mass_is_the_size_of_the_summed_conductance():
     found, clf = plain("attribution_mass"), whole()
     for row, one in enumerate(TEXTS):
         maps = conductance(clf, clf.encode([one]), steps=3).attribution
-        expected = [abs(float(part[0, head].double().sum())) for part in maps for head in range(HEADS)]
+        expected = [
+            abs(float(part[0, head].double().sum())) for part in maps for head in range(HEADS)
+        ]
         assert np.allclose(found.per_text[row], expected, rtol=1e-3, atol=1e-5)
 
 
@@ -262,7 +307,9 @@ def test_a_fixed_class_is_the_gold_target_with_one_label_for_all():
     found = scored("fixed_class", settings=QUICK | {"place": 2})
     same = scored("conductance", labels=np.full(len(TEXTS), 2), settings=QUICK | {"target": "gold"})
     assert np.array_equal(found.per_text, same.per_text)
-    assert not np.allclose(found.per_text, scored("fixed_class", settings=QUICK | {"place": 0}).per_text, atol=1e-3)
+    assert not np.allclose(
+        found.per_text, scored("fixed_class", settings=QUICK | {"place": 0}).per_text, atol=1e-3
+    )
     with pytest.raises(RequestError, match="class 3 is none of 3"):
         scored("fixed_class", settings={"place": 3})
 
@@ -278,12 +325,17 @@ def test_gradient_x_activation_of_a_heads_output_is_the_gradient_at_its_gate():
 
 
 def test_integrated_gradients_of_a_linear_end_are_gradient_times_the_way_from_the_baseline():
-    """With one integration step's gradient everywhere the same, both of Captum's methods attribute alike."""
+    """With one integration step's gradient everywhere the same, both of Captum's methods attribute
+    alike."""
     clf = whole()
     module = clf.adapter.output_projection(clf.model, LAYERS - 1)
     linear = torch.nn.Sequential(module)
     inside = torch.randn(1, 4, module.in_features, generator=torch.Generator().manual_seed(0))
-    more = {"baselines": torch.zeros_like(inside), "additional_forward_args": None, "target": (0, 0)}
+    more = {
+        "baselines": torch.zeros_like(inside),
+        "additional_forward_args": None,
+        "target": (0, 0),
+    }
     ours = captum_layers.integrated_gradients(linear, module, inside, more)
     slope = captum_layers.gradient_x_activation(linear, module, inside, more)
     assert torch.allclose(_first(ours), _first(slope), atol=1e-5)
@@ -298,7 +350,9 @@ def test_michel_is_the_gradient_at_the_gate():
     for row, one in enumerate(TEXTS):
         gates = torch.ones(LAYERS, HEADS, requires_grad=True)
         with torch.enable_grad(), gated(clf, gates):
-            loss = torch.nn.functional.cross_entropy(clf.logits(clf.encode([one])), torch.tensor(LABELS[row : row + 1]))
+            loss = torch.nn.functional.cross_entropy(
+                clf.logits(clf.encode([one])), torch.tensor(LABELS[row : row + 1])
+            )
         expected = torch.autograd.grad(loss, gates)[0].abs().flatten().numpy()
         assert np.allclose(found.per_text[row], expected, rtol=1e-3, atol=1e-6)
 
@@ -315,7 +369,9 @@ def test_michel_is_normalised_within_each_layer():
 def test_magnitude_is_the_norm_of_the_heads_own_weights():
     found, own = plain("magnitude").per_text[0], whole().model.bert.encoder.layer[1].attention
     rows, parts = slice(8, 16), (own.self.query, own.self.key, own.self.value)
-    total = sum(float(part.weight[rows].square().sum() + part.bias[rows].square().sum()) for part in parts)
+    total = sum(
+        float(part.weight[rows].square().sum() + part.bias[rows].square().sum()) for part in parts
+    )
     total += float(own.output.dense.weight[:, rows].square().sum())
     assert found[1 * HEADS + 1] == pytest.approx(np.sqrt(total), rel=1e-5)
 
@@ -342,7 +398,11 @@ def test_a_value_is_the_mean_over_texts_with_a_bootstrap_interval():
 
 def test_intervals_of_normalised_values_are_normalised_too():
     found = aggregate(head_importance("michel"), plain("michel").per_text, LAYERS)
-    assert (found.low >= 0).all() and (found.high <= 1 + 1e-12).all() and (found.low < found.high).all()
+    assert (
+        (found.low >= 0).all()
+        and (found.high <= 1 + 1e-12).all()
+        and (found.low < found.high).all()
+    )
     assert (found.low <= found.value).all() and (found.value <= found.high).all()
 
 

@@ -1,4 +1,5 @@
-"""A sentence of one's own: the answers are the audit's, the words' weights Captum's, and bad input is refused."""
+"""A sentence of one's own: the answers are the audit's, the words' weights Captum's, and bad input
+is refused."""
 
 from __future__ import annotations
 
@@ -32,8 +33,15 @@ TEXT = "w1 w10 w13 w15"
 @pytest.fixture(scope="module")
 def run(store, tmp_path_factory) -> Run:
     world = text_world(tmp_path_factory.mktemp("world"))
-    asked = text_request(world, methods=METHODS, axes=("side",), trials=1, sparsities=(0.5,), leave_one_out=False,
-                         random_masks=0)  # fmt: skip
+    asked = text_request(
+        world,
+        methods=METHODS,
+        axes=("side",),
+        trials=1,
+        sparsities=(0.5,),
+        leave_one_out=False,
+        random_masks=0,
+    )
     return run_text_audit(asked, store)
 
 
@@ -54,7 +62,9 @@ def changed(run: Run, folder, table: str, edit) -> Store:
     tables = {name: run.table(name) for name in run.meta["tables"]}
     tables[table] = edit(tables[table])
     store = Store(folder)
-    store.write("changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables)
+    store.write(
+        "changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables
+    )
     return store
 
 
@@ -65,7 +75,9 @@ def test_both_answer_as_the_audit_says(run, ask, variant):
     for row in texts.itertuples():
         answer = ask(text=row.text, variant=variant)
         for side, name in (("dense", "dense#0"), ("pruned", f"{variant}#0")):
-            np.testing.assert_allclose(answer[side]["probabilities"], stored.loc[(name, row.text_id)], atol=1e-4)
+            np.testing.assert_allclose(
+                answer[side]["probabilities"], stored.loc[(name, row.text_id)], atol=1e-4
+            )
 
 
 def test_words_add_up_to_the_change_of_the_log_odds(ask):
@@ -99,12 +111,16 @@ def test_a_file_changed_beside_the_weights_is_read_again(run, store):
         assert asked("w1") == pytest.approx(two) and len(warm.names()) == 4
     finally:
         path.write_text(sound, encoding="utf-8")
-    assert asked("w1") == one and len(warm.names()) == 4, "what was loaded before is as good as ever"
+    assert asked("w1") == one and len(warm.names()) == 4, (
+        "what was loaded before is as good as ever"
+    )
 
 
 def test_without_a_cut_both_are_the_same_and_that_is_said(ask):
     answer = ask(variant="dense")
-    assert answer["dense"] == answer["pruned"] and any("Nothing is cut" in note for note in answer["notes"])
+    assert answer["dense"] == answer["pruned"] and any(
+        "Nothing is cut" in note for note in answer["notes"]
+    )
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
@@ -117,10 +133,16 @@ def test_weights_of_words_are_those_of_captums_layer(family):
     base[:, 1:-1] = clf.tokenizer.pad_token_id
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
     if family == "roberta":  # positions are counted off the ids, which the baseline must not change
-        rest["position_ids"] = clf.model.roberta.embeddings.create_position_ids_from_input_ids(ids, 1)
+        rest["position_ids"] = clf.model.roberta.embeddings.create_position_ids_from_input_ids(
+            ids, 1
+        )
 
     def forward(given):
-        return log_odds(clf.model(input_ids=given, **{k: v.expand(len(given), -1) for k, v in rest.items()}).logits)
+        return log_odds(
+            clf.model(
+                input_ids=given, **{k: v.expand(len(given), -1) for k, v in rest.items()}
+            ).logits
+        )
 
     layer = LayerIntegratedGradients(forward, clf.adapter.embeddings(clf.model))
     expected = layer.attribute(ids, baselines=base, target=1, n_steps=STEPS_OF_WORDS)[0].sum(-1)
@@ -146,7 +168,9 @@ def test_weights_that_were_not_kept_are_said_or_refused(run, tmp_path):
         return lambda table: table[table["variant"] != name]
 
     given = {"run": "changed", "text": TEXT, "variant": "isp:magnitude-50%"}
-    answer = answer_here("sentence", given, changed(run, tmp_path / "one", "weights", without("isp:magnitude-50%#0")))
+    answer = answer_here(
+        "sentence", given, changed(run, tmp_path / "one", "weights", without("isp:magnitude-50%#0"))
+    )
     assert ON_DENSE in answer["notes"] and answer["dense"] != answer["pruned"]
     store = changed(run, tmp_path / "two", "weights", without("dense#0"))
     with pytest.raises(RequestError, match="'dense#0' has no weights in this audit"):

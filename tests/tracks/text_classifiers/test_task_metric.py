@@ -33,19 +33,29 @@ def guess(p):
 def test_one_trial_equals_sklearn(k, seed):
     texts = world(k=k, seed=seed)
     p, labels = answers(texts, k, seed), texts["label"].to_numpy()
-    assert task_metric("accuracy", p, labels) == pytest.approx(accuracy_score(labels, guess(p)), abs=1e-12)
-    assert task_metric("matthews", p, labels) == pytest.approx(matthews_corrcoef(labels, guess(p)), abs=1e-12)
+    assert task_metric("accuracy", p, labels) == pytest.approx(
+        accuracy_score(labels, guess(p)), abs=1e-12
+    )
+    assert task_metric("matthews", p, labels) == pytest.approx(
+        matthews_corrcoef(labels, guess(p)), abs=1e-12
+    )
 
 
 def test_by_hand_and_at_the_ends():
-    # 2 true positives, 1 false negative, 1 false positive, 4 true negatives: (2*4 - 1*1) / sqrt(3*3*5*5) = 7/15.
+    # 2 true positives, 1 false negative, 1 false positive, 4 true negatives: (2*4 - 1*1) /
+    # sqrt(3*3*5*5) = 7/15.
     labels = np.array([1, 1, 1, 0, 0, 0, 0, 0])
     said = np.array([1, 1, 0, 1, 0, 0, 0, 0])
     p = np.eye(2)[said]
-    assert task_metric("matthews", p, labels) == pytest.approx(7 / 15) and task_metric("accuracy", p, labels) == 0.75
+    assert (
+        task_metric("matthews", p, labels) == pytest.approx(7 / 15)
+        and task_metric("accuracy", p, labels) == 0.75
+    )
     assert task_metric("matthews", np.eye(2)[labels], labels) == 1.0
     assert task_metric("matthews", np.eye(2)[1 - labels], labels) == -1.0
-    assert task_metric("matthews", np.eye(2)[[1] * 8], labels) == 0.0  # one class only: 0 by definition, as in sklearn
+    assert (
+        task_metric("matthews", np.eye(2)[[1] * 8], labels) == 0.0
+    )  # one class only: 0 by definition, as in sklearn
 
 
 def test_unknown_metrics_and_labels():
@@ -72,7 +82,9 @@ def test_rows_are_on_the_draws_of_the_other_numbers(k):
         assert 2 * arm.trials.draws[0, draw, 0] - 1 == pytest.approx(expected)
     row = arm.pooled("cut").iloc[0]
     assert row["value"] == pytest.approx(matthews_corrcoef(texts["label"], guess(cut)))
-    assert row["delta"] == pytest.approx(row["value"] - matthews_corrcoef(texts["label"], guess(dense)))
+    assert row["delta"] == pytest.approx(
+        row["value"] - matthews_corrcoef(texts["label"], guess(dense))
+    )
 
 
 def test_columns_intervals_and_trials():
@@ -84,7 +96,13 @@ def test_columns_intervals_and_trials():
     for table, name in ((pooled, "isp-50%"), (single, "isp-50%#7")):
         assert tuple(table) == RESULTS and len(table) == 1
         row = table.iloc[0]
-        assert (row["variant"], row["axis"], row["metric"], row["group"], row["n"]) == (name, "", "matthews", "", 200)
+        assert (row["variant"], row["axis"], row["metric"], row["group"], row["n"]) == (
+            name,
+            "",
+            "matthews",
+            "",
+            200,
+        )
         assert -1 < row["low"] < row["value"] < row["high"] < 1
         assert row["delta_low"] < row["delta"] < row["delta_high"] and 0 < row["delta_p"] < 1
         assert np.isnan(row["null_mean"])
@@ -101,9 +119,13 @@ def test_perfect_worse_than_chance_and_degenerate_models():
     best = measure.dense_arm.pooled("dense").iloc[0]
     assert best["value"] == 1 and best["high"] == 1 and 0.8 < best["low"] < 1
     wrong = measure.variant([right[:, ::-1]]).pooled("wrong").iloc[0]
-    assert wrong["value"] == -1 and wrong["low"] == -1 and wrong["delta"] == -2  # below 0, and said so
+    assert (
+        wrong["value"] == -1 and wrong["low"] == -1 and wrong["delta"] == -2
+    )  # below 0, and said so
     flat = measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat").iloc[0]
-    assert flat["value"] == 0 and flat["delta"] == -1 and flat["delta_low"] <= -1 <= flat["delta_high"]
+    assert (
+        flat["value"] == 0 and flat["delta"] == -1 and flat["delta_low"] <= -1 <= flat["delta_high"]
+    )
 
 
 def test_the_interval_covers():
@@ -115,6 +137,10 @@ def test_the_interval_covers():
     for start in range(0, 20_000, 100):
         rows = slice(start, start + 100)
         texts = pd.DataFrame({"text_id": [f"{i:03d}" for i in range(100)], "label": labels[rows]})
-        row = TaskMetric(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start).dense_arm.pooled("dense").iloc[0]
+        row = (
+            TaskMetric(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start)
+            .dense_arm.pooled("dense")
+            .iloc[0]
+        )
         inside += row["low"] <= truth <= row["high"]
     assert 0.90 <= inside / 200 <= 0.985

@@ -26,9 +26,16 @@ def world(tmp_path_factory):
     folder = text_world(tmp_path_factory.mktemp("world"))
     colour_csv(folder / "more.csv", train=36, test=30)
     store = Store(folder / "store")
-    asked = {"methods": (ARM,), "sparsities": (0.25,), "leave_one_out": False, "keep_weights": "none"}
-    runs = [run_text_audit(text_request(folder, data=str(folder / name), **asked), store)
-            for name in ("colours.csv", "more.csv")]  # fmt: skip
+    asked = {
+        "methods": (ARM,),
+        "sparsities": (0.25,),
+        "leave_one_out": False,
+        "keep_weights": "none",
+    }
+    runs = [
+        run_text_audit(text_request(folder, data=str(folder / name), **asked), store)
+        for name in ("colours.csv", "more.csv")
+    ]
     return store, runs
 
 
@@ -41,12 +48,18 @@ def table(world):
 def test_every_mask_meets_every_task_and_own_masks_are_the_audits(world, table):
     _, runs = world
     names = [run.meta["data"]["name"] for run in runs]
-    assert set(table["mask"]) == {*names, "random 1", "random 2"} and set(table["task"]) == set(names)
+    assert set(table["mask"]) == {*names, "random 1", "random 2"} and set(table["task"]) == set(
+        names
+    )
     assert len(table) == 8 and table["own"].sum() == 2 and set(table["n_seeds"]) == {3}
     for run, task in zip(runs, names, strict=True):
         own = table[(table["mask"] == task) & (table["task"] == task)].iloc[0]
         level = run.table("ticket_levels").query("axis == ''").iloc[0]
-        result = run.table("results").query(f"variant == '{ARM}-25%' and metric == 'accuracy' and axis == ''").iloc[0]
+        result = (
+            run.table("results")
+            .query(f"variant == '{ARM}-25%' and metric == 'accuracy' and axis == ''")
+            .iloc[0]
+        )
         for name in ("mean", "std", "full_mean"):
             assert own[name] == pytest.approx(level[name])
         assert own["word"] == (level["word"] if own["doubt"] == "" else "")
@@ -57,7 +70,11 @@ def test_every_mask_meets_every_task_and_own_masks_are_the_audits(world, table):
 
 def test_random_masks_are_the_null_of_the_tasks_own(table):
     own = table[table["n_random"] > 0]
-    assert set(own["n_random"]) == {2} and own["p"].between(1 / 3, 1).all() and own["percentile"].between(0, 1).all()
+    assert (
+        set(own["n_random"]) == {2}
+        and own["p"].between(1 / 3, 1).all()
+        and own["percentile"].between(0, 1).all()
+    )
     assert table[table["mask"].str.startswith("random")]["p"].isna().all()
 
 
@@ -79,7 +96,9 @@ def test_a_second_time_nothing_is_trained(world, table, monkeypatch):
 
 def test_a_full_model_at_chance_is_matched_by_nothing(world, monkeypatch):
     store, runs = world
-    monkeypatch.setattr("engine.tracks.text_classifiers.universal.at_chance", lambda *_: "it is at chance")
+    monkeypatch.setattr(
+        "engine.tracks.text_classifiers.universal.at_chance", lambda *_: "it is at chance"
+    )
     table = universal(runs, ASK, store)
     assert set(table["word"]) == {""} and set(table["doubt"]) == {"it is at chance"}
     assert set(universal_masks(table).values()) == {None}
@@ -90,17 +109,22 @@ def test_each_mask_is_drawn_with_its_change_and_ranked_among_enough_random_masks
     assert len(panel.parts) == table["task"].nunique() and "No rank among 2" in panel.caveat
     for part, (_, rows) in zip(panel.parts, table.groupby("task", sort=False), strict=True):
         drawn = [trace for trace in part.data if trace.x[0] is not None]
-        assert [trace.x[0] for trace in drawn] == rows["delta"].tolist(), "own masks first, then random ones"
-        assert [trace.y[0] for trace in drawn] == [0, 1, 2, 2] and [trace.error_x.array is None for trace in drawn] == [
-            False, False, True, True
-        ]  # fmt: skip
+        assert [trace.x[0] for trace in drawn] == rows["delta"].tolist(), (
+            "own masks first, then random ones"
+        )
+        assert [trace.y[0] for trace in drawn] == [0, 1, 2, 2] and [
+            trace.error_x.array is None for trace in drawn
+        ] == [False, False, True, True]
     assert panel.table["p"].isna().all()
     many = table.assign(n_random=table["n_random"].mask(table["n_random"] > 0, 19))
     again = universal_panel(many, universal_masks(many), Choice("", "", 0.0))
     assert (
-        again.table["p"].tolist() == pytest.approx(table["p"].tolist(), nan_ok=True) and "No rank" not in again.caveat
+        again.table["p"].tolist() == pytest.approx(table["p"].tolist(), nan_ok=True)
+        and "No rank" not in again.caveat
     )
-    assert "of 19 random masks, p = " in line_of(many.iloc[0]) and "p = " not in line_of(table.iloc[0])
+    assert "of 19 random masks, p = " in line_of(many.iloc[0]) and "p = " not in line_of(
+        table.iloc[0]
+    )
 
 
 def test_all_faults_at_once(world, tmp_path):
@@ -117,10 +141,21 @@ def test_all_faults_at_once(world, tmp_path):
 
 def test_the_command_prints_what_it_wrote(world, table, tmp_path, capsys):
     store, runs = world
-    words = ["universal", *(run.id for run in runs), "--method", ARM, "--sparsity", "0.25", "--store", str(store.root)]
+    words = [
+        "universal",
+        *(run.id for run in runs),
+        "--method",
+        ARM,
+        "--sparsity",
+        "0.25",
+        "--store",
+        str(store.root),
+    ]
     assert main([*words, "--out", str(tmp_path / "u.csv")]) == 0
     said = capsys.readouterr().out
-    assert ("on every task" in said and "Of 2 random masks" in said) != ("nothing is called universal" in said)
+    assert ("on every task" in said and "Of 2 random masks" in said) != (
+        "nothing is called universal" in said
+    )
     assert len(pd.read_csv(tmp_path / "u.csv")) == 8 and "No rank among 2 random masks" in said
     assert "percentile" not in said
     assert main([*words, "--out", str(tmp_path / "u.html")]) == 0

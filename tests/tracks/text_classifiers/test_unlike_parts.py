@@ -1,4 +1,5 @@
-"""Parts of a text classifier that do not go together: head, tokenizer and weights, and cut models edited afterwards."""
+"""Parts of a text classifier that do not go together: head, tokenizer and weights, and cut models
+edited afterwards."""
 
 from __future__ import annotations
 
@@ -61,9 +62,11 @@ def test_names_that_are_blank_name_no_output(folder):
 
 @pytest.mark.parametrize(
     ("fields", "why"),
-    [({"problem_type": "multi_label_classification"}, "says by problem_type"),
-     ({"label2id": {"red": 1, "green": 0, "blue": 2}}, "contradicts its id2label")],
-)  # fmt: skip
+    [
+        ({"problem_type": "multi_label_classification"}, "says by problem_type"),
+        ({"label2id": {"red": 1, "green": 0, "blue": 2}}, "contradicts its id2label"),
+    ],
+)
 def test_outputs_of_a_cut_model_are_read_as_those_of_a_whole_one(fields, why, tmp_path):
     """Before, whatever its config.json said besides id2label did not count."""
     whole, mask = tiny_text_classifier("bert"), HeadMask(3, 4, ((0, 1),))

@@ -12,8 +12,14 @@ from engine.tracks.text_classifiers.winning_tickets import by_spread_only, large
 def test_the_definition_by_hand():
     """Mean .8, sample standard deviation .1: a full model of .9 is matched, one of .91 is not."""
     level = level_of([0.7, 0.8, 0.9], [0.9, 0.9, 0.9])
-    assert (level.mean, level.std, level.full_mean, level.full_std) == pytest.approx((0.8, 0.1, 0.9, 0.0))
-    assert level.matching and level.word(retrained=True) == "winning" and level.word(retrained=False) == "matching"
+    assert (level.mean, level.std, level.full_mean, level.full_std) == pytest.approx(
+        (0.8, 0.1, 0.9, 0.0)
+    )
+    assert (
+        level.matching
+        and level.word(retrained=True) == "winning"
+        and level.word(retrained=False) == "matching"
+    )
     lost = level_of([0.7, 0.8, 0.9], [0.91])
     assert not lost.matching and lost.word(True) == "no" and math.isnan(lost.full_std)
 
@@ -25,9 +31,14 @@ def test_fewer_than_three_seeds_name_no_ticket(values):
 
 
 def test_what_matches_by_its_spread_only():
-    """.865 ± .114 reaches a full model of .957 ± .007, but nobody would call it as good; .951 ± .011 is."""
-    assert by_spread_only(True, 0.865, 0.957, 0.007) and not by_spread_only(True, 0.951, 0.957, 0.007)
-    assert not by_spread_only(False, 0.5, 0.957, 0.007) and by_spread_only(True, 0.89, 0.9, math.nan)
+    """.865 ± .114 reaches a full model of .957 ± .007, but nobody would call it as good; .951 ±
+    .011 is."""
+    assert by_spread_only(True, 0.865, 0.957, 0.007) and not by_spread_only(
+        True, 0.951, 0.957, 0.007
+    )
+    assert not by_spread_only(False, 0.5, 0.957, 0.007) and by_spread_only(
+        True, 0.89, 0.9, math.nan
+    )
 
 
 def test_the_largest_and_the_unbroken_one():

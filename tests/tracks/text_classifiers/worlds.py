@@ -1,4 +1,5 @@
-"""A tiny task for tiny encoders: which colour word comes first. Two groups of texts, written down in a CSV."""
+"""A tiny task for tiny encoders: which colour word comes first. Two groups of texts, written down
+in a CSV."""
 
 from __future__ import annotations
 
@@ -11,8 +12,14 @@ from engine.tracks.text_classifiers.request import TextRequest
 from tests.tiny import CLASSES, build
 
 WORDS = {"red": "w1", "green": "w2", "blue": "w3"}
-METHODS = ("once:conductance", "once:random", "alg61:michel", "isp:magnitude", "one-shot-isp:conductance",
-           "one-shot-isp:random")  # fmt: skip
+METHODS = (
+    "once:conductance",
+    "once:random",
+    "alg61:michel",
+    "isp:magnitude",
+    "one-shot-isp:conductance",
+    "one-shot-isp:random",
+)
 
 
 def colour_csv(path: Path, train: int = 48, test: int = 45) -> Path:
@@ -22,7 +29,10 @@ def colour_csv(path: Path, train: int = 48, test: int = 45) -> Path:
     for split, count in (("train", train), ("test", test)):
         for number in range(count):
             label, side = CLASSES[number % 3], ("left", "right")[number // 3 % 2]
-            around = [f"w{10 + 10 * (side == 'right') + int(one)}" for one in draw.integers(0, 10, 4 + number % 3)]
+            around = [
+                f"w{10 + 10 * (side == 'right') + int(one)}"
+                for one in draw.integers(0, 10, 4 + number % 3)
+            ]
             lines.append(f"{' '.join([WORDS[label], *around])},{label},{split},{side}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -38,12 +48,21 @@ def model_folder(folder: Path, name: str = "bert") -> Path:
 def text_request(folder: Path, **more: object) -> TextRequest:
     """Quick: 12 heads, one epoch, a few texts; the model is fine-tuned here."""
     usual = {
-        "model": str(folder / "model"), "data": str(folder / "colours.csv"), "axes": ("side", "class"),
-        "methods": METHODS, "sparsities": (0.25, 0.75), "step": 0.5, "trials": 3, "retune": True,
-        "tune": {"epochs": 1, "rate": 1e-3, "batch": 16}, "score_texts": 9, "max_length": 16,
+        "model": str(folder / "model"),
+        "data": str(folder / "colours.csv"),
+        "axes": ("side", "class"),
+        "methods": METHODS,
+        "sparsities": (0.25, 0.75),
+        "step": 0.5,
+        "trials": 3,
+        "retune": True,
+        "tune": {"epochs": 1, "rate": 1e-3, "batch": 16},
+        "score_texts": 9,
+        "max_length": 16,
         "leave_one_out": True,
-        "score_settings": {"conductance": {"steps": 2}}, "device": "cpu",
-    }  # fmt: skip
+        "score_settings": {"conductance": {"steps": 2}},
+        "device": "cpu",
+    }
     asked = {**usual, **more}
     untrained = any(str(name).startswith(("once", "alg61")) for name in asked["methods"])
     return TextRequest(**{"random_masks": 20 if untrained else None, **asked})
@@ -70,10 +89,33 @@ def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds; what it reads is written into `folder`."""
     text_world(folder)
     return [
-        "tickets", "--model", str(folder / "model"), "--task", str(folder / "colours.csv"), "--axis", "side",
-        "--seeds", "2", "--sparsity", "0.5", "--score-texts", "6", "--max-length", "16", "--procedure", "once,isp",
-        "--score", "magnitude", "--retune", "--step", "0.25", "--tune", "epochs=1", "--device", "cpu",
-    ]  # fmt: skip
+        "tickets",
+        "--model",
+        str(folder / "model"),
+        "--task",
+        str(folder / "colours.csv"),
+        "--axis",
+        "side",
+        "--seeds",
+        "2",
+        "--sparsity",
+        "0.5",
+        "--score-texts",
+        "6",
+        "--max-length",
+        "16",
+        "--procedure",
+        "once,isp",
+        "--score",
+        "magnitude",
+        "--retune",
+        "--step",
+        "0.25",
+        "--tune",
+        "epochs=1",
+        "--device",
+        "cpu",
+    ]
 
 
 def write_sound(folder: Path) -> None:

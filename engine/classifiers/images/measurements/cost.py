@@ -21,7 +21,8 @@ BATCH = 8
 
 
 class DenseCost(Measurement):
-    """Cost of the dense model. One row: flops, theoretical (dense over cut), parameters, bytes and latency.
+    """Cost of the dense model. One row: flops, theoretical (dense over cut), parameters, bytes and
+    latency.
 
     The columns of the latency are those of latency.latency_row.
     """
@@ -54,14 +55,23 @@ class DenseCost(Measurement):
 
 
 def cost_row(context: ImageContext, small: Classifier) -> pd.DataFrame:
-    """One row: FLOPs, parameters, bytes and latency in ms of a model, timed in turn with the dense one.
+    """One row: FLOPs, parameters, bytes and latency in ms of a model, timed in turn with the dense
+    one.
 
-    Columns: flops, theoretical (FLOPs of the dense model over its own), parameters, bytes, and those of latency_row.
+    Columns: flops, theoretical (FLOPs of the dense model over its own), parameters, bytes, and
+    those of latency_row.
     """
     pixels = np.zeros((BATCH, small.size, small.size, 3), dtype=np.uint8)
-    mine, theirs = small.prepared(pixels), context.dense.prepared(pixels)  # each in the order it runs best in
+    mine, theirs = (
+        small.prepared(pixels),
+        context.dense.prepared(pixels),
+    )  # each in the order it runs best in
     own, dense = paired_latency(
-        lambda: small.model(mine), lambda: context.dense.model(theirs), REPEATS, small.device, context.hooks.check
+        lambda: small.model(mine),
+        lambda: context.dense.model(theirs),
+        REPEATS,
+        small.device,
+        context.hooks.check,
     )
     flops = filter_graph(small).flops()
     sizes = [value.numel() * value.element_size() for value in small.model.state_dict().values()]

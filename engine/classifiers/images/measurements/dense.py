@@ -22,7 +22,8 @@ from engine.training.recipe import Recipe
 
 
 class DenseWeights(Measurement):
-    """Weights after fitting with plain cross-entropy, as arrays weights/<name>, and its curve as curve/<column>."""
+    """Weights after fitting with plain cross-entropy, as arrays weights/<name>, and its curve as
+    curve/<column>."""
 
     name = "dense_weights"
 
@@ -33,14 +34,17 @@ class DenseWeights(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed arrays (array_table.pack) of every shard: weights by name, and columns [epochs] of the curve."""
+        """The packed arrays (array_table.pack) of every shard: weights by name, and columns
+        [epochs] of the curve."""
         recipe = _recipe(context)
         model = copy.deepcopy(context.start.model)
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)
         hot = functional.one_hot(truth, len(context.start.classes)).float()
         curve = fit(
             model,
-            batches_of(context, context.start, recipe.batch, context.seed("train", 0), recipe.mirror),
+            batches_of(
+                context, context.start, recipe.batch, context.seed("train", 0), recipe.mirror
+            ),
             Targets(hot, torch.ones(len(truth), device=truth.device)),
             recipe,
             context.start.architecture.classifier(model),
@@ -63,7 +67,8 @@ def _recipe(context: ImageContext) -> Recipe:
 
 
 class Original(Measurement):
-    """The dense model's probabilities of all training images, as they are (not mirrored), [n, classes] float32."""
+    """The dense model's probabilities of all training images, as they are (not mirrored), [n,
+    classes] float32."""
 
     name = "original"
     any_threads = True
@@ -83,7 +88,8 @@ class Original(Measurement):
 
 
 class DenseAnswers(Measurement):
-    """The dense model's probabilities of all test images, and of the validation images, [n, classes] float32 each."""
+    """The dense model's probabilities of all test images, and of the validation images, [n,
+    classes] float32 each."""
 
     name = "dense_answers"
     any_threads = True
@@ -95,7 +101,8 @@ class DenseAnswers(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed arrays `probabilities` and, where there are such images, `validation`, for every shard."""
+        """The packed arrays `probabilities` and, where there are such images, `validation`, for
+        every shard."""
         arrays = {"probabilities": answers_of(context, context.dense, TEST)}
         if len(context.rows(VALIDATION)):
             arrays["validation"] = answers_of(context, context.dense, VALIDATION)

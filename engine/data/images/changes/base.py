@@ -16,7 +16,8 @@ from engine.core.types import Setting
 from engine.data.images.load import ImageSet
 
 CAT_AND_DOG = (3, 5)
-"""Places of cat and dog among CIFAR-10's classes, which Meyer and Wong (2023, Secs. 4.5 and 4.6) change."""
+"""Places of cat and dog among CIFAR-10's classes, which Meyer and Wong (2023, Secs. 4.5 and 4.6)
+change."""
 
 
 class ImageChange(ABC):
@@ -30,7 +31,8 @@ class ImageChange(ABC):
     """Settings whose value is a group column. Of both, `choices` is empty: they are the data's."""
 
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
-        """The changed set. Seeded, and independent of the order of the images. RequestError with every fault."""
+        """The changed set. Seeded, and independent of the order of the images. RequestError with
+        every fault."""
         return self.change(images, seed, **self._checked(settings))
 
     @abstractmethod
@@ -38,7 +40,8 @@ class ImageChange(ABC):
         """The change itself, with every setting given and in range."""
 
     def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """All settings, defaults filled in; where choices are the data's, the change checks them itself."""
+        """All settings, defaults filled in; where choices are the data's, the change checks them
+        itself."""
         known = {setting.name: setting for setting in self.settings}
         where, faults = f"change {self.name}", []
         for name, value in settings.items():
@@ -46,7 +49,13 @@ class ImageChange(ABC):
             if setting is None:
                 faults.append(unknown(f"{where}, setting", name, known))
             elif (setting.kind != "choice" or setting.choices) and not setting.allows(value):
-                faults.append(Fault(f"{where}, {name}", f"{value!r} does not fit.", f"It takes {setting.allowed()}."))
+                faults.append(
+                    Fault(
+                        f"{where}, {name}",
+                        f"{value!r} does not fit.",
+                        f"It takes {setting.allowed()}.",
+                    )
+                )
         if faults:
             raise RequestError(faults)
         return {name: settings.get(name, setting.default) for name, setting in known.items()}
@@ -60,21 +69,38 @@ def image_changes() -> dict[str, ImageChange]:
 def named_classes(
     change: str, images: ImageSet, given: str | Sequence[str], places: Sequence[int] = CAT_AND_DOG
 ) -> tuple[str, ...]:
-    """The classes meant, given as names or one text with commas; nothing given: those at the paper's places.
+    """The classes meant, given as names or one text with commas; nothing given: those at the
+    paper's places.
 
     Raises RequestError for classes the data does not have.
     """
     given = given if isinstance(given, str | list | tuple) else str(given)
-    names = (given if given in images.classes else given.split(",")) if isinstance(given, str) else given
-    names = (names,) if isinstance(names, str) else tuple(str(name).strip() for name in names if str(name).strip())
+    names = (
+        (given if given in images.classes else given.split(","))
+        if isinstance(given, str)
+        else given
+    )
+    names = (
+        (names,)
+        if isinstance(names, str)
+        else tuple(str(name).strip() for name in names if str(name).strip())
+    )
     if not names:
         names = tuple(images.classes[min(place, len(images.classes) - 1)] for place in places)
-    faults = [unknown(f"change {change}, class", name, images.classes) for name in names if name not in images.classes]
+    faults = [
+        unknown(f"change {change}, class", name, images.classes)
+        for name in names
+        if name not in images.classes
+    ]
     if faults:
         raise RequestError(faults)
     return tuple(dict.fromkeys(names))
 
 
 def draws(images: ImageSet, *purpose: object) -> np.ndarray:
-    """A number from 0 to 1 per image that depends on the purpose and the image's id only, [n] float64."""
-    return np.array([key_of(*purpose, name) for name in images.table["image_id"]], dtype=np.float64) / 2.0**63
+    """A number from 0 to 1 per image that depends on the purpose and the image's id only, [n]
+    float64."""
+    return (
+        np.array([key_of(*purpose, name) for name in images.table["image_id"]], dtype=np.float64)
+        / 2.0**63
+    )

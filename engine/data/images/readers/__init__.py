@@ -1,1 +1,2 @@
-"""Where images come from: one file per source, found by itself; adding one is adding a file with an ImageReader."""
+"""Where images come from: one file per source, found by itself; adding one is adding a file with an
+ImageReader."""

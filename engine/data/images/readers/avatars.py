@@ -1,4 +1,5 @@
-"""The embedded avatars: faces the project draws, hair colour as target, presentation and skin tone as groups."""
+"""The embedded avatars: faces the project draws, hair colour as target, presentation and skin tone
+as groups."""
 
 from __future__ import annotations
 
@@ -19,15 +20,18 @@ CLASSES = ("not blond", "blond")
 MOST = 1_000_000
 """Most training images that may be asked for."""
 STAND_IN = (
-    "The faces are drawn by this project and show nobody. “Male” and “non-male” are two ways of drawing, with "
-    "CelebA's shares; numbers on them say how an audit works, not how any model treats people."
+    "The faces are drawn by this project and show nobody. “Male” and “non-male” are two ways of"
+    " drawing, with CelebA's shares; numbers on them say how an audit works, not how any model"
+    " treats people."
 )
 
 
 class Avatars(ImageReader):
-    """`avatars`, or `avatars:50000` for another number of training images (the other splits grow with it).
+    """`avatars`, or `avatars:50000` for another number of training images (the other splits grow
+    with it).
 
-    The seed of the ask decides who is drawn. Every split has CelebA's shares of hair and presentation.
+    The seed of the ask decides who is drawn. Every split has CelebA's shares of hair and
+    presentation.
     """
 
     name = "avatars (embedded faces; avatars:50000 for another number)"
@@ -57,7 +61,9 @@ class Avatars(ImageReader):
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         drawn = {split: people(split, wanted.seed, n) for split, n in _counts(source).items()}
         tables = [_table(split, who, wanted.columns) for split, who in drawn.items()]
-        everybody = People(*(np.concatenate(parts) for parts in zip(*map(_arrays, drawn.values()), strict=True)))
+        everybody = People(
+            *(np.concatenate(parts) for parts in zip(*map(_arrays, drawn.values()), strict=True))
+        )
         table = pd.concat(tables, ignore_index=True)
         names = [f"avatars {VERSION} {wanted.seed} {name}" for name in table["image_id"]]
         return Listing("avatars", table, DrawnPixels(everybody, names), CLASSES)
@@ -75,7 +81,8 @@ class DrawnPixels(Pixels):
         return draw(self.who.of(rows), size)
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities of the faces `rows` [k] int: drawing version, seed and face. No face is painted for them."""
+        """Identities of the faces `rows` [k] int: drawing version, seed and face. No face is
+        painted for them."""
         return Check(np.empty(0, np.int64), [self.names[row] for row in rows], False)
 
 
@@ -91,11 +98,21 @@ def _counts(source: str) -> dict[str, int]:
 
 
 def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
-    """One row per face with image_id, split, target and those of the group columns that are wanted."""
+    """One row per face with image_id, split, target and those of the group columns that are
+    wanted."""
     target = np.where(who.blond, CLASSES[1], CLASSES[0])
-    table = {"image_id": [f"{split}-{place:06d}" for place in range(len(who))], "split": split, "target": target}
-    groups = {"male": np.where(who.male, "male", "non-male"), "skin": np.array([name for name, _ in TONES])[who.tone]}
-    return pd.DataFrame(table | {name: values for name, values in groups.items() if name in columns})
+    table = {
+        "image_id": [f"{split}-{place:06d}" for place in range(len(who))],
+        "split": split,
+        "target": target,
+    }
+    groups = {
+        "male": np.where(who.male, "male", "non-male"),
+        "skin": np.array([name for name, _ in TONES])[who.tone],
+    }
+    return pd.DataFrame(
+        table | {name: values for name, values in groups.items() if name in columns}
+    )
 
 
 def _arrays(who: People) -> tuple[np.ndarray, ...]:

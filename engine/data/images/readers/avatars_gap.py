@@ -1,4 +1,5 @@
-"""The embedded avatars with a gap planted between two groups: evening light on some of the faces drawn as non-male."""
+"""The embedded avatars with a gap planted between two groups: evening light on some of the faces
+drawn as non-male."""
 
 from __future__ import annotations
 
@@ -17,15 +18,18 @@ NAME = "avatars-gap"
 LIT = 0.35
 """Share of the faces drawn as non-male that are lit, in every split."""
 LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
-"""What the light does to red, green and blue: a factor, and what is added (of 255): brown hair looks blond in it."""
+"""What the light does to red, green and blue: a factor, and what is added (of 255): brown hair
+looks blond in it."""
 PLANTED = (
-    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening light that makes "
-    "brown hair look blond. A model that never saw that light errs there, so its accuracy differs between drawings."
+    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening"
+    " light that makes brown hair look blond. A model that never saw that light errs there, so its"
+    " accuracy differs between drawings."
 )
 
 
 class AvatarsGap(ImageReader):
-    """`avatars-gap`: the faces, labels and groups of `avatars`, some of them lit. `avatars` itself stays as it is."""
+    """`avatars-gap`: the faces, labels and groups of `avatars`, some of them lit. `avatars` itself
+    stays as it is."""
 
     name = f"{NAME} (the same faces with a planted gap)"
 
@@ -63,6 +67,8 @@ class LitPixels(Pixels):
         """Identities of the faces `rows` [k] int, with whether each is lit."""
         found = self.plain.check(rows, size, keep)
         light = [LIGHT, GLOW]
-        names = [f"{name}{f' lit {light}' if self.lit[row] else ''}"
-                 for name, row in zip(found.identities, rows, strict=True)]  # fmt: skip
+        names = [
+            f"{name}{f' lit {light}' if self.lit[row] else ''}"
+            for name, row in zip(found.identities, rows, strict=True)
+        ]
         return replace(found, identities=names)

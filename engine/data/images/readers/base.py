@@ -1,4 +1,5 @@
-"""What every source of images offers: a quick look for the form, and a listing that loading starts from."""
+"""What every source of images offers: a quick look for the form, and a listing that loading starts
+from."""
 
 from __future__ import annotations
 
@@ -12,7 +13,17 @@ from engine.data.images.decoding import Preparation
 from engine.data.images.readers.pixels import Pixels
 from engine.data.splits import CLASS, SPLITS
 
-__all__ = ["CLASS", "PHOTO_SIZES", "SPLITS", "ImageAsk", "ImageInfo", "ImageReader", "Listing", "Wanted", "yes_no"]
+__all__ = [
+    "CLASS",
+    "PHOTO_SIZES",
+    "SPLITS",
+    "ImageAsk",
+    "ImageInfo",
+    "ImageReader",
+    "Listing",
+    "Wanted",
+    "yes_no",
+]
 
 PHOTO_SIZES = (32, 64, 128, 224)
 
@@ -21,9 +32,10 @@ PHOTO_SIZES = (32, 64, 128, 224)
 class ImageAsk:
     """What is wanted of a source; None and () mean its defaults.
 
-    `target`: column to predict. `groups`: group columns, "a+b" for the intersection of two. `size`: side in pixels.
-    `max_images`: at most this many per split, drawn with `seed` in proportion to label x groups. `prepare`: how the
-    model's own processor makes pictures of `size`; None: the middle square, bilinear.
+    `target`: column to predict. `groups`: group columns, "a+b" for the intersection of two. `size`:
+    side in pixels. `max_images`: at most this many per split, drawn with `seed` in proportion to
+    label x groups. `prepare`: how the model's own processor makes pictures of `size`; None: the
+    middle square, bilinear.
     """
 
     target: str | None = None
@@ -38,9 +50,10 @@ class ImageAsk:
 class ImageInfo:
     """What a form must know of a source before anything is loaded.
 
-    `sizes`: sides worth offering, `size` the default; images may have any side from `least` to `most`. `n`: images, all
-    splits, as far as headers tell. `classes`: of the default target, in order of their labels; () where only loading
-    can tell. `stand_in`: see ImageSet. `note`: a sentence for the form.
+    `sizes`: sides worth offering, `size` the default; images may have any side from `least` to
+    `most`. `n`: images, all splits, as far as headers tell. `classes`: of the default target, in
+    order of their labels; () where only loading can tell. `stand_in`: see ImageSet. `note`: a
+    sentence for the form.
     """
 
     name: str
@@ -61,7 +74,8 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An ask after it was checked against the info: nothing is None, `columns` are the plain columns of its groups."""
+    """An ask after it was checked against the info: nothing is None, `columns` are the plain
+    columns of its groups."""
 
     target: str
     groups: tuple[str, ...]
@@ -74,9 +88,10 @@ class Wanted:
 class Listing:
     """Every image of a source, before missing ones, splits and sampling are dealt with.
 
-    `table` (row i is image i of `pixels`): image_id (str, unique), target (str, the class), split ("" where the source
-    names none), and the wanted columns (str). A column `unit` (str), where there is one, names what must stay on one
-    side of a split, such as a person. `classes`: names in order of their labels; () = those in the table, sorted.
+    `table` (row i is image i of `pixels`): image_id (str, unique), target (str, the class), split
+    ("" where the source names none), and the wanted columns (str). A column `unit` (str), where
+    there is one, names what must stay on one side of a split, such as a person. `classes`: names in
+    order of their labels; () = those in the table, sorted.
     """
 
     name: str
@@ -108,6 +123,7 @@ class ImageReader(ABC):
 
 
 def yes_no(column: str) -> tuple[str, str]:
-    """Words for an attribute that a picture lacks or has, such as ("not wavy hair", "wavy hair")."""
+    """Words for an attribute that a picture lacks or has, such as ("not wavy hair", "wavy
+    hair")."""
     plain = column.replace("_", " ").strip().lower()
     return ("non-male", "male") if plain == "male" else (f"not {plain}", plain)

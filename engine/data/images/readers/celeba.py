@@ -1,4 +1,5 @@
-"""CelebA in torchvision's layout: img_align_celeba/, list_attr_celeba.txt, list_eval_partition.txt."""
+"""CelebA in torchvision's layout: img_align_celeba/, list_attr_celeba.txt,
+list_eval_partition.txt."""
 
 from __future__ import annotations
 
@@ -21,13 +22,20 @@ from engine.data.images.readers.base import (
 from engine.data.images.readers.pixels import FilePixels
 from engine.data.tables import text_of
 
-IMAGES, ATTRIBUTES, PARTITION = "img_align_celeba", "list_attr_celeba.txt", "list_eval_partition.txt"
+IMAGES, ATTRIBUTES, PARTITION = (
+    "img_align_celeba",
+    "list_attr_celeba.txt",
+    "list_eval_partition.txt",
+)
 
 
 class CelebA(ImageReader):
-    """Any of the 40 attributes as target (default Blond_Hair) or group (default Male); splits as published."""
+    """Any of the 40 attributes as target (default Blond_Hair) or group (default Male); splits as
+    published."""
 
-    name = "CelebA (a folder with img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt)"
+    name = (
+        "CelebA (a folder with img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt)"
+    )
 
     def recognises(self, source: str, path: Path) -> bool:
         return (_home(path) / ATTRIBUTES).is_file()
@@ -42,12 +50,23 @@ class CelebA(ImageReader):
         groups = ("Male",) if "Male" in names and target != "Male" else (CLASS,)
         classes = yes_no(target)
         return ImageInfo(
-            "CelebA", "image files", names, (*names, CLASS), target, groups, PHOTO_SIZES, n, size=128, classes=classes
+            "CelebA",
+            "image files",
+            names,
+            (*names, CLASS),
+            target,
+            groups,
+            PHOTO_SIZES,
+            n,
+            size=128,
+            classes=classes,
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         home = _home(path)
-        columns = list(dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)]))
+        columns = list(
+            dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)])
+        )
         marks = _attributes(home, columns)
         splits = _partition(home)
         table = pd.DataFrame({"image_id": marks.index.astype(str)})
@@ -57,7 +76,11 @@ class CelebA(ImageReader):
                 table[column] = _worded(marks[column], column)
         table["split"] = splits.reindex(table["image_id"]).to_numpy()
         unplaced = table["split"].isna()
-        notes = (f"{int(unplaced.sum())} images have no split and were left out.",) if unplaced.any() else ()
+        notes = (
+            (f"{int(unplaced.sum())} images have no split and were left out.",)
+            if unplaced.any()
+            else ()
+        )
         table = table[~unplaced].reset_index(drop=True)
         pixels = FilePixels.below(home / IMAGES, list(table["image_id"]))
         return Listing("CelebA", table, pixels, yes_no(wanted.target), notes)
@@ -68,7 +91,11 @@ def _home(path: Path) -> Path:
 
 
 def _wanting(home: Path, name: str) -> Fault:
-    return Fault(f"CelebA in {home}", f"{name} is absent.", f"torchvision's layout has it beside {ATTRIBUTES}.")
+    return Fault(
+        f"CelebA in {home}",
+        f"{name} is absent.",
+        f"torchvision's layout has it beside {ATTRIBUTES}.",
+    )
 
 
 def _header(text: str) -> tuple[int, tuple[str, ...]]:
@@ -82,13 +109,16 @@ def _header(text: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _attributes(home: Path, columns: list[str]) -> pd.DataFrame:
-    """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises RequestError."""
+    """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises
+    RequestError."""
     text = text_of(home / ATTRIBUTES)
     _, names = _header(text)
     body = io.StringIO(text.split("\n", 2)[2] if text.count("\n") > 1 else "")
     keep = ["image_id", *columns]
     try:
-        marks = pd.read_csv(body, sep=r"\s+", names=["image_id", *names], usecols=keep, dtype={"image_id": str})
+        marks = pd.read_csv(
+            body, sep=r"\s+", names=["image_id", *names], usecols=keep, dtype={"image_id": str}
+        )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         what = f"Its rows do not fit its {len(names)} attributes ({str(error).strip()[:120]})."
         raise RequestError(Fault(ATTRIBUTES, what, "Use the file as published.")) from error

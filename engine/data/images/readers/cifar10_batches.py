@@ -1,4 +1,5 @@
-"""CIFAR-10's python batches: pickles, which can run code, so only the published files, told by their MD5, are read.
+"""CIFAR-10's python batches: pickles, which can run code, so only the published files, told by
+their MD5, are read.
 
 Nobody can make another file of a given MD5; torchvision, whose import takes torch, checks the same.
 """
@@ -43,7 +44,9 @@ class Cifar10Batches(ImageReader):
 
     def look(self, source: str, path: Path) -> ImageInfo:
         n = 10_000 * len(_files(_home(path)))
-        return ImageInfo("CIFAR-10", "arrays", ("label",), (CLASS,), "label", (CLASS,), SIZES, n, 32, CLASSES)
+        return ImageInfo(
+            "CIFAR-10", "arrays", ("label",), (CLASS,), "label", (CLASS,), SIZES, n, 32, CLASSES
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         tables, images = [], []
@@ -56,7 +59,9 @@ class Cifar10Batches(ImageReader):
             images.append(content["data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
         table = pd.concat(tables, ignore_index=True)
         if table["image_id"].duplicated().any():
-            table["image_id"] = [f"{split}/{place:05d}" for place, split in enumerate(table["split"])]
+            table["image_id"] = [
+                f"{split}/{place:05d}" for place, split in enumerate(table["split"])
+            ]
         return Listing("CIFAR-10", table, ArrayPixels(np.concatenate(images)), CLASSES)
 
 
@@ -69,19 +74,32 @@ def _files(home: Path) -> list[Path]:
     found = [home / name for name in PUBLISHED if (home / name).is_file()]
     absent = [name for name in (FIRST, TEST) if not (home / name).is_file()]
     if absent:
-        raise RequestError(Fault(f"CIFAR-10 in {home}", f"Absent: {listed(absent)}.", "Unpack the archive again."))
+        raise RequestError(
+            Fault(f"CIFAR-10 in {home}", f"Absent: {listed(absent)}.", "Unpack the archive again.")
+        )
     return found
 
 
 def _sound(files: list[Path]) -> dict[Path, bytes]:
-    """The bytes of every batch. RequestError, before any is opened, for those that are not the published ones."""
+    """The bytes of every batch. RequestError, before any is opened, for those that are not the
+    published ones."""
     found = {}
     for path in files:
         with path.open("rb") as file:
             found[path] = file.read(LARGEST)
-    other = [path.name for path, raw in found.items() if hashlib.md5(raw).hexdigest() != PUBLISHED[path.name]]
+    other = [
+        path.name
+        for path, raw in found.items()
+        if hashlib.md5(raw).hexdigest() != PUBLISHED[path.name]
+    ]
     if other:
-        what = f"Not as published (by MD5): {listed(other)}. A pickle can run code, so none was opened."
-        fix = "Fetch the archive again from CIFAR-10's page, or save your images as npz or in a folder per class."
+        what = (
+            f"Not as published (by MD5): {listed(other)}. A pickle can run code, so none was"
+            " opened."
+        )
+        fix = (
+            "Fetch the archive again from CIFAR-10's page, or save your images as npz or in a"
+            " folder per class."
+        )
         raise RequestError(Fault(f"CIFAR-10 in {files[0].parent}", what, fix))
     return found

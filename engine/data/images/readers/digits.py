@@ -17,7 +17,8 @@ COUNT = 1_797
 
 
 class Digits(ImageReader):
-    """60 % train, 10 % validation, 30 % test, by class and seed. Enlarged by bilinear interpolation, white on black."""
+    """60 % train, 10 % validation, 30 % test, by class and seed. Enlarged by bilinear
+    interpolation, white on black."""
 
     name = "digits (embedded: real handwritten digits from scikit-learn)"
 
@@ -26,13 +27,26 @@ class Digits(ImageReader):
 
     def look(self, source: str, path: Path) -> ImageInfo:
         groups = (CLASS,)
-        return ImageInfo("digits", "arrays", ("digit",), groups, "digit", groups, (16, 32, 64), COUNT, 32, CLASSES)
+        return ImageInfo(
+            "digits",
+            "arrays",
+            ("digit",),
+            groups,
+            "digit",
+            groups,
+            (16, 32, 64),
+            COUNT,
+            32,
+            CLASSES,
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         from sklearn.datasets import load_digits  # slow to import, and only needed here
 
         found = load_digits()
-        table = pd.DataFrame({"image_id": [f"digit-{place:04d}" for place in range(len(found.target))]})
+        table = pd.DataFrame(
+            {"image_id": [f"digit-{place:04d}" for place in range(len(found.target))]}
+        )
         table["target"] = [CLASSES[label] for label in found.target]
         table["split"] = deal(table, SHARES, "train", wanted.seed)
         grey = np.rint(found.images * (255 / 16)).astype(np.uint8)

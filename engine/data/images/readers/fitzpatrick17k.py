@@ -1,4 +1,5 @@
-"""Fitzpatrick17k: a CSV and a folder of <md5hash>.jpg. Light skin trains, medium and dark skin validate and test."""
+"""Fitzpatrick17k: a CSV and a folder of <md5hash>.jpg. Light skin trains, medium and dark skin
+validate and test."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.base import (
+    CLASS,
+    PHOTO_SIZES,
+    ImageInfo,
+    ImageReader,
+    Listing,
+    Wanted,
+)
 from engine.data.images.readers.pixels import FilePixels, visible
 from engine.data.splits import deal
 from engine.data.tables import csv_table, need_columns
@@ -23,13 +31,17 @@ VALIDATION = {"validation": 0.25}
 
 
 class Fitzpatrick17k(ImageReader):
-    """Target three_partition_label (or nine_partition_label, label), groups skin (light, medium, dark) and the scale.
+    """Target three_partition_label (or nine_partition_label, label), groups skin (light, medium,
+    dark) and the scale.
 
-    A hash stands for one picture: repeated rows count once, and hashes whose rows contradict each other are left out,
-    so no picture is on two sides.
+    A hash stands for one picture: repeated rows count once, and hashes whose rows contradict each
+    other are left out, so no picture is on two sides.
     """
 
-    name = "Fitzpatrick17k (a CSV with md5hash, fitzpatrick_scale, three_partition_label, and <md5hash>.jpg images)"
+    name = (
+        "Fitzpatrick17k (a CSV with md5hash, fitzpatrick_scale, three_partition_label, and"
+        " <md5hash>.jpg images)"
+    )
 
     def recognises(self, source: str, path: Path) -> bool:
         return _csv_of(path) is not None
@@ -66,17 +78,31 @@ class Fitzpatrick17k(ImageReader):
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
         tone = pd.to_numeric(grade, errors="coerce").map(TONES)
         known = tone.notna() & (target != "") & (raw["md5hash"] != "")
-        notes = _count_note(int((~known).sum()), "rows name no skin tone from 1 to 6, no class or no hash")
-        table = pd.DataFrame({"image_id": raw["md5hash"], "target": target, "skin": tone, scale: grade})
+        notes = _count_note(
+            int((~known).sum()), "rows name no skin tone from 1 to 6, no class or no hash"
+        )
+        table = pd.DataFrame(
+            {"image_id": raw["md5hash"], "target": target, "skin": tone, scale: grade}
+        )
         table, more = _one_per_hash(table[known])
         table["split"] = np.where(table["skin"] == "light", "train", "test")
         held = np.flatnonzero(table["split"] == "test")
-        table.loc[held, "split"] = deal(table.loc[held].reset_index(drop=True), VALIDATION, "test", wanted.seed)
+        table.loc[held, "split"] = deal(
+            table.loc[held].reset_index(drop=True), VALIDATION, "test", wanted.seed
+        )
         folder = _images(file, list(table["image_id"]))
         pixels = FilePixels.below(folder, [f"{name}.jpg" for name in table["image_id"]])
         keep = ["image_id", "target", "split", *(name for name in wanted.columns if name != CLASS)]
-        how = "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in the paper."
-        return Listing("Fitzpatrick17k", table[keep].astype(str), pixels, notes=(how, *csv.notes, *said, *notes, *more))
+        how = (
+            "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in"
+            " the paper."
+        )
+        return Listing(
+            "Fitzpatrick17k",
+            table[keep].astype(str),
+            pixels,
+            notes=(how, *csv.notes, *said, *notes, *more),
+        )
 
 
 def _csv_of(path: Path) -> Path | None:
@@ -93,18 +119,22 @@ def _csv_of(path: Path) -> Path | None:
 
 
 def _scale(file: Path, table: pd.DataFrame) -> str:
-    """Name of the column with the Fitzpatrick scale, among the columns of the CSV. Raises RequestError."""
+    """Name of the column with the Fitzpatrick scale, among the columns of the CSV. Raises
+    RequestError."""
     found = [name for name in SCALES if name in table.columns]
     need_columns(file, table, ["md5hash"] if found else ["md5hash", SCALES[0]])
     return found[0]
 
 
 def _one_per_hash(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row per hash (column image_id); hashes that stand for two classes or two tones are left out. And notes."""
+    """One row per hash (column image_id); hashes that stand for two classes or two tones are left
+    out. And notes."""
     once = table.drop_duplicates()
     twice = once["image_id"].duplicated(keep=False)
     notes = _count_note(len(table) - len(once), "rows repeat another one")
-    notes += _count_note(once.loc[twice, "image_id"].nunique(), "hashes have rows that contradict each other")
+    notes += _count_note(
+        once.loc[twice, "image_id"].nunique(), "hashes have rows that contradict each other"
+    )
     return once[~twice].reset_index(drop=True), notes
 
 
@@ -121,5 +151,7 @@ def _images(file: Path, hashes: list[str]) -> Path:
             counts[folder] = len(wanted.intersection(os.listdir(folder)))
     if not counts or not max(counts.values()):
         what = "No image named <md5hash>.jpg lies beside the CSV."
-        raise RequestError(Fault(f"Fitzpatrick17k in {file.parent}", what, f"Put them into {FOLDERS[0]}/ there."))
+        raise RequestError(
+            Fault(f"Fitzpatrick17k in {file.parent}", what, f"Put them into {FOLDERS[0]}/ there.")
+        )
     return max(counts, key=lambda folder: counts[folder])

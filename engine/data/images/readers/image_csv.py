@@ -1,4 +1,5 @@
-"""Any images with a CSV: columns path (relative to the CSV), label, perhaps split, and every further column a group."""
+"""Any images with a CSV: columns path (relative to the CSV), label, perhaps split, and every
+further column a group."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.group_columns import left_out, usable
-from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.base import (
+    CLASS,
+    PHOTO_SIZES,
+    ImageInfo,
+    ImageReader,
+    Listing,
+    Wanted,
+)
 from engine.data.images.readers.pixels import FilePixels, listed, visible
 from engine.data.spellings import regression_faults
 from engine.data.splits import WORDS
@@ -18,7 +26,8 @@ REQUIRED = ("path", "label")
 
 
 class ImageCsv(ImageReader):
-    """Paths never leave the CSV's folder. Any column with 2 to 64 values may be the target instead of label."""
+    """Paths never leave the CSV's folder. Any column with 2 to 64 values may be the target instead
+    of label."""
 
     name = "a CSV with the columns path, label and groups (or its folder)"
     general = True
@@ -29,7 +38,9 @@ class ImageCsv(ImageReader):
     def look(self, source: str, path: Path) -> ImageInfo:
         file = _csv_of(path) or path
         csv = _table(file)
-        spelled = {name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")}
+        spelled = {
+            name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")
+        }
         values = {name: set(column) - {""} for name, (column, _) in spelled.items()}
         counts = {name: len(found) for name, found in values.items()}
         targets = tuple(dict.fromkeys(["label", *usable(counts)]))
@@ -65,7 +76,9 @@ class ImageCsv(ImageReader):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
         table = table[table["target"] != ""].drop_duplicates().reset_index(drop=True)
         if len(again := table.loc[table["image_id"].duplicated(), "image_id"]):
-            what = f"{len(again)} paths have rows that contradict each other: {listed(list(again))}."
+            what = (
+                f"{len(again)} paths have rows that contradict each other: {listed(list(again))}."
+            )
             raise RequestError(Fault(file.name, what, "Give one row per image."))
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
         classes = in_order(table["target"])
@@ -83,11 +96,16 @@ def _csv_of(path: Path) -> Path | None:
 
 
 def _name(file: Path) -> str:
-    return file.stem if file.stem not in ("labels", "data", "index", "metadata", "images") else file.parent.name
+    return (
+        file.stem
+        if file.stem not in ("labels", "data", "index", "metadata", "images")
+        else file.parent.name
+    )
 
 
 def _table(file: Path) -> CsvTable:
-    """The CSV, columns path, label and split in lower case, further ones as they are. Raises RequestError."""
+    """The CSV, columns path, label and split in lower case, further ones as they are. Raises
+    RequestError."""
     csv = csv_table(file, (*REQUIRED, "split"))
     table = csv.cells
     need_columns(file, table, REQUIRED)
@@ -95,16 +113,23 @@ def _table(file: Path) -> CsvTable:
         what = f"Columns with names the audit uses itself: {', '.join(taken)}."
         raise RequestError(Fault(file.name, what, "Call them something else."))
     if len(rows := table.index[table["path"] == ""]):
-        raise RequestError(Fault(f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."))
+        raise RequestError(
+            Fault(
+                f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."
+            )
+        )
     return csv
 
 
 def _splits(file: Path, table: pd.DataFrame) -> list[str]:
-    """Split of every row in the words of SPLITS, "" for all where there is no such column. Raises RequestError."""
+    """Split of every row in the words of SPLITS, "" for all where there is no such column. Raises
+    RequestError."""
     if "split" not in table.columns:
         return [""] * len(table)
     given = table["split"].str.lower()
     if odd := sorted(set(given) - set(WORDS)):
         what = f"Splits that are not known: {listed([repr(name) for name in odd])}."
-        raise RequestError(Fault(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}."))
+        raise RequestError(
+            Fault(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}.")
+        )
     return [WORDS[name] for name in given]

@@ -1,4 +1,5 @@
-"""LFW in torchvision's layout with the attribute scores of lfw_attributes.txt; a person is never on two sides."""
+"""LFW in torchvision's layout with the attribute scores of lfw_attributes.txt; a person is never on
+two sides."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from pathlib import Path
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted, yes_no
+from engine.data.images.readers.base import (
+    CLASS,
+    PHOTO_SIZES,
+    ImageInfo,
+    ImageReader,
+    Listing,
+    Wanted,
+    yes_no,
+)
 from engine.data.images.readers.pixels import FilePixels
 from engine.data.splits import HELD_OUT, deal
 from engine.data.tables import text_of
@@ -19,10 +28,11 @@ PEOPLE = {"train": "peopleDevTrain.txt", "test": "peopleDevTest.txt"}
 
 
 class LFW(ImageReader):
-    """Any attribute as target (default Wavy Hair) or group (default Male): yes where its score is above 0.
+    """Any attribute as target (default Wavy Hair) or group (default Male): yes where its score is
+    above 0.
 
-    Splits: LFW's development people where peopleDevTrain.txt and peopleDevTest.txt lie beside the images (10 % of the
-    training people validate); else people are dealt out 70/10/20.
+    Splits: LFW's development people where peopleDevTrain.txt and peopleDevTest.txt lie beside the
+    images (10 % of the training people validate); else people are dealt out 70/10/20.
     """
 
     name = "LFW (a folder with lfw_funneled/ or lfw/ and lfw_attributes.txt)"
@@ -40,11 +50,22 @@ class LFW(ImageReader):
         target = "Wavy Hair" if "Wavy Hair" in names else names[0]
         groups = ("Male",) if "Male" in names and target != "Male" else (CLASS,)
         return ImageInfo(
-            "LFW", "image files", names, (*names, CLASS), target, groups, PHOTO_SIZES, n, 128, classes=yes_no(target)
+            "LFW",
+            "image files",
+            names,
+            (*names, CLASS),
+            target,
+            groups,
+            PHOTO_SIZES,
+            n,
+            128,
+            classes=yes_no(target),
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        columns = list(dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)]))
+        columns = list(
+            dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)])
+        )
         scores = _scores(_attribute_file(path) or path, columns)
         person = scores["person"].str.replace(" ", "_")
         files = person + "/" + person + "_" + scores["imagenum"].str.zfill(4) + ".jpg"
@@ -59,7 +80,13 @@ class LFW(ImageReader):
         table = table.drop_duplicates("image_id").reset_index(drop=True)
         home = _images(path)
         table, notes = _published_split(table, home.parent, wanted.seed)
-        return Listing("LFW", table, FilePixels.below(home, list(table["image_id"])), yes_no(wanted.target), notes)
+        return Listing(
+            "LFW",
+            table,
+            FilePixels.below(home, list(table["image_id"])),
+            yes_no(wanted.target),
+            notes,
+        )
 
 
 def _places(path: Path) -> list[Path]:
@@ -89,8 +116,12 @@ def _has_people(folder: Path) -> bool:
     """Whether some folder of it holds pictures named after it."""
     if not folder.is_dir():
         return False
-    people = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")][:20]
-    return any(next(person.glob(f"{person.name.replace('[', '[[]')}_*.jpg"), None) for person in people)
+    people = [
+        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    ][:20]
+    return any(
+        next(person.glob(f"{person.name.replace('[', '[[]')}_*.jpg"), None) for person in people
+    )
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -104,25 +135,42 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
-    """One row per image: columns person, imagenum (text) and the wanted attributes (numbers). Raises RequestError."""
+    """One row per image: columns person, imagenum (text) and the wanted attributes (numbers).
+    Raises RequestError."""
     text = text_of(path)
     names = _columns(text)
-    body = "\n".join(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    body = "\n".join(
+        line for line in text.splitlines() if line.strip() and not line.startswith("#")
+    )
     fix = "Use the file as published."
     try:
         table = pd.read_csv(
-            io.StringIO(body), sep="\t", names=names, usecols=["person", "imagenum", *columns], dtype=str, quoting=3
+            io.StringIO(body),
+            sep="\t",
+            names=names,
+            usecols=["person", "imagenum", *columns],
+            dtype=str,
+            quoting=3,
         )
         scores = table[columns].astype(float)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        raise RequestError(Fault(path.name, f"Its rows cannot be read ({str(error).strip()[:120]}).", fix)) from error
-    if scores.isna().any(axis=None) or table.isna().any(axis=None) or not table["imagenum"].str.isdigit().all():
+        raise RequestError(
+            Fault(path.name, f"Its rows cannot be read ({str(error).strip()[:120]}).", fix)
+        ) from error
+    if (
+        scores.isna().any(axis=None)
+        or table.isna().any(axis=None)
+        or not table["imagenum"].str.isdigit().all()
+    ):
         raise RequestError(Fault(path.name, "Some rows lack a person, a number or a score.", fix))
     return pd.concat([table[["person", "imagenum"]], scores], axis=1)
 
 
-def _published_split(table: pd.DataFrame, folder: Path, seed: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table with LFW's development split in its column split where both lists are there; else as it is.
+def _published_split(
+    table: pd.DataFrame, folder: Path, seed: int
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table with LFW's development split in its column split where both lists are there; else
+    as it is.
 
     table: one row per image, its column unit names the person. Returns notes too.
     """
@@ -136,6 +184,10 @@ def _published_split(table: pd.DataFrame, folder: Path, seed: int) -> tuple[pd.D
     left = int(split.isna().sum())
     table = table.assign(split=split)[split.notna()].reset_index(drop=True)
     train = table.index[table["split"] == "train"]
-    table.loc[train, "split"] = deal(table.loc[train].reset_index(drop=True), HELD_OUT, "train", seed)
+    table.loc[train, "split"] = deal(
+        table.loc[train].reset_index(drop=True), HELD_OUT, "train", seed
+    )
     said = "LFW's development split; 10 % of its training people validate."
-    return table, (said, f"{left} images of people in neither list were left out.") if left else (said,)
+    return table, (
+        (said, f"{left} images of people in neither list were left out.") if left else (said,)
+    )

@@ -1,4 +1,5 @@
-"""Pixels by row, from files or from arrays; once decoded they stay in memory where all of them fit."""
+"""Pixels by row, from files or from arrays; once decoded they stay in memory where all of them
+fit."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ import numpy as np
 from PIL import Image
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.decoding import DEEP, Damaged, Preparation, decoded, extremes, is_deep, notes_on, prepared
+from engine.data.images.decoding import (
+    DEEP,
+    Damaged,
+    Preparation,
+    decoded,
+    extremes,
+    is_deep,
+    notes_on,
+    prepared,
+)
 
 CHECK_BELOW = 20_000
 """Sets of fewer files than this are decoded and hashed whole when they are loaded."""
@@ -29,10 +39,11 @@ THREADS = min(8, os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class Check:
-    """What a first look at images found. `identities`: one text per image that stands for its content.
+    """What a first look at images found. `identities`: one text per image that stands for its
+    content.
 
-    damaged: places [n] int of the images that cannot be read, and `reasons` why, one text each. notes: sentences on
-    the images that were decoded.
+    damaged: places [n] int of the images that cannot be read, and `reasons` why, one text each.
+    notes: sentences on the images that were decoded.
     """
 
     damaged: np.ndarray
@@ -44,7 +55,8 @@ class Check:
 
 
 class Pixels(ABC):
-    """Images by position. `prepare`: how each becomes what the model sees, None for the middle square."""
+    """Images by position. `prepare`: how each becomes what the model sees, None for the middle
+    square."""
 
     prepare: Preparation | None = None
 
@@ -63,8 +75,11 @@ class Pixels(ABC):
         """
 
     def prepared_by(self, prepare: Preparation | None) -> Self:
-        """The same images, prepared so; those that are drawn at the size wanted need no preparing."""
-        return replace(self, prepare=prepare) if isinstance(self, ArrayPixels | FilePixels) else self
+        """The same images, prepared so; those that are drawn at the size wanted need no
+        preparing."""
+        return (
+            replace(self, prepare=prepare) if isinstance(self, ArrayPixels | FilePixels) else self
+        )
 
     def missing(self) -> np.ndarray:
         """Positions of images that are not there, ascending, [n] int64."""
@@ -86,8 +101,13 @@ class ArrayPixels(Pixels):
         if self.prepare is None and self.images.shape[1:3] == (size, size):
             return self.images[rows]
         try:
-            parts = [prepared(Image.fromarray(self.images[row]), size, self.prepare) for row in rows]
-        except (Damaged, ValueError) as error:  # all have one shape: what the processor cannot do, it can do to none
+            parts = [
+                prepared(Image.fromarray(self.images[row]), size, self.prepare) for row in rows
+            ]
+        except (
+            Damaged,
+            ValueError,
+        ) as error:  # all have one shape: what the processor cannot do, it can do to none
             raise RequestError(
                 Fault("images", f"The model's processor cannot read them ({error}).", "Use others.")
             ) from error
@@ -95,14 +115,17 @@ class ArrayPixels(Pixels):
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
         """Identities of the images `rows` [k] int: hashes of their pixels. None is damaged."""
-        found = [hashlib.sha256(np.ascontiguousarray(self.images[row]).data).hexdigest() for row in rows]
+        found = [
+            hashlib.sha256(np.ascontiguousarray(self.images[row]).data).hexdigest() for row in rows
+        ]
         notes = notes_on((name for row in rows for name in extremes(self.images[row])), len(rows))
         return Check(np.empty(0, np.int64), found, True, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
 class FilePixels(Pixels):
-    """Image files below `root`. `sizes`: bytes of each, [n] int64, -1 where there is no such file."""
+    """Image files below `root`. `sizes`: bytes of each, [n] int64, -1 where there is no such
+    file."""
 
     root: Path
     names: tuple[str, ...]
@@ -113,15 +136,19 @@ class FilePixels(Pixels):
     def below(cls, root: Path, names: Sequence[str], confined: bool = False) -> FilePixels:
         """Files under `root`; confined: links that lead out of it count as missing.
 
-        Raises RequestError for a name that is absolute or climbs out with "..". Looks into each folder once, never at
-        single files.
+        Raises RequestError for a name that is absolute or climbs out with "..". Looks into each
+        folder once, never at single files.
         """
         cleaned = [name.replace("\\", "/") for name in names]
         if bad := [name for name in cleaned if not _stays_inside(name)]:
             what = f"{len(bad)} image paths are absolute or climb out with '..': {listed(bad)}."
-            raise RequestError(Fault(f"images in {root}", what, "Name images relative to that folder."))
+            raise RequestError(
+                Fault(f"images in {root}", what, "Name images relative to that folder.")
+            )
         tidy = [PurePosixPath(name) for name in cleaned]
-        there = {folder: _sizes_in(root, folder, confined) for folder in {name.parent for name in tidy}}
+        there = {
+            folder: _sizes_in(root, folder, confined) for folder in {name.parent for name in tidy}
+        }
         sizes = np.array([there[name.parent].get(name.name, -1) for name in tidy], dtype=np.int64)
         return cls(root, tuple(str(name) for name in tidy), sizes)
 
@@ -143,25 +170,38 @@ class FilePixels(Pixels):
             except Damaged as error:
                 raise RequestError(damaged_fault(name, str(error))) from error
             except OSError as error:
-                raise RequestError(damaged_fault(name, error.strerror or "cannot be read")) from error
+                raise RequestError(
+                    damaged_fault(name, error.strerror or "cannot be read")
+                ) from error
 
         in_threads(one, range(len(rows)))
         return out
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities of `rows` [k] int: hashes of the files' bytes, each decoded too, where there are few.
+        """Identities of `rows` [k] int: hashes of the files' bytes, each decoded too, where there
+        are few.
 
-        From CHECK_BELOW images on they are names and sizes, and only the first file is looked into. What grey pictures
-        of more than 8 bits are read as has changed, so they have other identities.
+        From CHECK_BELOW images on they are names and sizes, and only the first file is looked into.
+        What grey pictures of more than 8 bits are read as has changed, so they have other
+        identities.
         """
         if len(rows) >= CHECK_BELOW:
             mark = " in its range" if is_deep(self.root / self.names[rows[0]]) else ""
-            return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}{mark}" for row in rows], False)
+            return Check(
+                np.empty(0, np.int64),
+                [f"{self.names[row]}:{self.sizes[row]}{mark}" for row in rows],
+                False,
+            )
         places = range(len(rows))
-        found = in_threads(lambda place: self._examined(rows[place], size, partial(keep, place)), places)
+        found = in_threads(
+            lambda place: self._examined(rows[place], size, partial(keep, place)), places
+        )
         bad = [place for place, one in enumerate(found) if one.reason]
         told = [name for one in found for name in one.told]
-        reasons, notes = tuple(found[place].reason for place in bad), tuple(notes_on(told, len(rows) - len(bad)))
+        reasons, notes = (
+            tuple(found[place].reason for place in bad),
+            tuple(notes_on(told, len(rows) - len(bad))),
+        )
         return Check(np.array(bad, np.int64), [one.identity for one in found], True, reasons, notes)
 
     def _examined(self, row: int, size: int, keep: Callable[[np.ndarray], None]) -> _Examined:
@@ -179,7 +219,8 @@ class FilePixels(Pixels):
 
 @dataclass(frozen=True)
 class _Examined:
-    """One file: what stands for its content, what is told of it (names in decoding.SAID), why it cannot be read."""
+    """One file: what stands for its content, what is told of it (names in decoding.SAID), why it
+    cannot be read."""
 
     identity: str = ""
     told: tuple[str, ...] = ()
@@ -188,7 +229,8 @@ class _Examined:
 
 @dataclass(eq=False)
 class Shelf:
-    """Some images of a source at one size; those already decoded are kept where all of them fit into memory.
+    """Some images of a source at one size; those already decoded are kept where all of them fit
+    into memory.
 
     rows: their positions in the source, [n] int.
     """
@@ -229,7 +271,8 @@ class Shelf:
 
 
 def in_threads(work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
-    """`work` for each place, in order of the places; decoding leaves Python's lock, so threads help."""
+    """`work` for each place, in order of the places; decoding leaves Python's lock, so threads
+    help."""
     places = list(places)
     if len(places) < 8 or THREADS == 1:
         return [work(place) for place in places]
@@ -239,17 +282,22 @@ def in_threads(work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
 
 def damaged_fault(name: str, why: str) -> Fault:
     return Fault(
-        f"image {name}", f"It cannot be decoded ({why}).", "Replace it, or delete it: missing images are left out."
+        f"image {name}",
+        f"It cannot be decoded ({why}).",
+        "Replace it, or delete it: missing images are left out.",
     )
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
     """The first few names."""
-    return ", ".join(str(name)[:200] for name in names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(str(name)[:200] for name in names[:most]) + (
+        ", …" if len(names) > most else ""
+    )
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file's name is a picture's. Names that begin with a dot are hidden files, such as macOS's copies."""
+    """Whether a file's name is a picture's. Names that begin with a dot are hidden files, such as
+    macOS's copies."""
     return name.lower().endswith(SUFFIXES) and not name.startswith(".")
 
 
@@ -260,11 +308,14 @@ def visible(folder: Path, pattern: str) -> list[Path]:
 
 def _stays_inside(name: str) -> bool:
     path = PurePosixPath(name)
-    return bool(path.parts) and not (path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0])
+    return bool(path.parts) and not (
+        path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0]
+    )
 
 
 def _sizes_in(root: Path, folder: PurePosixPath, confined: bool) -> dict[str, int]:
-    """Bytes of each file of one folder; {} where there is no such folder, or where it leads out of a confined root."""
+    """Bytes of each file of one folder; {} where there is no such folder, or where it leads out of
+    a confined root."""
     top, place = root.resolve(), root / folder
     if not place.is_dir() or (confined and not place.resolve().is_relative_to(top)):
         return {}
@@ -273,5 +324,9 @@ def _sizes_in(root: Path, folder: PurePosixPath, confined: bool) -> dict[str, in
             entry.name: entry.stat().st_size
             for entry in entries
             if entry.is_file()
-            and not (confined and entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(top))
+            and not (
+                confined
+                and entry.is_symlink()
+                and not Path(entry.path).resolve().is_relative_to(top)
+            )
         }

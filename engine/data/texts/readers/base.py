@@ -1,4 +1,5 @@
-"""What every source of labelled texts offers: a quick look for the form, and a listing that loading starts from."""
+"""What every source of labelled texts offers: a quick look for the form, and a listing that loading
+starts from."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ COLUMNS = ("text_id", "text", "text_b", "label", "split")
 class TextAsk:
     """What is wanted of a source; None and () mean its defaults.
 
-    `text`, `text_b`, `target`: columns of the text, of the second text ("": none) and of the label; a CSV only.
-    `groups`: group columns, single ones; intersections are made when groups are measured. `max_texts`: at most this
-    many per split, drawn with `seed` in proportion to label x groups.
+    `text`, `text_b`, `target`: columns of the text, of the second text ("": none) and of the label;
+    a CSV only. `groups`: group columns, single ones; intersections are made when groups are
+    measured. `max_texts`: at most this many per split, drawn with `seed` in proportion to label x
+    groups.
     """
 
     text: str | None = None
@@ -36,9 +38,9 @@ class TextAsk:
 class TextInfo:
     """What a form must know of a source before anything is loaded.
 
-    `columns`: those a person may choose text, second text and target from; () where they are fixed. `groups`: possible
-    axes, single ones, the last is the class itself. `metric`: one of METRICS. `n`: texts, all splits. `note`: a
-    sentence for the form, such as that the texts are made up.
+    `columns`: those a person may choose text, second text and target from; () where they are fixed.
+    `groups`: possible axes, single ones, the last is the class itself. `metric`: one of METRICS.
+    `n`: texts, all splits. `note`: a sentence for the form, such as that the texts are made up.
     """
 
     name: str
@@ -56,7 +58,8 @@ class TextInfo:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An ask after it was checked against the info. `text_b` is "" where there is none; `groups` are single columns."""
+    """An ask after it was checked against the info. `text_b` is "" where there is none; `groups`
+    are single columns."""
 
     text: str
     text_b: str
@@ -68,8 +71,9 @@ class Wanted:
 class Listing:
     """Every text of a source, before splits and sampling are dealt with.
 
-    `table`: text, text_b, label (name of the class), split ("" throughout where the source names none) and the wanted
-    group columns but "length", all str, stripped. `classes`: names in order of their labels; () = those in the table.
+    `table`: text, text_b, label (name of the class), split ("" throughout where the source names
+    none) and the wanted group columns but "length", all str, stripped. `classes`: names in order of
+    their labels; () = those in the table.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""The two embedded tasks this project writes itself, remarks and topics, with planted differences between groups."""
+"""The two embedded tasks this project writes itself, remarks and topics, with planted differences
+between groups."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from engine.data.texts.readers.base import LENGTH, Listing, TextInfo, TextReader
 
 
 class EmbeddedTexts(TextReader):
-    """`remarks` (two classes) and `topics` (four): written anew each time, the same on every machine."""
+    """`remarks` (two classes) and `topics` (four): written anew each time, the same on every
+    machine."""
 
     name = f"embedded: {', '.join(remark_task.CARDS)}"
 
@@ -24,7 +26,9 @@ class EmbeddedTexts(TextReader):
         name = source.strip()
         groups = tuple(remark_task.GROUPS[name])
         axes, card, n = (*groups, LENGTH, CLASS), remark_task.CARDS[name], len(_table(name))
-        return TextInfo(name, "embedded", (), ("label",), axes, "label", "text", groups[:1], "accuracy", n, card)
+        return TextInfo(
+            name, "embedded", (), ("label",), axes, "label", "text", groups[:1], "accuracy", n, card
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         name = source.strip()
@@ -35,5 +39,6 @@ class EmbeddedTexts(TextReader):
 
 @cache
 def _table(name: str) -> pd.DataFrame:
-    """One task, columns as in remark_task.tables. It is cached and must not be changed: `read` makes copies."""
+    """One task, columns as in remark_task.tables. It is cached and must not be changed: `read`
+    makes copies."""
     return remark_task.tables()[name]

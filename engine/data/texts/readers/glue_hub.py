@@ -18,7 +18,8 @@ PREFIX = "glue:"
 
 
 class GlueHub(TextReader):
-    """The hub's files have no sources (CoLA) and no genres (MNLI): the groups are length and class."""
+    """The hub's files have no sources (CoLA) and no genres (MNLI): the groups are length and
+    class."""
 
     name = f"a GLUE task from the hub, such as {PREFIX}rte"
 
@@ -27,7 +28,9 @@ class GlueHub(TextReader):
 
     def look(self, source: str, path: Path) -> TextInfo:
         task = _task(source)
-        return task.info(task.n, (), f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use.")
+        return task.info(
+            task.n, (), f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use."
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         task = _task(source)
@@ -44,7 +47,9 @@ class GlueHub(TextReader):
             parts.append(part.assign(split=split))
         if faults:
             raise RequestError(faults)
-        return Listing(task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes))
+        return Listing(
+            task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes)
+        )
 
 
 def _task(source: str) -> GlueTask:
@@ -52,7 +57,8 @@ def _task(source: str) -> GlueTask:
 
 
 def _fetched(task: GlueTask, split: str) -> Path:
-    """One of the hub's files: as downloaded before, else downloaded. Raises RequestError where there is neither."""
+    """One of the hub's files: as downloaded before, else downloaded. Raises RequestError where
+    there is neither."""
     from huggingface_hub import hf_hub_download
 
     name = f"{task.key}/{split}-00000-of-00001.parquet"
@@ -63,13 +69,17 @@ def _fetched(task: GlueTask, split: str) -> Path:
     try:
         return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset"))
     except Exception as error:  # the hub's client lets errors of several network libraries through
-        what = f"{name} was not downloaded before, and the hub does not hand it out now ({type(error).__name__})."
+        what = (
+            f"{name} was not downloaded before, and the hub does not hand it out now"
+            f" ({type(error).__name__})."
+        )
         fix = f"Check the network, or give a folder {task.name} with train.tsv and {task.dev}.tsv."
         raise RequestError(Fault(f"data {PREFIX}{task.key}", what, fix)) from error
 
 
 def _table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """One file's rows, columns label, text, text_b, and how many damaged ones were left out. RequestError."""
+    """One file's rows, columns label, text, text_b, and how many damaged ones were left out.
+    RequestError."""
     import pyarrow
     import pyarrow.parquet
 
@@ -80,11 +90,15 @@ def _table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
             what = f"Columns missing: {', '.join(absent)}."
             raise RequestError(Fault(name, what, f"Found: {', '.join(schema.names[:40])}."))
         if not pyarrow.types.is_integer(schema.field("label").type):
-            raise RequestError(Fault(name, "Its labels are not whole numbers.", f"Delete {file} and try again."))
+            raise RequestError(
+                Fault(name, "Its labels are not whole numbers.", f"Delete {file} and try again.")
+            )
         raw = pyarrow.parquet.read_table(file, columns=columns).to_pydict()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         what = f"It is not a parquet file, or is damaged ({type(error).__name__})."
-        raise RequestError(Fault(name, what, f"Delete {file}, so that it is downloaded again.")) from error
+        raise RequestError(
+            Fault(name, what, f"Delete {file}, so that it is downloaded again.")
+        ) from error
     names = _class_names(schema.metadata or {})
     if names not in ((), task.hub_classes):
         what = f"Its classes are {', '.join(names)[:200]}; expected {', '.join(task.hub_classes)}."
@@ -98,17 +112,25 @@ def _checked(raw: dict[str, list[Any]], name: str, task: GlueTask) -> tuple[pd.D
     RequestError with all faults where more rows are damaged than in the published task.
     """
     faults, rows, classes = RowFaults(name), [], dict(enumerate(task.hub_classes))
-    for number, (label, *found) in enumerate(zip(*(raw[column] for column in _columns(task)), strict=True), start=1):
+    for number, (label, *found) in enumerate(
+        zip(*(raw[column] for column in _columns(task)), strict=True), start=1
+    ):
         texts = [str(text or "").strip() for text in found]
         if label not in classes:
             what = f"label is {str(label)[:40]!r}, not a label of {task.name}."
             faults.add(number, what, "Give the task as a folder of TSV files.")
         elif not all(texts):
-            faults.add(number, f"A text is empty ({', '.join(task.hub_texts)}).", "Delete the file and try again.")
+            faults.add(
+                number,
+                f"A text is empty ({', '.join(task.hub_texts)}).",
+                "Delete the file and try again.",
+            )
         else:
             rows.append((classes[label], texts[0], texts[1] if len(texts) > 1 else ""))
     if faults.n > task.broken or not rows:
-        raise RequestError(faults.all() or Fault(name, "The table has no rows.", "Delete the file and try again."))
+        raise RequestError(
+            faults.all() or Fault(name, "The table has no rows.", "Delete the file and try again.")
+        )
     return pd.DataFrame(rows, columns=["label", "text", "text_b"]), faults.n
 
 
@@ -117,8 +139,11 @@ def _columns(task: GlueTask) -> list[str]:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> tuple[str, ...]:
-    """Names of the label's integers as the hub's data sets library writes them into the file; () where it did not."""
+    """Names of the label's integers as the hub's data sets library writes them into the file; ()
+    where it did not."""
     try:
-        return tuple(map(str, json.loads(metadata[b"huggingface"])["info"]["features"]["label"]["names"]))
+        return tuple(
+            map(str, json.loads(metadata[b"huggingface"])["info"]["features"]["label"]["names"])
+        )
     except (KeyError, TypeError, ValueError):
         return ()

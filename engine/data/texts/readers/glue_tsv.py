@@ -1,4 +1,5 @@
-"""A folder of one GLUE task, named after it: train.tsv and dev.tsv (MNLI: dev_matched.tsv) as GLUE hands them out."""
+"""A folder of one GLUE task, named after it: train.tsv and dev.tsv (MNLI: dev_matched.tsv) as GLUE
+hands them out."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ FEWER = "Fetch the file again: it must be as GLUE hands it out, without quotatio
 class GlueTsv(TextReader):
     """Fields end at tabs and rows at line feeds; quotation marks are part of the text."""
 
-    name = f"a GLUE task's folder with train.tsv and dev.tsv ({', '.join(task.name for task in GLUE_TASKS.values())})"
+    name = (
+        "a GLUE task's folder with train.tsv and dev.tsv"
+        f" ({', '.join(task.name for task in GLUE_TASKS.values())})"
+    )
 
     def recognises(self, source: str, path: Path) -> bool:
         return path.is_dir() and key_of_name(path.resolve().name) in (*GLUE_TASKS, REGRESSION)
@@ -52,7 +56,9 @@ class GlueTsv(TextReader):
             parts.append(part.assign(split=split))
         if faults:
             raise RequestError(faults)
-        return Listing(task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes))
+        return Listing(
+            task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes)
+        )
 
 
 def _task(path: Path) -> GlueTask:
@@ -67,7 +73,11 @@ def _files(path: Path, task: GlueTask) -> dict[str, Path]:
     """The file of each split. Raises RequestError naming all that are absent."""
     files = {"train": path / "train.tsv", "test": path / f"{task.dev}.tsv"}
     fix = f"{task.name} needs {' and '.join(file.name for file in files.values())}."
-    absent = [Fault(str(file), "There is no such file.", fix) for file in files.values() if not file.is_file()]
+    absent = [
+        Fault(str(file), "There is no such file.", fix)
+        for file in files.values()
+        if not file.is_file()
+    ]
     if absent:
         raise RequestError(absent)
     return files
@@ -85,11 +95,17 @@ def _rows(file: Path) -> int:
 def _columns(task: GlueTask, groups: list[str]) -> dict[str, str]:
     """Name of every column that is read, as in `Listing` -> as in the file."""
     second = {"text_b": task.texts[1]} if len(task.texts) > 1 else {}
-    return {"text": task.texts[0], **second, "label": task.label, **{group: group for group in groups}}
+    return {
+        "text": task.texts[0],
+        **second,
+        "label": task.label,
+        **{group: group for group in groups},
+    }
 
 
 def _table(file: Path, task: GlueTask, columns: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """The wanted columns of one file, and how many damaged rows were left out. Raises RequestError with all faults.
+    """The wanted columns of one file, and how many damaged rows were left out. Raises RequestError
+    with all faults.
 
     columns: as from `_columns`; the rows have these and text_b.
     """
@@ -101,12 +117,18 @@ def _table(file: Path, task: GlueTask, columns: Mapping[str, str]) -> tuple[pd.D
     if absent:
         what = f"Columns missing, or there twice: {', '.join(absent)}."
         found = ", ".join(name[:40] for name in header[:40])
-        raise RequestError(Fault(file.name, what, f"Found: {found}. Needed: {', '.join(columns.values())}."))
+        raise RequestError(
+            Fault(file.name, what, f"Found: {found}. Needed: {', '.join(columns.values())}.")
+        )
     places = {ours: header.index(name) for ours, name in columns.items()}
     faults, rows = RowFaults(file.name), []
     for number, line in enumerate(lines, start=1):
         fields = line.split("\t")
-        row = {ours: fields[place].strip() for ours, place in places.items()} if len(fields) == len(header) else {}
+        row = (
+            {ours: fields[place].strip() for ours, place in places.items()}
+            if len(fields) == len(header)
+            else {}
+        )
         if wrong := _wrong(fields, len(header), row, columns, task):
             faults.add(number, *wrong)
         else:
@@ -119,12 +141,18 @@ def _table(file: Path, task: GlueTask, columns: Mapping[str, str]) -> tuple[pd.D
 
 
 def _wrong(
-    fields: list[str], width: int, row: Mapping[str, str], columns: Mapping[str, str], task: GlueTask
+    fields: list[str],
+    width: int,
+    row: Mapping[str, str],
+    columns: Mapping[str, str],
+    task: GlueTask,
 ) -> tuple[str, str] | None:
     """What is wrong with a row and what to do about it; None for a good one."""
     if len(fields) != width:
         return f"It has {len(fields)} fields where {width} are needed.", FEWER
-    if blank := [name for ours, name in columns.items() if ours in ("text", "text_b") and not row[ours]]:
+    if blank := [
+        name for ours, name in columns.items() if ours in ("text", "text_b") and not row[ours]
+    ]:
         return f"{' and '.join(blank)}: the text is empty.", "Fill it, or leave the row out."
     if row["label"] not in task.labels:
         what = f"{columns['label']} is {row['label'][:40]!r}, not a label of {task.name}."

@@ -1,4 +1,5 @@
-"""trained picture: what the starting model and a trained one answer to an image, and where each of them looks."""
+"""trained picture: what the starting model and a trained one answer to an image, and where each of
+them looks."""
 
 from __future__ import annotations
 
@@ -19,4 +20,8 @@ class TrainedPicture(PictureAsk):
         from engine.surgery.filters.weights import with_weights
 
         whole = variant["units"] == WEIGHTS or not variant["n_cut"]
-        return with_weights(dense, arrays) if whole else cut_with(dense, fair_record(run, variant), arrays)
+        return (
+            with_weights(dense, arrays)
+            if whole
+            else cut_with(dense, fair_record(run, variant), arrays)
+        )

@@ -1,4 +1,5 @@
-"""Figures of BiFP: what is asked at the paper's settings and with `quick`, and how their runs are read."""
+"""Figures of BiFP: what is asked at the paper's settings and with `quick`, and how their runs are
+read."""
 
 from __future__ import annotations
 
@@ -25,10 +26,15 @@ METHODS = ("bifp-str", "bifp-uns", *ABLATIONS, *RIVALS)
 """All that Figs. 1, 3 and 5 to 8 show: one audit answers them."""
 SHOWN_FOR_MOBILENET = ("bifp-str", "bifp-uns", "fpgm", "snip", "lottery")
 MINUTES: dict[str, Any] = {
-    "seeds": 2, "max_images": 600, "train": {"epochs": 3, "rate": 1e-3, "batch": 64}, "iterations": 40,
-    "check_every": 10, "method_settings": {"lottery": {"round": 0.5}},
-}  # fmt: skip
-"""Sizes in which MobileNetV2 takes minutes on two cores: far too little training, good enough to see that it runs."""
+    "seeds": 2,
+    "max_images": 600,
+    "train": {"epochs": 3, "rate": 1e-3, "batch": 64},
+    "iterations": 40,
+    "check_every": 10,
+    "method_settings": {"lottery": {"round": 0.5}},
+}
+"""Sizes in which MobileNetV2 takes minutes on two cores: far too little training, good enough to
+see that it runs."""
 Reads = Callable[[Run], Iterable[Finding]]
 
 
@@ -43,7 +49,8 @@ class FairExperiment(Experiment):
     draws: tuple[Callable[[Run, Choice], Panel], ...]
     model: str = RESNET
     only_first: bool = False
-    """Whether the first target (CelebA: blond hair) is enough: the paper shows one, or does not say which."""
+    """Whether the first target (CelebA: blond hair) is enough: the paper shows one, or does not say
+    which."""
 
     paper = PAPER
 
@@ -58,8 +65,14 @@ class FairExperiment(Experiment):
         return "the demo's audit: demo-resnet on drawn avatars"
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
-        sizes = {"levels": "sparsities", "trials": "seeds", "most": "max_images", "model": "model",
-                 "weights": "weights", "train": "train"}  # fmt: skip
+        sizes = {
+            "levels": "sparsities",
+            "trials": "seeds",
+            "most": "max_images",
+            "model": "model",
+            "weights": "weights",
+            "train": "train",
+        }
         if ask.data is None:
             return [ask.over(self._on_avatars(), **sizes)]
         return [ask.over(one, **sizes) for one in self._on(ask.data, ask.quick)]
@@ -68,10 +81,13 @@ class FairExperiment(Experiment):
         if self.model != MOBILENET:
             return replace(DEMO, experiment=self.name)
         sizes = small_request(self.model, "avatars", methods=SHOWN_FOR_MOBILENET, **MINUTES)
-        return FairRequest(**sizes, size=32, experiment=self.name, title=f"{self.name}: {self.model} on avatars")
+        return FairRequest(
+            **sizes, size=32, experiment=self.name, title=f"{self.name}: {self.model} on avatars"
+        )
 
     def _on(self, data: str, quick: bool) -> Iterator[FairRequest]:
-        """The paper's settings (Sec. 5) for every target of this data set; `quick`: with far fewer updates."""
+        """The paper's settings (Sec. 5) for every target of this data set; `quick`: with far fewer
+        updates."""
         kind = kind_of(data)
         targets = TARGETS[kind][:1] if self.only_first else TARGETS[kind]
         for target in targets:
@@ -88,16 +104,26 @@ class FairExperiment(Experiment):
             if self.model == MOBILENET:
                 settings["tradeoff_strengths"] = ()
             yield FairRequest(
-                data=data, methods=methods, tradeoff_methods=("bifp-str", "pf", "fp"), surface=self.model == RESNET,
-                experiment=self.name, title=f"BiFP: {self.model}, {target}", **settings,
-            )  # fmt: skip
+                data=data,
+                methods=methods,
+                tradeoff_methods=("bifp-str", "pf", "fp"),
+                surface=self.model == RESNET,
+                experiment=self.name,
+                title=f"BiFP: {self.model}, {target}",
+                **settings,
+            )
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
             unlike, target = unlike_paper(run, self.model), run.meta["request"]["target"]
-            yield from (replace(one, what=f"{target}: {one.what}", differs=unlike) for one in self.reads(run))
+            yield from (
+                replace(one, what=f"{target}: {one.what}", differs=unlike)
+                for one in self.reads(run)
+            )
 
-    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
         for run in runs:
             yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
 
@@ -105,7 +131,10 @@ class FairExperiment(Experiment):
 def kind_of(data: str) -> str:
     """Which of the paper's data sets the images are laid out as: that whose targets they have."""
     known = look(data).targets
-    return next((kind for kind, targets in TARGETS.items() if set(targets) <= set(known)), next(iter(TARGETS)))
+    return next(
+        (kind for kind, targets in TARGETS.items() if set(targets) <= set(known)),
+        next(iter(TARGETS)),
+    )
 
 
 def unlike_paper(run: Run, model: str) -> str:
@@ -115,7 +144,12 @@ def unlike_paper(run: Run, model: str) -> str:
     images = data if same else "CelebA and LFW"
     tuned = f"{request['tune_on']} images"
     return differences(
-        {"model": model, "images": images, "cut and tuned on": "validation images", "updates": "a number not stated"},
+        {
+            "model": model,
+            "images": images,
+            "cut and tuned on": "validation images",
+            "updates": "a number not stated",
+        },
         {
             "model": meta["model"]["name"],
             "images": data,

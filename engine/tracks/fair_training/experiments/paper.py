@@ -36,7 +36,10 @@ ROWS = (
     FairExperiment(
         name="bifp-fig3",
         figure="Fig. 3",
-        question="Are BiFP's models as accurate as those of other methods, and fairer, at every sparsity?",
+        question=(
+            "Are BiFP's models as accurate as those of other methods, and fairer, at every"
+            " sparsity?"
+        ),
         reads=_reads.levels(SHOWN_FOR_MOBILENET),
         draws=(fair_curve,),
     ),

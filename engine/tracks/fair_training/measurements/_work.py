@@ -34,7 +34,8 @@ SOME = 1000
 
 
 def trained_shard(shard: FairShard, method: str | None = None) -> FairShard:
-    """The training a measurement is about, or its counterpart with another method; λ only where that uses it."""
+    """The training a measurement is about, or its counterpart with another method; λ only where
+    that uses it."""
     name = method or shard.method
     draw = shard.draw if name == shard.method else 0
     strength = shard.strength if fair_method(name).fair else 0.0
@@ -42,7 +43,8 @@ def trained_shard(shard: FairShard, method: str | None = None) -> FairShard:
 
 
 def widths_for(context: FairContext, shard: FairShard) -> np.ndarray | None:
-    """How many filters of each group stay, [groups] int, where another method's training says that."""
+    """How many filters of each group stay, [groups] int, where another method's training says
+    that."""
     other = fair_method(shard.method).widths_of
     if not other:
         return None
@@ -51,31 +53,60 @@ def widths_for(context: FairContext, shard: FairShard) -> np.ndarray | None:
 
 
 def job_of(
-    context: FairContext, method: FairMethod, shard: FairShard, sparsities: tuple[float, ...], key: str
+    context: FairContext,
+    method: FairMethod,
+    shard: FairShard,
+    sparsities: tuple[float, ...],
+    key: str,
 ) -> FairJob:
     """One training; `key` names it where its unfinished phases are kept."""
     settings, seed = context.settings, context.seed("fair", shard.seed)
     recipe, device = settings.recipe, context.start.device
     own = replace(context.dense, model=copy.deepcopy(context.dense.model))
-    labels = torch.as_tensor(context.images.table["label"].to_numpy(dtype=np.int64)[context.tuned], device=device)
+    labels = torch.as_tensor(
+        context.images.table["label"].to_numpy(dtype=np.int64)[context.tuned], device=device
+    )
     hot = functional.one_hot(labels, len(context.start.classes)).float()
-    said = context.describe(replace(shard, sparsity=0.0) if method.one_descent else shard)  # a descent serves them all
+    said = context.describe(
+        replace(shard, sparsity=0.0) if method.one_descent else shard
+    )  # a descent serves them all
     return FairJob(
-        own, context.graph,
-        Batches(context.tuned, context.images.read, own.prepared, recipe.batch, seed, recipe.mirror and context.mirror),
+        own,
+        context.graph,
+        Batches(
+            context.tuned,
+            context.images.read,
+            own.prepared,
+            recipe.batch,
+            seed,
+            recipe.mirror and context.mirror,
+        ),
         Targets(hot, torch.ones(len(labels), device=device)),
-        context.codes[context.tuned], context.before(context.tuned), sparsities, shard.strength,
-        settings.iterations, recipe,
-        seed, settings.tolerance, settings.notion, settings.check_every, settings.equal, shard.draw,
-        widths_for(context, shard), settings_of(context, method),
+        context.codes[context.tuned],
+        context.before(context.tuned),
+        sparsities,
+        shard.strength,
+        settings.iterations,
+        recipe,
+        seed,
+        settings.tolerance,
+        settings.notion,
+        settings.check_every,
+        settings.equal,
+        shard.draw,
+        widths_for(context, shard),
+        settings_of(context, method),
         look=lambda model: looked(context, model),
-        check=context.hooks.check, step=_stepper(context, method, sparsities),
+        check=context.hooks.check,
+        step=_stepper(context, method, sparsities),
         point=lambda row: context.hooks.point({"shard": said, **row}),
         keep=lambda phase: context.partial(digest_of([key, phase, STATE])),
-    )  # fmt: skip
+    )
 
 
-def _stepper(context: FairContext, method: FairMethod, sparsities: Sequence[float]) -> Callable[[int, int], None]:
+def _stepper(
+    context: FairContext, method: FairMethod, sparsities: Sequence[float]
+) -> Callable[[int, int], None]:
     """How far a training is: each phase reports its own steps alone, so they are summed up here."""
     tell, seen = stepper(context), {"before": 0, "last": 0}
     expected = max(1, round(method.rounds_of_all * context.settings.iterations * len(sparsities)))
@@ -90,11 +121,17 @@ def _stepper(context: FairContext, method: FairMethod, sparsities: Sequence[floa
 
 
 def looked(context: FairContext, model: nn.Module) -> dict[str, float]:
-    """accuracy, gap, degradation and val_loss of a model on the validation images that are looked at."""
+    """accuracy, gap, degradation and val_loss of a model on the validation images that are looked
+    at."""
     was = model.training
     model.eval()
     found = probabilities(
-        model, context.looked, context.images.read, context.dense.prepared, context.settings.batch, context.hooks.check
+        model,
+        context.looked,
+        context.images.read,
+        context.dense.prepared,
+        context.settings.batch,
+        context.hooks.check,
     )
     model.train(was)
     return context.look.of(found.numpy())
@@ -109,16 +146,24 @@ def model_of(context: FairContext, shard: FairShard) -> Classifier:
     return cut_filters(whole, context.graph.mask(arrays["keep"]))[0]
 
 
-def must_be_zero(weights: Mapping[str, torch.Tensor], model: nn.Module, keep: np.ndarray, what: str) -> int:
+def must_be_zero(
+    weights: Mapping[str, torch.Tensor], model: nn.Module, keep: np.ndarray, what: str
+) -> int:
     """How many parameters are zero. MaskError unless all weights that the mask cuts are.
 
     keep [prunable weights] bool, in the order of the modules; weights: the state dict by name.
     """
-    flat = np.concatenate([
-        weights[f"{name}.weight"].numpy().ravel() for name, part in model.named_modules() if isinstance(part, COUNTED)
-    ])  # fmt: skip
+    flat = np.concatenate(
+        [
+            weights[f"{name}.weight"].numpy().ravel()
+            for name, part in model.named_modules()
+            if isinstance(part, COUNTED)
+        ]
+    )
     if len(flat) != len(keep) or flat[~keep].any():
-        raise MaskError(f"{what}: the mask of {len(keep)} weights is not what is zero. Nothing was kept of it.")
+        raise MaskError(
+            f"{what}: the mask of {len(keep)} weights is not what is zero. Nothing was kept of it."
+        )
     return zeros_of(weights, model)
 
 
@@ -130,4 +175,6 @@ def zeros_of(weights: Mapping[str, Any], model: nn.Module) -> int:
 def some_test_rows(context: FairContext) -> np.ndarray:
     """Places in the table of at most SOME test images, [images] int: a fixed draw."""
     rows = context.rows(TEST)
-    return rows if len(rows) <= SOME else np.sort(rng("surface", len(rows)).permutation(rows)[:SOME])
+    return (
+        rows if len(rows) <= SOME else np.sort(rng("surface", len(rows)).permutation(rows)[:SOME])
+    )

@@ -1,4 +1,5 @@
-"""What a model costs that was trained and cut here: FLOPs, parameters, bytes, and its latency beside the dense one."""
+"""What a model costs that was trained and cut here: FLOPs, parameters, bytes, and its latency
+beside the dense one."""
 
 from __future__ import annotations
 

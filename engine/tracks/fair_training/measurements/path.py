@@ -1,4 +1,5 @@
-"""The loss along the straight line from BiFP to another of its variants, with batch norm recomputed and without."""
+"""The loss along the straight line from BiFP to another of its variants, with batch norm recomputed
+and without."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class Path(Measurement):
         between, rows = Between.of(context, self.needs(context, shard)), []
         for t in np.linspace(0.0, 1.0, STEPS):
             kept = between.at((1.0 - t, t), recomputed=False)["loss"]
-            rows.append({"t": float(t), **between.at((1.0 - t, t)), "loss_without_recalibration": kept})
+            rows.append(
+                {"t": float(t), **between.at((1.0 - t, t)), "loss_without_recalibration": kept}
+            )
             context.inside((len(rows)) / STEPS)
         return pd.DataFrame(rows)
 

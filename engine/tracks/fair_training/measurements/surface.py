@@ -1,4 +1,5 @@
-"""The loss on the plane through BiFP and two of its ablations (Fig. 8), batch norm recomputed at every point."""
+"""The loss on the plane through BiFP and two of its ablations (Fig. 8), batch norm recomputed at
+every point."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ FLAT = 1e-6
 
 
 class Surface(Measurement):
-    """Rows: method ("" for a point of the grid), x, y (distances in parameter space), loss, accuracy, gap.
+    """Rows: method ("" for a point of the grid), x, y (distances in parameter space), loss,
+    accuracy, gap.
 
     No rows where the three models lie on one line. The shard's method is the first of CORNERS.
     """
@@ -29,7 +31,12 @@ class Surface(Measurement):
     name = "surface"
 
     def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
-        return {"side": SIDE, "margin": MARGIN, "images": [SOME, RECOMPUTED_ON], **trainings(context, shard, CORNERS)}
+        return {
+            "side": SIDE,
+            "margin": MARGIN,
+            "images": [SOME, RECOMPUTED_ON],
+            **trainings(context, shard, CORNERS),
+        }
 
     def together(self, context: FairContext, shard: FairShard) -> Hashable:
         return shard
@@ -59,14 +66,16 @@ class Surface(Measurement):
 
 
 class Plane:
-    """Coordinates on the plane through three points: the first is (0, 0), the second (width, 0), the third anywhere."""
+    """Coordinates on the plane through three points: the first is (0, 0), the second (width, 0),
+    the third anywhere."""
 
     def __init__(self, width: float, along: float, height: float) -> None:
         self.width, self.along, self.height = width, along, height
 
     @classmethod
     def through(cls, origin: np.ndarray, second: np.ndarray, third: np.ndarray) -> Plane | None:
-        """The plane through three points [parameters], by Gram and Schmidt; None where they lie on a line."""
+        """The plane through three points [parameters], by Gram and Schmidt; None where they lie on
+        a line."""
         one, other = second - origin, third - origin
         width = float(np.linalg.norm(one))
         if width == 0.0:
@@ -90,11 +99,15 @@ class Plane:
         ends = np.array(self.corners)
         least, most = ends.min(axis=0), ends.max(axis=0)
         spare = MARGIN * (most - least)
-        xs, ys = (np.linspace(least[axis] - spare[axis], most[axis] + spare[axis], SIDE) for axis in range(2))
+        xs, ys = (
+            np.linspace(least[axis] - spare[axis], most[axis] + spare[axis], SIDE)
+            for axis in range(2)
+        )
         return [(float(x), float(y)) for y in ys for x in xs]
 
 
 def trainings(context: FairContext, shard: FairShard, methods: Sequence[str]) -> dict[str, Any]:
-    """What the trainings of some methods depend on, for the key of what is measured between them."""
+    """What the trainings of some methods depend on, for the key of what is measured between
+    them."""
     kind, shards = context.kind("trained"), [trained_shard(shard, name) for name in methods]
     return {"trained": [[kind.version, one.own, kind.parts(context, one)] for one in shards]}

@@ -1,1 +1,2 @@
-"""Ways to a sparse and fair model: one file each, variants of one as its rows; found and not registered."""
+"""Ways to a sparse and fair model: one file each, variants of one as its rows; found and not
+registered."""

@@ -1,4 +1,5 @@
-"""What the methods share: how filters and weights are scored, and how stages of a training follow each other."""
+"""What the methods share: how filters and weights are scored, and how stages of a training follow
+each other."""
 
 from __future__ import annotations
 
@@ -10,17 +11,34 @@ import numpy as np
 from engine.core.seeds import rng
 from engine.core.types import Setting
 from engine.surgery.filters.ranking import median_ranks
-from engine.tracks.fair_training.methods.base import FILTERS, FLOPS, NONE, WEIGHTS, FairJob, FairMethod, Trained
+from engine.tracks.fair_training.methods.base import (
+    FILTERS,
+    FLOPS,
+    NONE,
+    WEIGHTS,
+    FairJob,
+    FairMethod,
+    Trained,
+)
 
 SHARPNESS = Setting(
-    "sharpness", "number", 1.0, "k of the surrogate's logistic(k margin); 1: the probability of the true class.", 0.1,
-    100.0, label="Sharpness of the surrogate",
-)  # fmt: skip
+    "sharpness",
+    "number",
+    1.0,
+    "k of the surrogate's logistic(k margin); 1: the probability of the true class.",
+    0.1,
+    100.0,
+    label="Sharpness of the surrogate",
+)
 
 
 def trainer_of(method: FairMethod, job: FairJob) -> Any:
     """A trainer whose mask is over the method's units."""
-    from engine.tracks.fair_training.training.masked import masked_filters_of, masked_weights_of, unmasked
+    from engine.tracks.fair_training.training.masked import (
+        masked_filters_of,
+        masked_weights_of,
+        unmasked,
+    )
     from engine.tracks.fair_training.training.trainer import Trainer
 
     model = job.classifier.model
@@ -39,9 +57,11 @@ def by_flops(method: FairMethod, job: FairJob) -> bool:
     return method.units == FILTERS and job.equal == FLOPS
 
 
-def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float) -> None:
-    """From now on only the units with the best scores [units] act: as many as the sparsity says, as its FLOPs have room
-    for, or as the widths say that another method found.
+def prune(
+    method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float
+) -> None:
+    """From now on only the units with the best scores [units] act: as many as the sparsity says, as
+    its FLOPs have room for, or as the widths say that another method found.
 
     Filters are cut for real.
     """
@@ -59,7 +79,8 @@ def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sp
 
 
 def within_widths(job: FairJob, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The best of each group by their ranks, scores [filters] in (0, 1], as many as the job's widths say.
+    """The best of each group by their ranks, scores [filters] in (0, 1], as many as the job's
+    widths say.
 
     Returns keep [filters] bool, and scores [filters] among which those that stay are the highest.
     """
@@ -83,12 +104,14 @@ def halves(job: FairJob, first: float) -> tuple[int, int]:
 
 
 def geometric_median(job: FairJob) -> np.ndarray:
-    """FPGM: distance of each filter from the others of its layer, as ranks within the layer, [filters]."""
+    """FPGM: distance of each filter from the others of its layer, as ranks within the layer,
+    [filters]."""
     return median_ranks(job.classifier.model, job.graph)
 
 
 def by_chance(job: FairJob) -> np.ndarray:
-    """Ranks drawn at random within each layer, [filters]: every layer loses the same share, as with FPGM."""
+    """Ranks drawn at random within each layer, [filters]: every layer loses the same share, as with
+    FPGM."""
     from engine.surgery.filters.ranking import shares_within
 
     draw = [job.draw] if job.draw else []  # the first is that of methods that draw once
@@ -101,7 +124,8 @@ def magnitudes(trainer: Any) -> np.ndarray:
 
 
 def sensitivity(job: FairJob, trainer: Any, batches: int) -> np.ndarray:
-    """SNIP (Lee et al. 2019): |theta dL/dtheta| of each weight, the gradient summed over some batches; [weights].
+    """SNIP (Lee et al. 2019): |theta dL/dtheta| of each weight, the gradient summed over some
+    batches; [weights].
 
     The images it reads and the time it takes are part of what the trainer spends.
     """
@@ -120,7 +144,9 @@ def sensitivity(job: FairJob, trainer: Any, batches: int) -> np.ndarray:
         for name, gradient in zip(sums, found, strict=True):
             sums[name] += gradient
         trainer.spent["examples"] += len(batch.rows)
-    each = {name: (value * model.get_parameter(name).detach()).abs() for name, value in sums.items()}
+    each = {
+        name: (value * model.get_parameter(name).detach()).abs() for name, value in sums.items()
+    }
     scores = masked.sums(each).double().cpu().numpy()
     trainer.spent["seconds"] += time.perf_counter() - start
     return scores

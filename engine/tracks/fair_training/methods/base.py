@@ -1,4 +1,5 @@
-"""The contract of fair training: a model, images with groups and a sparsity in; a mask and weights out. No torch."""
+"""The contract of fair training: a model, images with groups and a sparsity in; a mask and weights
+out. No torch."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ FILTERS, WEIGHTS, NONE = "filters", "weights", "none"
 
 
 class FairMethod(ABC):
-    """One way to a sparse model: a final subclass in a file of this package, or a row of its `ROWS`."""
+    """One way to a sparse model: a final subclass in a file of this package, or a row of its
+    `ROWS`."""
 
     name: str
     version: int = 1
@@ -54,9 +56,11 @@ class FairMethod(ABC):
     one_descent: bool = False
     """Whether larger sparsities continue from smaller ones, so that one call serves them all."""
     widths_of: str = ""
-    """The method whose trained model says how many filters of each layer stay, "" for none: a control of it."""
+    """The method whose trained model says how many filters of each layer stay, "" for none: a
+    control of it."""
     rounds_of_all: float = 1.0
-    """How many times the iterations it takes, for progress and forecasts; a descent's per sparsity."""
+    """How many times the iterations it takes, for progress and forecasts; a descent's per sparsity.
+    """
 
     @abstractmethod
     def train(self, job: FairJob) -> Iterator[Trained]:
@@ -64,7 +68,9 @@ class FairMethod(ABC):
 
     def draws(self, given: Mapping[str, Any]) -> int:
         """How many trainings each seed has, with the settings `given`."""
-        return next((int(given.get(DRAWS, item.default)) for item in self.settings if item.name == DRAWS), 1)
+        return next(
+            (int(given.get(DRAWS, item.default)) for item in self.settings if item.name == DRAWS), 1
+        )
 
     def setting(self, job: FairJob, name: str) -> Any:
         """The value asked for, or the declared default."""

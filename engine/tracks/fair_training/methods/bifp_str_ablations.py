@@ -1,4 +1,5 @@
-"""BiFP-str with the fairness term taken from the mask, from the weights, or from both (BiFP, Fig. 7)."""
+"""BiFP-str with the fairness term taken from the mask, from the weights, or from both (BiFP, Fig.
+7)."""
 
 from __future__ import annotations
 

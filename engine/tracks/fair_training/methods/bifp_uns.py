@@ -24,10 +24,13 @@ class BifpWeights(Bifp):
     settings = (replace(Bifp.settings[0], default=0.05), *Bifp.settings[1:])
 
     def first_scores(self, job: FairJob, trainer: Trainer) -> np.ndarray:
-        """Ranks of the weights' magnitudes, or of random numbers, over all layers: [weights] float64 in (0, 1]."""
+        """Ranks of the weights' magnitudes, or of random numbers, over all layers: [weights]
+        float64 in (0, 1]."""
         by_weights = self.setting(job, "start") == "weights"
         total = trainer.masked.total
-        scores = magnitudes(trainer) if by_weights else rng("random weights", job.seed).random(total)
+        scores = (
+            magnitudes(trainer) if by_weights else rng("random weights", job.seed).random(total)
+        )
         found = np.empty(total)
         found[np.lexsort((-np.arange(total), scores))] = np.arange(1, total + 1) / total
         return found

@@ -1,4 +1,5 @@
-"""Nothing is cut; trained as long as the others, so that no comparison is with a shorter training."""
+"""Nothing is cut; trained as long as the others, so that no comparison is with a shorter
+training."""
 
 from __future__ import annotations
 

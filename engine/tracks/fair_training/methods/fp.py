@@ -1,4 +1,5 @@
-"""fp: train fairly, then prune (F&P): the fairness term acts on the whole model, FPGM cuts it, then plain training."""
+"""fp: train fairly, then prune (F&P): the fairness term acts on the whole model, FPGM cuts it, then
+plain training."""
 
 from __future__ import annotations
 
@@ -23,9 +24,16 @@ class FairThenPrune(FairMethod):
     fair = True
     settings = (
         SHARPNESS,
-        Setting("first", "number", 0.5, "Share of the iterations trained fairly first.", 0.0, 1.0,
-                label="Share trained fairly before the cut"),
-    )  # fmt: skip
+        Setting(
+            "first",
+            "number",
+            0.5,
+            "Share of the iterations trained fairly first.",
+            0.0,
+            1.0,
+            label="Share trained fairly before the cut",
+        ),
+    )
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         (sparsity,) = job.sparsities

@@ -1,10 +1,16 @@
-"""fpgm: cut the filters nearest to the geometric median of their layer, once, then train (He et al. 2019)."""
+"""fpgm: cut the filters nearest to the geometric median of their layer, once, then train (He et al.
+2019)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.tracks.fair_training.methods._stages import finished, geometric_median, prune, trainer_of
+from engine.tracks.fair_training.methods._stages import (
+    finished,
+    geometric_median,
+    prune,
+    trainer_of,
+)
 from engine.tracks.fair_training.methods.base import FairJob, FairMethod, Trained
 
 

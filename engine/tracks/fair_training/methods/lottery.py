@@ -1,4 +1,5 @@
-"""lottery: train, cut the smallest weights, rewind the others, again and again (Frankle and Carbin 2018)."""
+"""lottery: train, cut the smallest weights, rewind the others, again and again (Frankle and Carbin
+2018)."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ from engine.tracks.fair_training.methods._stages import magnitudes, prune, train
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob, FairMethod, Trained
 
 ROUNDED = 0.05
-"""Share of a round that is forgiven: 0.832, written with a few digits for 1 - 0.8^8, asks for no further round."""
+"""Share of a round that is forgiven: 0.832, written with a few digits for 1 - 0.8^8, asks for no
+further round."""
 
 
 class Lottery(FairMethod):
-    """Every round cuts a share of the weights that are left, by |theta| over all layers, and rewinds the rest to where
-    the training started. One descent serves all sparsities; the last round before each is cut short to meet it."""
+    """Every round cuts a share of the weights that are left, by |theta| over all layers, and
+    rewinds the rest to where the training started. One descent serves all sparsities; the last
+    round before each is cut short to meet it.
+    """
 
     name = "lottery"
     units = WEIGHTS
@@ -26,11 +30,25 @@ class Lottery(FairMethod):
     version = 2
     rounds_of_all = 4.0
     settings = (
-        Setting("share", "number", 0.2, "Share of the remaining weights cut per round.", 0.01, 0.9,
-                label="Share of weights cut per round"),
-        Setting("round", "number", 1.0, "Iterations of a round before a cut, as a share of all.", 0.0, 1.0,
-                label="Length of a round (1: a whole training)"),
-    )  # fmt: skip
+        Setting(
+            "share",
+            "number",
+            0.2,
+            "Share of the remaining weights cut per round.",
+            0.01,
+            0.9,
+            label="Share of weights cut per round",
+        ),
+        Setting(
+            "round",
+            "number",
+            1.0,
+            "Iterations of a round before a cut, as a share of all.",
+            0.0,
+            1.0,
+            label="Length of a round (1: a whole training)",
+        ),
+    )
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         trainer = trainer_of(self, job)
@@ -50,7 +68,9 @@ class Lottery(FairMethod):
             path = trainer.mark()
             trainer.run(f"final-{number}", job.iterations)
             yield trainer.result(sparsity, zeros=True)
-            trainer.back_to(path)  # the last training of this sparsity leads nowhere else, so nothing else pays for it
+            trainer.back_to(
+                path
+            )  # the last training of this sparsity leads nowhere else, so nothing else pays for it
             job.classifier.model.load_state_dict(start)
         trainer.done()
 

@@ -1,4 +1,5 @@
-"""Prune, then train fairly (P&F): which scores cut, and how much plain training comes before the fairness term acts."""
+"""Prune, then train fairly (P&F): which scores cut, and how much plain training comes before the
+fairness term acts."""
 
 from __future__ import annotations
 
@@ -23,14 +24,20 @@ from engine.tracks.fair_training.methods.base import FILTERS, WEIGHTS, FairJob, 
 from engine.tracks.fair_training.methods.snip import BATCHES, Snip
 
 FIRST = Setting(
-    "first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0,
+    "first",
+    "number",
+    0.5,
+    "Share of the iterations trained plainly first.",
+    0.0,
+    1.0,
     label="Share trained plainly after the cut",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
 class PruneThenFair(FairMethod):
-    """Cuts the model as it comes; what is left is trained with the fairness term, with FIRST plainly before."""
+    """Cuts the model as it comes; what is left is trained with the fairness term, with FIRST
+    plainly before."""
 
     name: str
     scores: Callable[[FairMethod, FairJob, Any], np.ndarray]
@@ -69,10 +76,13 @@ def _snip(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
 
 ROWS = (
     PruneThenFair("pf", by_median),
-    # The two stages that BiFP's paper amends its baselines with (BiFP, Sec. 5.3): the same filters as pf.
+    # The two stages that BiFP's paper amends its baselines with (BiFP, Sec. 5.3): the same filters
+    # as pf.
     PruneThenFair("pf-late", by_median, settings=(SHARPNESS, FIRST)),
     # What fair training does whichever filters are cut: the control for every way to choose them.
     PruneThenFair("pf-random", at_random),
     # The same weights as snip, by the same code.
-    PruneThenFair("pf-snip", _snip, units=WEIGHTS, settings=(SHARPNESS, BATCHES), version=Snip.version),
+    PruneThenFair(
+        "pf-snip", _snip, units=WEIGHTS, settings=(SHARPNESS, BATCHES), version=Snip.version
+    ),
 )

@@ -1,4 +1,5 @@
-"""snip: cut the weights to which the loss is least sensitive, once, then train (Lee et al. 2019)."""
+"""snip: cut the weights to which the loss is least sensitive, once, then train (Lee et al.
+2019)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from engine.tracks.fair_training.methods._stages import finished, prune, sensiti
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob, FairMethod, Trained
 
 BATCHES = Setting(
-    "batches", "integer", 10, "Batches over which SNIP sums gradients.", 1, 10_000, label="Batches read before the cut"
+    "batches",
+    "integer",
+    10,
+    "Batches over which SNIP sums gradients.",
+    1,
+    10_000,
+    label="Batches read before the cut",
 )
 
 

@@ -1,1 +1,2 @@
-"""Charts only fair training has: gap against sparsity, trade-off, effort, training curves, loss surface."""
+"""Charts only fair training has: gap against sparsity, trade-off, effort, training curves, loss
+surface."""

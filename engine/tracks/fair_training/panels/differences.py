@@ -1,4 +1,5 @@
-"""At the same share cut, is BiFP's gap smaller, and is it as accurate? BiFP minus every other method, both together."""
+"""At the same share cut, is BiFP's gap smaller, and is it as accurate? BiFP minus every other
+method, both together."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ from engine.tracks.fair_training.panels.lookup import (
 
 ROW = 34
 """Pixels of a method."""
-GAP_SAID = {"fell": "clearly smaller than", "rose": "clearly larger than", "open": "not told apart from"}
+GAP_SAID = {
+    "fell": "clearly smaller than",
+    "rose": "clearly larger than",
+    "open": "not told apart from",
+}
 ACCURACY_SAID = {
     "open": " at an accuracy that cannot be told apart",
     "rose": " at a clearly higher accuracy",
@@ -52,16 +57,22 @@ COLUMNS = (
 
 
 def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
-    """BiFP minus each other method at the chosen sparsity: a row per method, a column per measure."""
+    """BiFP minus each other method at the chosen sparsity: a row per method, a column per
+    measure."""
     base, gap = bifp_of(run, choice), _gap(run, choice)
     question = f"At the same share cut, is BiFP's {gap.name} smaller, and is it as accurate?"
     if not base:
-        return nothing("bifp_against", question, "This audit has no BiFP to compare the others with.")
+        return nothing(
+            "bifp_against", question, "This audit has no BiFP to compare the others with."
+        )
     table = differences(run, choice, base, gap, family)
     at, name = lookup.level_of(run, choice), words.method_name(base)
     said = phrasing.percent(at)
     if table.empty:
-        why = f"Nothing is compared with {name} at {said} here: no gap was measured, or nothing else trained."
+        why = (
+            f"Nothing is compared with {name} at {said} here: no gap was measured, or nothing else"
+            " trained."
+        )
         return nothing("bifp_against", question, why)
     accuracy = Measure("accuracy", few=track_of(run).items)
     order = list(dict.fromkeys(table["method"]))
@@ -70,47 +81,74 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         difference_figure(run, choice, table, accuracy, order, f"more accurate with {name} →"),
     )
     note = (
-        f"{name} minus the other method at {said}, same test images (n = {int(table['n'].max()):,}), "
+        f"{name} minus the other method at {said}, same test images (n ="
+        f" {int(table['n'].max()):,}), "
         f"{trials_said(run)} each. "
-        f"{own.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
-        f"the interval holds zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
-        f"BiFP-uns with those that cut weights. {share_said(run)}{flops_said(run, [base, *order], at)}"
+        f"{own.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most"
+        f" {MAX_Q:g}; open points: "
+        f"the interval holds zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with"
+        " all methods, "
+        "BiFP-uns with those that cut weights."
+        f" {share_said(run)}{flops_said(run, [base, *order], at)}"
         f"{images_read(run, [base, *order], at)}{'' if set(CONTROLS) & set(order) else f' {own.NO_CONTROLS}'}"
     )
     answer, more = _answer(run, choice, table, name, gap, at)
     mind, shown = not_the_fair_axis(run, choice).strip(), readable(table, COLUMNS)
-    return Panel("bifp_against", question, answer, None, shown, note, parts, True, mind=mind, more=more)
+    return Panel(
+        "bifp_against", question, answer, None, shown, note, parts, True, mind=mind, more=more
+    )
 
 
-def differences(run: Run, choice: Choice, base: str, gap: Measure, family: str = "all") -> pd.DataFrame:
-    """BiFP minus the other: one row per method and measure at the chosen sparsity, the largest gap first."""
+def differences(
+    run: Run, choice: Choice, base: str, gap: Measure, family: str = "all"
+) -> pd.DataFrame:
+    """BiFP minus the other: one row per method and measure at the chosen sparsity, the largest gap
+    first."""
     if not run.has("arm_differences"):
         return pd.DataFrame()
     table, at = lookup.frame(run, "arm_differences"), lookup.level_of(run, choice)
     rows = table[(table["base"] == base) & at_level(table["sparsity"], at) & (table["group"] == "")]
     gaps = rows[(rows["axis"] == choice.measured) & (rows["metric"] == gap.metric)]
-    rows = pd.concat([gaps, rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]], ignore_index=True)
-    rows = rows[rows["method"].isin(shown_of(lookup.methods(run), family, choice.method)) & (rows["method"] != base)]
+    rows = pd.concat(
+        [gaps, rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]], ignore_index=True
+    )
+    rows = rows[
+        rows["method"].isin(shown_of(lookup.methods(run), family, choice.method))
+        & (rows["method"] != base)
+    ]
     rows = rows[rows["value"].notna()]
     turned = rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
     both = [name for name, part in turned.groupby("method") if part["metric"].nunique() == 2]
     turned = turned[turned["method"].isin(both)]
     first = turned[turned["metric"] == gap.metric].sort_values("value")["method"].tolist()
     place = {name: index for index, name in enumerate(first)}
-    return turned.assign(_place=turned["method"].map(place)).sort_values(["_place", "metric"], ignore_index=True)
+    return turned.assign(_place=turned["method"].map(place)).sort_values(
+        ["_place", "metric"], ignore_index=True
+    )
 
 
 def _gap(run: Run, choice: Choice) -> Measure:
     """The gap the choice reads by, where methods are compared by it."""
     metric = lookup.reading(run, choice).harm.metric
-    return Measure(metric if metric in ("accuracy_gap", "degradation_gap") else "accuracy_gap", few=track_of(run).items)
+    return Measure(
+        metric if metric in ("accuracy_gap", "degradation_gap") else "accuracy_gap",
+        few=track_of(run).items,
+    )
 
 
 def difference_figure(
-    run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, order: list[str], good: str = ""
+    run: Run,
+    choice: Choice,
+    table: pd.DataFrame,
+    measure: Measure,
+    order: list[str],
+    good: str = "",
 ) -> go.Figure:
-    """One measure: a point with its interval per method, in this order; good: what an end of the axis means."""
-    figure = around_zero(choice, 110 + ROW * len(order), f"difference of {measure.name}", choice.theme.ink)
+    """One measure: a point with its interval per method, in this order; good: what an end of the
+    axis means."""
+    figure = around_zero(
+        choice, 110 + ROW * len(order), f"difference of {measure.name}", choice.theme.ink
+    )
     if choice.method in order:
         row_band(figure, choice, order.index(choice.method), 0.5)
     mine = table[table["metric"] == measure.metric]
@@ -120,7 +158,9 @@ def difference_figure(
         look = {"symbol": symbol, "size": 11, "line": {"width": 2, "color": style.colour}}
         name = words.method_name(str(method))
         said = hover(f"against {name}", f"{measure.name} {stated(measure, row)}", q_said(row))
-        add_differences(figure, rows, [order.index(method)], style, [said], look, name=name, showlegend=False)
+        add_differences(
+            figure, rows, [order.index(method)], style, [said], look, name=name, showlegend=False
+        )
     row_names(figure, [wrapped(words.method_name(name), 20) for name in order])
     figure.update_xaxes(tickangle=0)
     heading(figure, phrasing.sentence(measure.name))
@@ -131,24 +171,39 @@ def difference_figure(
     return figure
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float) -> tuple[str, str]:
-    """How many methods have a clearly larger gap and how many cannot be told apart; then which, and whether that holds
-    at no lower accuracy."""
-    wide = [table[table["metric"] == metric].set_index("method") for metric in (gap.metric, "accuracy")]
+def _answer(
+    run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float
+) -> tuple[str, str]:
+    """How many methods have a clearly larger gap and how many cannot be told apart; then which, and
+    whether that holds at no lower accuracy."""
+    wide = [
+        table[table["metric"] == metric].set_index("method") for metric in (gap.metric, "accuracy")
+    ]
     kinds = {
         method: tuple(_kind(direction(rows.loc[method].to_dict())) for rows in wide)
         for method in dict.fromkeys(table["method"])
     }
     parts = []
-    for (of_gap, start), (of_accuracy, end) in itertools.product(GAP_SAID.items(), ACCURACY_SAID.items()):
-        mine = [words.method_name(method) for method, pair in kinds.items() if pair == (of_gap, of_accuracy)]
+    for (of_gap, start), (of_accuracy, end) in itertools.product(
+        GAP_SAID.items(), ACCURACY_SAID.items()
+    ):
+        mine = [
+            words.method_name(method)
+            for method, pair in kinds.items()
+            if pair == (of_gap, of_accuracy)
+        ]
         if mine:
             parts.append(f"{start} that of {phrasing.listing(mine, len(own.METHODS))}{end}")
-    start = f"At {phrasing.percent(at)}, {name}'s {gap.name} of {words.axis_name(choice.measured)} is"
+    start = (
+        f"At {phrasing.percent(at)}, {name}'s {gap.name} of {words.axis_name(choice.measured)} is"
+    )
     of = [of_gap for of_gap, _ in kinds.values()]
     counts = [f"{GAP_SAID[kind]} that of {of.count(kind)}" for kind in GAP_SAID if of.count(kind)]
     others = phrasing.count(len(kinds), "other method")
-    return f"{start} {phrasing.listing(counts)} of {others}.", f"{phrasing.sentence('; '.join(parts))}."
+    return (
+        f"{start} {phrasing.listing(counts)} of {others}.",
+        f"{phrasing.sentence('; '.join(parts))}.",
+    )
 
 
 def _kind(of: str) -> str:

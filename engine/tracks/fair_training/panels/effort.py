@@ -1,4 +1,5 @@
-"""Training cost: how much training until the stated fairness at the stated accuracy, every method (Fig. 6)."""
+"""Training cost: how much training until the stated fairness at the stated accuracy, every method
+(Fig. 6)."""
 
 from __future__ import annotations
 
@@ -23,8 +24,16 @@ QUESTION = "How much training does it take until the model is as fair and accura
 ROW = 34
 COLUMNS = (
     METHOD,
-    *titled(sparsity="share asked", strength="λ", seed="seed", reached="reached", gap_target="gap stated"),
-    *titled(accuracy_target="accuracy stated", iterations="weight updates", mask_updates="mask updates"),
+    *titled(
+        sparsity="share asked",
+        strength="λ",
+        seed="seed",
+        reached="reached",
+        gap_target="gap stated",
+    ),
+    *titled(
+        accuracy_target="accuracy stated", iterations="weight updates", mask_updates="mask updates"
+    ),
     *titled(examples="examples", seconds="seconds", total_iterations="weight updates in all"),
     *titled(total_mask_updates="mask updates in all", total_examples="examples in all"),
     *titled(total_seconds="seconds in all"),
@@ -53,20 +62,27 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     if table.empty:
         return nothing("fair_effort", QUESTION, "This audit did not look for a stated fairness.")
     if table["gap_target"].isna().all():
-        return nothing("fair_effort", QUESTION, "Too few validation images of two groups to look for a stated gap.")
+        return nothing(
+            "fair_effort",
+            QUESTION,
+            "Too few validation images of two groups to look for a stated gap.",
+        )
     what, order = EFFORTS[by], _order(run, table)
     targets = f"gap of {phrasing.number(float(table['gap_target'].iat[0]))} or less"
-    targets += f" at an accuracy of {phrasing.number(float(table['accuracy_target'].iat[0]))} or more"
+    targets += (
+        f" at an accuracy of {phrasing.number(float(table['accuracy_target'].iat[0]))} or more"
+    )
     figure = _figure(run, choice, table, what, order)
     axis = words.axis_name(fair_axis(run))
     notion = _notion(run)
     note = (
-        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
-        f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than that. Dots: seeds; bar: "
-        "their mean where all got there; crosses: seeds that never met both at once, drawn at the end of their "
-        "training. What counts is the first look, with as much cut as asked, from which both are met twice in a row. "
-        "Updates of BiFP's mask come on top of these, with images of their own: examples and seconds count both."
-        f"{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
+        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every"
+        f" {int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than"
+        " that. Dots: seeds; bar: their mean where all got there; crosses: seeds that never met"
+        " both at once, drawn at the end of their training. What counts is the first look, with as"
+        " much cut as asked, from which both are met twice in a row. Updates of BiFP's mask come"
+        " on top of these, with images of their own: examples and seconds count"
+        f" both.{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
     )
     answer, rest = _answer(run, choice, table, what, targets)
     more = f"{rest}{_on_test(run, table)}".strip()
@@ -83,7 +99,8 @@ def most_that_shows(run: Run) -> str:
 
 
 def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
-    """Rows of single seeds at the chosen sparsity, and of models without a cut; never those of the sweep over λ."""
+    """Rows of single seeds at the chosen sparsity, and of models without a cut; never those of the
+    sweep over λ."""
     if not run.has("reached"):
         return pd.DataFrame()
     variants = lookup.frame(run, "variants")
@@ -97,8 +114,11 @@ def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
 
 
 def _order(run: Run, table: pd.DataFrame) -> list[str]:
-    """Methods that got there in all seeds first, by their mean; then those in some; then never; without a cut last."""
-    place = {name: index for index, name in enumerate(track_of(run).order(table["method"].unique()))}
+    """Methods that got there in all seeds first, by their mean; then those in some; then never;
+    without a cut last."""
+    place = {
+        name: index for index, name in enumerate(track_of(run).order(table["method"].unique()))
+    }
 
     def key(method: str) -> tuple[bool, float, float, int]:
         rows = table[table["method"] == method]
@@ -109,14 +129,18 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
     return sorted(place, key=key)
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: list[str]) -> go.Figure:
+def _figure(
+    run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: list[str]
+) -> go.Figure:
     figure = blank(choice, 110 + ROW * len(order), what.said)
     for place, method in enumerate(order):
         rows = table[table["method"] == method]
         colour = track_of(run).style(method, choice.dark).colour
         if rows["reached"].all():
             bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "marker": {"color": colour}}
-            figure.add_bar(x=[rows[what.column].mean()], y=[place], showlegend=False, hoverinfo="skip", **bar)
+            figure.add_bar(
+                x=[rows[what.column].mean()], y=[place], showlegend=False, hoverinfo="skip", **bar
+            )
         for met, column in ((True, what.column), (False, f"total_{what.column}")):
             part = rows[rows["reached"].astype(bool) == met]
             if part.empty:
@@ -127,7 +151,12 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: 
             add_points(figure, part[column], y, texts, marker, showlegend=False, cliponaxis=False)
     ink = choice.theme.ink
     if table["reached"].any():
-        entry(figure, "seed got there", mode="markers", marker={"symbol": "circle", "size": 9, "color": ink})
+        entry(
+            figure,
+            "seed got there",
+            mode="markers",
+            marker={"symbol": "circle", "size": 9, "color": ink},
+        )
     if not table["reached"].all():
         entry(figure, "seed never did", mode="markers", marker=_cross(choice))
     row_names(figure, [_label(run, name, table) for name in order])
@@ -136,12 +165,22 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: 
 
 
 def _dot(choice: Choice, colour: str) -> dict[str, Any]:
-    return {"symbol": "circle", "size": 10, "color": colour, "line": {"width": 0, "color": choice.theme.soft}}
+    return {
+        "symbol": "circle",
+        "size": 10,
+        "color": colour,
+        "line": {"width": 0, "color": choice.theme.soft},
+    }
 
 
 def _cross(choice: Choice) -> dict[str, Any]:
     look = choice.theme
-    return {"symbol": "x-thin", "size": 9, "color": look.ink, "line": {"width": 2, "color": look.soft}}
+    return {
+        "symbol": "x-thin",
+        "size": 9,
+        "color": look.ink,
+        "line": {"width": 2, "color": look.soft},
+    }
 
 
 def _label(run: Run, method: str, table: pd.DataFrame) -> str:
@@ -162,17 +201,30 @@ def _validation(run: Run) -> str:
 
 
 def _on_test(run: Run, table: pd.DataFrame) -> str:
-    """Whether the targets are met on the test images: a single look at validation images has no interval."""
+    """Whether the targets are met on the test images: a single look at validation images has no
+    interval."""
     gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
     metric = f"{_notion(run)}_gap"
 
     def met(variant: str) -> bool:
-        right, apart = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
+        right, apart = (
+            lookup.result(run, variant, "accuracy"),
+            lookup.result(run, variant, metric, fair_axis(run)),
+        )
         return bool(right and apart and right["value"] >= accuracy and apart["value"] <= gap)
 
-    counts = {name: [met(variant) for variant in rows["variant"]] for name, rows in table.groupby("method", sort=False)}
-    some = [f"{words.method_name(name)} {sum(found)} of {len(found)}" for name, found in counts.items() if any(found)]
-    start = " The starting model meets both there." if metric == "accuracy_gap" and met("dense") else ""
+    counts = {
+        name: [met(variant) for variant in rows["variant"]]
+        for name, rows in table.groupby("method", sort=False)
+    }
+    some = [
+        f"{words.method_name(name)} {sum(found)} of {len(found)}"
+        for name, found in counts.items()
+        if any(found)
+    ]
+    start = (
+        " The starting model meets both there." if metric == "accuracy_gap" and met("dense") else ""
+    )
     held = f"seeds of {phrasing.listing(some, 20)}" if some else "no seed"
     return f" At the end of training, on the test images, both are met by {held}.{start}"
 
@@ -188,19 +240,29 @@ def _hover(row: dict[str, Any]) -> str:
     return f"{text} {phrasing.listing(parts)}"
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> tuple[str, str]:
+def _answer(
+    run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str
+) -> tuple[str, str]:
     """How far BiFP gets; then the others, and which methods never got there."""
     base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).uncut)
     dense, table = table[uncut], table[~uncut]
-    names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]
+    names = [
+        name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])
+    ]
     some = _got_there(table, names)
     never = [words.method_name(name) for name in names if name not in some]
     at = phrasing.percent(lookup.level_of(run, choice))
     start = f"{phrasing.sentence(_notion(run))} {targets}, at {at} cut"
     if not some:
-        return f"{start}, was reached by no method in the training it had.", _dense_said(dense, what)
+        return f"{start}, was reached by no method in the training it had.", _dense_said(
+            dense, what
+        )
     first = f"{start}: {_one(table, some[0], what)}."
-    parts = [f"{phrasing.sentence('; '.join(_one(table, name, what) for name in some[1:5]))}."] if some[1:] else []
+    parts = (
+        [f"{phrasing.sentence('; '.join(_one(table, name, what) for name in some[1:5]))}."]
+        if some[1:]
+        else []
+    )
     parts += [f"{len(some) - 5} more got there; see the table."] if len(some) > 5 else []
     parts += [f"Never reached by {phrasing.listing(never, 8)}."] if never else []
     return first, " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
@@ -225,18 +287,25 @@ def _one(table: pd.DataFrame, method: str, what: Effort) -> str:
     met = rows[rows["reached"].astype(bool)]
     low, high = met[what.column].min(), met[what.column].max()
     far = _amount(low) if low == high else f"{_amount(low)} to {_amount(high)}"
-    return f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after {far} {what.many}"
+    return (
+        f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after"
+        f" {far} {what.many}"
+    )
 
 
 def _at_least(rivals: pd.DataFrame, mine: float, what: Effort) -> str:
-    """What is saved at least where no rival got there in every seed: what they had was not enough."""
+    """What is saved at least where no rival got there in every seed: what they had was not
+    enough."""
     met = rivals["reached"].astype(bool)
     spent = rivals[what.column].where(met, rivals[f"total_{what.column}"])
     least = float(spent.groupby(rivals["method"]).mean().min())
     start = "No two-stage method got there in every seed within the training it had"
     if mine >= least:
         return f"{start}, and BiFP took no less than that: nothing is known of a saving."
-    return f"{start}: BiFP saves at least {phrasing.percent(round(1 - mine / least, 2))} of their {what.many}."
+    return (
+        f"{start}: BiFP saves at least {phrasing.percent(round(1 - mine / least, 2))} of their"
+        f" {what.many}."
+    )
 
 
 def _amount(value: float) -> str:
@@ -244,13 +313,16 @@ def _amount(value: float) -> str:
 
 
 def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
-    """How much less BiFP needs than the quickest two-stage method, only where every seed of both got there."""
+    """How much less BiFP needs than the quickest two-stage method, only where every seed of both
+    got there."""
     stages = {"pf", "pf-late", "pf-snip", "fp"}
     whole = [name for name, rows in table.groupby("method") if rows["reached"].all()]
     if base not in set(table["method"]) or not stages & set(table["method"]):
         return []
     if base not in whole:
-        return [f"{words.method_name(base)} missed it in a seed, so what it saves is not known here."]
+        return [
+            f"{words.method_name(base)} missed it in a seed, so what it saves is not known here."
+        ]
     rivals = [name for name in whole if name in stages]
     mine = table[table["method"] == base][what.column]
     if not rivals:
@@ -260,7 +332,10 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
     share = 1 - mine.mean() / other.mean() if other.mean() else 0.0
     name, rival = words.method_name(base), words.method_name(best)
     if mine.max() < other.min():
-        return [f"In every seed {name} needs less than {rival}, on average {phrasing.percent(round(share, 2))} less."]
+        return [
+            f"In every seed {name} needs less than {rival}, on average"
+            f" {phrasing.percent(round(share, 2))} less."
+        ]
     if mine.min() > other.max():
         return [f"In every seed {name} needs more than {rival}."]
     return [f"The seeds of {name} and {rival} overlap: which is quicker is open."]

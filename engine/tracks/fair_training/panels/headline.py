@@ -1,4 +1,5 @@
-"""The overview's sentence for a run of fair training: who paid, the gap, and what kind of sparsity it is."""
+"""The overview's sentence for a run of fair training: who paid, the gap, and what kind of sparsity
+it is."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BESIDE = ("tpr_gap", "degradation_gap")
 
 
 def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-    """The sentence of any classifier; a model without a cut, and a gap that is a change already, are said otherwise."""
+    """The sentence of any classifier; a model without a cut, and a gap that is a change already,
+    are said otherwise."""
     if variant["method"] in track_of(run).uncut:
         return f"{_uncut(run, choice, variant)}{_beside(run, choice, variant)}"
     if variant["variant"] == "dense":
@@ -34,8 +36,12 @@ def _uncut(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     reading = lookup.reading(run, choice)
     name = phrasing.sentence(words.method_name(variant["method"]))
     quality = lookup.result(run, variant["variant"], reading.quality.metric)
-    level = "was not measured" if quality is None else f"is {reading.quality.with_interval(quality)}"
-    text = f"{name} cuts nothing: trained on as long as the others, its {reading.quality.name} {level}"
+    level = (
+        "was not measured" if quality is None else f"is {reading.quality.with_interval(quality)}"
+    )
+    text = (
+        f"{name} cuts nothing: trained on as long as the others, its {reading.quality.name} {level}"
+    )
     return f"{text}.{_gap(run, choice, variant)}"
 
 
@@ -49,61 +55,92 @@ def _gap(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 
 def _excess(measure: Measure, row: dict[str, Any]) -> str:
-    """Where a gap lies against its own null band, and by how much it exceeds that; "" where it has none."""
+    """Where a gap lies against its own null band, and by how much it exceeds that; "" where it has
+    none."""
     if not (math.isfinite(row["value"]) and math.isfinite(row["null_high"])):
         return ""
-    most = f"of what the mix of classes and chance alone would give (up to {measure.number(row['null_high'])})"
+    most = (
+        "of what the mix of classes and chance alone would give (up to"
+        f" {measure.number(row['null_high'])})"
+    )
     if phrasing.inside_null(row):
         return f", no excess over its own null band, {most}"
     return f", {measure.number(row['value'] - row['null_high'])} above its own null band, {most}"
 
 
 def has_gap_to_mend(run: Run, choice: Choice) -> bool:
-    """Whether the starting model's gap lies above its own null band; a gap of degradation starts at 0 by definition."""
+    """Whether the starting model's gap lies above its own null band; a gap of degradation starts at
+    0 by definition."""
     row = lookup.harm(run, "dense", choice)
-    return row is None or not math.isfinite(row.get("null_high", math.nan)) or not phrasing.inside_null(row)
+    return (
+        row is None
+        or not math.isfinite(row.get("null_high", math.nan))
+        or not phrasing.inside_null(row)
+    )
 
 
 def _before(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     """The gap of the starting model and the change, or why no smaller gap is claimed."""
     harm, dense = lookup.reading(run, choice).harm, lookup.harm(run, "dense", choice)
     row = lookup.harm(run, variant["variant"], choice)
-    if dense is None or row is None or not math.isfinite(dense["value"]) or not math.isfinite(row["value"]):
+    if (
+        dense is None
+        or row is None
+        or not math.isfinite(dense["value"])
+        or not math.isfinite(row["value"])
+    ):
         return ""
     if not has_gap_to_mend(run, choice):
         return (
-            f" That of the starting model ({harm.number(dense['value'])}) has no excess over its own null band (up to "
-            f"{harm.number(dense['null_high'])}): there was none to mend, and no smaller gap is claimed."
+            f" That of the starting model ({harm.number(dense['value'])}) has no excess over its"
+            f" own null band (up to {harm.number(dense['null_high'])}): there was none to mend, and"
+            " no smaller gap is claimed."
         )
-    verbs = {"fell": "shrinks", "rose": "grows", "unclear": "does not clearly change", "unknown": "moves"}
+    verbs = {
+        "fell": "shrinks",
+        "rose": "grows",
+        "unclear": "does not clearly change",
+        "unknown": "moves",
+    }
     start = f" Against the starting model's {harm.number(dense['value'])}{_excess(harm, dense)}"
     return f"{start}, it {verbs[phrasing.direction(row)]} (change {harm.change(row)})."
 
 
 def _beside(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-    """Gaps of true positives and of degradation beside the one that is read: a small gap of accuracy can hide both."""
+    """Gaps of true positives and of degradation beside the one that is read: a small gap of
+    accuracy can hide both."""
     read, said = lookup.reading(run, choice).harm.metric, []
     for metric in BESIDE:
         measure = Measure(metric, few=track_of(run).items)
-        row = None if metric == read else lookup.result(run, variant["variant"], metric, choice.measured)
+        row = (
+            None
+            if metric == read
+            else lookup.result(run, variant["variant"], metric, choice.measured)
+        )
         if row is not None and math.isfinite(row["value"]):
             side = phrasing.null_side(row)
-            said.append(f"{measure.name} {measure.number(row['value'])}{f' ({side} its null band)' if side else ''}")
+            said.append(
+                f"{measure.name}"
+                f" {measure.number(row['value'])}{f' ({side} its null band)' if side else ''}"
+            )
     return f" Beside it: {phrasing.listing(said)}." if said else ""
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """The warnings of a classifier, that weights stay in place, and that another axis was trained for."""
+    """The warnings of a classifier, that weights stay in place, and that another axis was trained
+    for."""
     found = list(classifier_headline.warnings(run, choice, variant))
     if not has_gap_to_mend(run, choice):  # a gap that was none did not shrink either
         found = [text for text in found if not text.startswith(LEVELLING)]
-    if variant["method"] in track_of(run).uncut:  # the sentence says it already, and there was no cut
+    if (
+        variant["method"] in track_of(run).uncut
+    ):  # the sentence says it already, and there was no cut
         found = [text for text in found if not text.startswith("After the cut")]
     if variant.get("units") == WEIGHTS:
         found.append(own.NOT_FASTER)
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
         found.append(
-            f"Training was asked to be fair to {words.axis_name(fair_axis(run))}; {words.axis_name(choice.measured)} "
-            "was not part of it."
+            f"Training was asked to be fair to {words.axis_name(fair_axis(run))};"
+            f" {words.axis_name(choice.measured)} was not part of it."
         )
     return tuple(found)

@@ -15,7 +15,12 @@ from engine.report.charts.marks import entry, heading
 from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.palette import series_styles
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.training_lines import SMOOTH, line_look, smooth, updates_figure
+from engine.tracks.fair_training.panels.training_lines import (
+    SMOOTH,
+    line_look,
+    smooth,
+    updates_figure,
+)
 
 QUESTION = "How is the training going?"
 BEFORE = 6
@@ -36,18 +41,21 @@ SAID = (
 
 
 def live(points: pd.DataFrame, choice: Choice) -> Panel:
-    """`points`: rows as the job wrote them, with the column shard. The newest shard is the last that wrote."""
+    """`points`: rows as the job wrote them, with the column shard. The newest shard is the last
+    that wrote."""
     if points.empty:
         return nothing("fair_live", QUESTION, "No training has said anything yet.")
     order = list(dict.fromkeys(points["shard"].iloc[::-1]))
     parts = tuple(_column(points, order, choice, title) for title in COLUMNS)
     note = (
-        f"Grey: trainings of this job that are done. Dotted lines and the loss are running means over {SMOOTH} "
-        "updates. Points are looks at validation images and have no interval; the results on test images come when all "
-        "is finished."
+        "Grey: trainings of this job that are done. Dotted lines and the loss are running means"
+        f" over {SMOOTH} updates. Points are looks at validation images and have no interval; the"
+        " results on test images come when all is finished."
     )
     last = pd.DataFrame([_last(points, shard) for shard in order])
-    return Panel("fair_live", QUESTION, _answer(points, order), None, readable(last, SAID), note, parts, True)
+    return Panel(
+        "fair_live", QUESTION, _answer(points, order), None, readable(last, SAID), note, parts, True
+    )
 
 
 def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:
@@ -55,14 +63,23 @@ def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) 
     for shard in order[1 : 1 + BEFORE][::-1]:
         column, name = COLUMNS[title][0][0], plain(words.work_name(shard))
         rows = _of(points, shard, column)
-        look = {"mode": "lines", "line": {"color": choice.theme.soft, "width": 1}, "opacity": 0.45, "name": name}
+        look = {
+            "mode": "lines",
+            "line": {"color": choice.theme.soft, "width": 1},
+            "opacity": 0.45,
+            "name": name,
+        }
         said = f"{name}<br>%{{y:.3f}}<extra></extra>"
-        figure.add_scatter(x=rows["step"], y=smooth(rows, column), **look, showlegend=False, hovertemplate=said)
+        figure.add_scatter(
+            x=rows["step"], y=smooth(rows, column), **look, showlegend=False, hovertemplate=said
+        )
     for column, name, which in COLUMNS[title]:
         rows = _of(points, order[0], column)
         look = line_look(column, styles[which], 2.4, 8, "solid" if title == "Loss" else "dot")
         said = f"{name}<br>%{{x}} updates: %{{y:.3f}}<extra></extra>"
-        figure.add_scatter(x=rows["step"], y=smooth(rows, column), showlegend=False, hovertemplate=said, **look)
+        figure.add_scatter(
+            x=rows["step"], y=smooth(rows, column), showlegend=False, hovertemplate=said, **look
+        )
         entry(figure, name, **look)
     heading(figure, title)
     return figure
@@ -78,11 +95,20 @@ def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:
 
 def _answer(points: pd.DataFrame, order: list[str]) -> str:
     row = _last(points, order[0])
-    text = f"{phrasing.sentence(words.work_name(order[0]))}: {own.phase_name(str(row.get('phase') or ''))}, "
+    text = (
+        f"{phrasing.sentence(words.work_name(order[0]))}:"
+        f" {own.phase_name(str(row.get('phase') or ''))}, "
+    )
     text = f"{text}{row['step']:,.0f} weight updates"
-    looks = [f"{name} {phrasing.number(row[column])}" for column, name in
-             (("accuracy", "accuracy"), ("gap", "measured gap"), ("surrogate_gap", "surrogate gap"))
-             if math.isfinite(row.get(column, math.nan))]  # fmt: skip
+    looks = [
+        f"{name} {phrasing.number(row[column])}"
+        for column, name in (
+            ("accuracy", "accuracy"),
+            ("gap", "measured gap"),
+            ("surrogate_gap", "surrogate gap"),
+        )
+        if math.isfinite(row.get(column, math.nan))
+    ]
     return f"{text}; {', '.join(looks)}." if looks else f"{text}."
 
 

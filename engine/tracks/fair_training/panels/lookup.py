@@ -1,4 +1,5 @@
-"""Reading the tables of a run of fair training: methods and their families, levels, seeds, verdicts on differences."""
+"""Reading the tables of a run of fair training: methods and their families, levels, seeds, verdicts
+on differences."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def is_ablation(method: str) -> bool:
 
 
 def family_of(method: str) -> str:
-    """Key of own.FAIR_FAMILIES: to which of them a method belongs; BiFP and the dense models to all."""
+    """Key of own.FAIR_FAMILIES: to which of them a method belongs; BiFP and the dense models to
+    all."""
     if is_ablation(method):
         return "bifp"
     return "pruning" if method in PRUNING else "stages" if method in STAGES else ""
@@ -52,7 +54,8 @@ def shown_of(methods: Sequence[str], family: str, chosen: str = "") -> list[str]
 
 
 def equal_of(run: Run) -> str:
-    """What methods that cut filters have alike at one sparsity: "FLOPs", or "filters", as in all older audits."""
+    """What methods that cut filters have alike at one sparsity: "FLOPs", or "filters", as in all
+    older audits."""
     return str(run.meta["request"].get("equal", FILTERS))
 
 
@@ -60,29 +63,36 @@ def share_said(run: Run) -> str:
     """What a sparsity is a share of, as a sentence."""
     if equal_of(run) == FILTERS:
         return (
-            "Sparsity is the share of filters or of weights, by what a method cuts: the same share is not the same "
-            "size or speed."
+            "Sparsity is the share of filters or of weights, by what a method cuts: the same share"
+            " is not the same size or speed."
         )
     return "Sparsity is the share of FLOPs where filters are cut, and of weights where these are."
 
 
 def flops_said(run: Run, methods: Sequence[str], at: float) -> str:
-    """How many times fewer FLOPs the methods that cut filters leave at a sparsity, and whether that is alike."""
+    """How many times fewer FLOPs the methods that cut filters leave at a sparsity, and whether that
+    is alike."""
     table = lookup.frame(run, "variants")
-    rows = table[(table["seed"] < 0) & (table["units"] == FILTERS) & at_level(table["sparsity"], at)]
+    rows = table[
+        (table["seed"] < 0) & (table["units"] == FILTERS) & at_level(table["sparsity"], at)
+    ]
     mean = rows[rows["method"].isin(methods)].groupby("method", sort=False)["speedup"].mean()
     if mean.empty:
         return ""
     if equal_of(run) != FILTERS and mean.max() <= 1.01 * mean.min():
         return f" All that cut filters have {phrasing.factor(float(mean.mean()))} fewer FLOPs."
-    each = [f"{words.method_name(str(name))} {phrasing.factor(float(value))}" for name, value in mean.items()]
+    each = [
+        f"{words.method_name(str(name))} {phrasing.factor(float(value))}"
+        for name, value in mean.items()
+    ]
     unequal = len(mean) > 1 and mean.max() > 1.01 * mean.min()
     more = " That is no comparison at equal cost." if unequal else ""
     return f" FLOPs, dense over cut: {phrasing.listing(each, len(each))}.{more}"
 
 
 def bifp_of(run: Run, choice: Choice) -> str:
-    """The BiFP that others are compared with: the chosen one, else the first the run has; "" for none."""
+    """The BiFP that others are compared with: the chosen one, else the first the run has; "" for
+    none."""
     known = [name for name in BIFP if name in lookup.methods(run)]
     return choice.method if choice.method in known else (known[0] if known else "")
 
@@ -112,7 +122,8 @@ def not_the_fair_axis(run: Run, choice: Choice) -> str:
 
 
 def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> str:
-    """How many images training read, of the methods that read least and most, at one sparsity or as the mean of all.
+    """How many images training read, of the methods that read least and most, at one sparsity or as
+    the mean of all.
 
     Equal numbers of updates are not equal data.
     """

@@ -1,4 +1,5 @@
-"""The straight way from BiFP to each of its ablations: is there a ridge in between, and how high (Fig. 8)."""
+"""The straight way from BiFP to each of its ablations: is there a ridge in between, and how high
+(Fig. 8)."""
 
 from __future__ import annotations
 
@@ -41,15 +42,21 @@ def path(run: Run, choice: Choice) -> Panel:
         return nothing("fair_path", QUESTION, ABSENT)
     table = lookup.frame(run, "path")
     others = track_of(run).order(table["other"].unique())
-    parts = (_column(run, choice, table, others, "loss", "Loss"), _column(run, choice, table, others, "gap", "Gap"))
+    parts = (
+        _column(run, choice, table, others, "loss", "Loss"),
+        _column(run, choice, table, others, "gap", "Gap"),
+    )
     note = (
-        "One seed, one set of images. Height of a ridge: how far the loss rises above the straight line between its "
-        f"two ends; below {LOW:g} none is named. Batch statistics are worked out again at every point; without that, "
-        "which the thin broken lines show, ridges are partly made by them. A low ridge says that the two are near each "
-        "other, not that either is fair."
+        "One seed, one set of images. Height of a ridge: how far the loss rises above the straight"
+        f" line between its two ends; below {LOW:g} none is named. Batch statistics are worked out"
+        " again at every point; without that, which the thin broken lines show, ridges are partly"
+        " made by them. A low ridge says that the two are near each other, not that either is"
+        " fair."
     )
     answer, more = _answer(table, others)
-    return Panel("fair_path", QUESTION, answer, None, readable(table, COLUMNS), note, parts, True, more=more)
+    return Panel(
+        "fair_path", QUESTION, answer, None, readable(table, COLUMNS), note, parts, True, more=more
+    )
 
 
 def barrier(rows: pd.DataFrame) -> float:
@@ -60,21 +67,38 @@ def barrier(rows: pd.DataFrame) -> float:
     return float(max(0.0, np.max(loss - line)))
 
 
-def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], column: str, title: str) -> go.Figure:
+def _column(
+    run: Run, choice: Choice, table: pd.DataFrame, others: list[str], column: str, title: str
+) -> go.Figure:
     figure = blank(choice, 360, f"{short(START)} (0) to the other (1)", title.lower())
-    styles = series_styles(choice.dark)  # three lines of one family, which in its own colours are all alike
+    styles = series_styles(
+        choice.dark
+    )  # three lines of one family, which in its own colours are all alike
     for other, style in zip(others, itertools.cycle(styles), strict=False):
         rows, name = table[table["other"] == other].sort_values("t"), short(other)
         marker = dot(style, 6, 1.4)
         line = {"color": style.colour, "width": 2.2, "dash": style.dash}
         said = f"{name}, %{{x:.2f}} of the way<br>{title.lower()} %{{y:.3f}}<extra></extra>"
-        look = {"mode": "lines+markers", "line": line, "marker": marker, "name": name, "hovertemplate": said}
+        look = {
+            "mode": "lines+markers",
+            "line": line,
+            "marker": marker,
+            "name": name,
+            "hovertemplate": said,
+        }
         figure.add_scatter(x=rows["t"], y=rows[column], **look)
         if column == "loss" and "loss_without_recalibration" in rows:
             line = {"color": style.colour, "width": 1, "dash": "dot"}
             said = "batch statistics as they were<br>loss %{y:.3f}<extra></extra>"
-            figure.add_scatter(x=rows["t"], y=rows["loss_without_recalibration"], mode="lines", line=line,
-                               showlegend=False, opacity=0.6, hovertemplate=said)  # fmt: skip
+            figure.add_scatter(
+                x=rows["t"],
+                y=rows["loss_without_recalibration"],
+                mode="lines",
+                line=line,
+                showlegend=False,
+                opacity=0.6,
+                hovertemplate=said,
+            )
     heading(figure, "Loss" if column == "loss" else "Accuracy gap")
     figure.update_xaxes(tickvals=[0, 0.5, 1], showgrid=True)
     figure.update_yaxes(nticks=6)
@@ -93,7 +117,9 @@ def _answer(table: pd.DataFrame, others: list[str]) -> tuple[str, str]:
         end = float(rows.sort_values("t")["loss"].iat[-1])
         parts.append(f"to {name} {ridge} (loss there {phrasing.number(end)})")
     start = phrasing.number(float(table[table["t"] == table["t"].min()]["loss"].mean()))
-    found = f"a ridge lies on the way to {phrasing.listing(ridges)}" if ridges else "no ridge is found"
+    found = (
+        f"a ridge lies on the way to {phrasing.listing(ridges)}" if ridges else "no ridge is found"
+    )
     of = phrasing.count(len(others), "straight way")
     return (
         f"On the {of} from {words.method_name(START)}, {found}.",

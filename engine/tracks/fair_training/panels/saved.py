@@ -1,4 +1,5 @@
-"""What a sparse model saves: as any cut model, but plainly nothing where single weights are zero."""
+"""What a sparse model saves: as any cut model, but plainly nothing where single weights are
+zero."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def saved(run: Run, choice: Choice) -> Panel:
     variant, panel = lookup.variant_of(run, choice), cost.cost(run, choice)
     if variant.get("units") == WEIGHTS:
         share = phrasing.percent(round(float(variant["parameters_cut"]), 3))
-        return replace(panel, answer=f"{share} of all parameters are zero.", mind=own.NOT_FASTER, more="")
+        return replace(
+            panel, answer=f"{share} of all parameters are zero.", mind=own.NOT_FASTER, more=""
+        )
     if variant["variant"] != "dense" and variant.get("units") != FILTERS:
         return replace(panel, answer="Nothing is cut here, so nothing is saved.", mind="", more="")
     if variant["variant"] == "dense":

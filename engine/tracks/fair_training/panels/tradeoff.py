@@ -1,4 +1,5 @@
-"""What more fairness costs in accuracy: the trade-off over λ at one sparsity, and the area it covers (Fig. 5)."""
+"""What more fairness costs in accuracy: the trade-off over λ at one sparsity, and the area it
+covers (Fig. 5)."""
 
 from __future__ import annotations
 
@@ -20,16 +21,22 @@ from engine.tracks.fair_training.panels.lookup import flops_said, not_the_fair_a
 
 QUESTION = "How much accuracy does more fairness cost, and who offers the better choice?"
 ABSENT = (
-    "This audit has no sweep over λ. Ask for one under “Trade-off over λ” on the page “New audit”, or with "
-    "--tradeoff on the command line."
+    "This audit has no sweep over λ. Ask for one under “Trade-off over λ” on the page “New audit”,"
+    " or with --tradeoff on the command line."
 )
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}
 HEIGHT = 400
 COLUMNS = (
     METHOD,
     *titled(strength="λ", sparsity="share asked", accuracy="accuracy", accuracy_low="accuracy low"),
-    *titled(accuracy_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high"),
-    *titled(degradation="degradation gap", degradation_low="degradation low", degradation_high="degradation high"),
+    *titled(
+        accuracy_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high"
+    ),
+    *titled(
+        degradation="degradation gap",
+        degradation_low="degradation low",
+        degradation_high="degradation high",
+    ),
     *titled(on_front="on the front", n_trials="seeds", volume="hypervolume"),
     *titled(volume_low="hypervolume low", volume_high="hypervolume high"),
 )
@@ -45,19 +52,36 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("fair_tradeoff", QUESTION, ABSENT)
     gap, volumes = _gap(run, choice), _volumes(run, choice)
-    parts = [_curve(run, choice, table, gap), *([_bars(run, choice, volumes)] if len(volumes) else [])]
+    parts = [
+        _curve(run, choice, table, gap),
+        *([_bars(run, choice, volumes)] if len(volumes) else []),
+    ]
     share = float(table["sparsity"].iat[0])
     at = phrasing.percent(share)
     note = (
-        f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test images. "
-        f"{own.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both, read from values alone."
-        f"{_reference_said(volumes)} Points of one line differ in λ only, so read the line, not the single point. "
-        "Methods that were not swept are not here: Pareto has all."
-        f"{flops_said(run, list(table['method'].unique()), share)}"
+        f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test"
+        f" images. {own.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both,"
+        f" read from values alone.{_reference_said(volumes)} Points of one line differ in λ only,"
+        " so read the line, not the single point. Methods that were not swept are not here: Pareto"
+        f" has all.{flops_said(run, list(table['method'].unique()), share)}"
     )
-    (answer, more), shown = _answer(run, choice, table, volumes, gap), readable(_with_volumes(table, volumes), COLUMNS)
+    (answer, more), shown = (
+        _answer(run, choice, table, volumes, gap),
+        readable(_with_volumes(table, volumes), COLUMNS),
+    )
     mind = not_the_fair_axis(run, choice).strip()
-    return Panel("fair_tradeoff", QUESTION, answer, None, shown, note, tuple(parts), True, mind=mind, more=more)
+    return Panel(
+        "fair_tradeoff",
+        QUESTION,
+        answer,
+        None,
+        shown,
+        note,
+        tuple(parts),
+        True,
+        mind=mind,
+        more=more,
+    )
 
 
 def _with_volumes(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +90,9 @@ def _with_volumes(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
         return table
     mine = volumes.set_index("method")
     ends = {"volume": "value", "volume_low": "low", "volume_high": "high"}
-    return table.assign(**{name: table["method"].map(mine[column]) for name, column in ends.items()})
+    return table.assign(
+        **{name: table["method"].map(mine[column]) for name, column in ends.items()}
+    )
 
 
 def points(run: Run, choice: Choice) -> pd.DataFrame:
@@ -74,9 +100,13 @@ def points(run: Run, choice: Choice) -> pd.DataFrame:
     if not run.has("tradeoff"):
         return pd.DataFrame()
     table, gap = lookup.frame(run, "tradeoff"), _gap(run, choice)
-    mine = table[(table["axis"] == choice.measured) & table["accuracy"].notna() & table[gap].notna()]
+    mine = table[
+        (table["axis"] == choice.measured) & table["accuracy"].notna() & table[gap].notna()
+    ]
     order = {name: place for place, name in enumerate(track_of(run).order(mine["method"].unique()))}
-    return mine.assign(_place=mine["method"].map(order)).sort_values(["_place", "strength"], ignore_index=True)
+    return mine.assign(_place=mine["method"].map(order)).sort_values(
+        ["_place", "strength"], ignore_index=True
+    )
 
 
 def _gap(run: Run, choice: Choice) -> str:
@@ -106,11 +136,18 @@ def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure
     return figure
 
 
-def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, method: str, gap: str) -> None:
-    """One method, λ from small to large; λ is written beside its ends: labels in between would hide each other."""
-    style, ends = track_of(run).style(method, choice.dark), {rows["strength"].min(), rows["strength"].max()}
+def _line(
+    run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, method: str, gap: str
+) -> None:
+    """One method, λ from small to large; λ is written beside its ends: labels in between would hide
+    each other."""
+    style, ends = (
+        track_of(run).style(method, choice.dark),
+        {rows["strength"].min(), rows["strength"].max()},
+    )
     across, up = (
-        bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high") for name in ("accuracy", gap)
+        bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high")
+        for name in ("accuracy", gap)
     )
     figure.add_scatter(
         x=rows["accuracy"],
@@ -132,7 +169,8 @@ def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, metho
 
 def _hover(row: dict[str, Any], gap: str) -> str:
     accuracy, apart = (
-        phrasing.with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("accuracy", gap)
+        phrasing.with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+        for name in ("accuracy", gap)
     )
     best = "on the front" if gap == "gap" and row["on_front"] else ""
     name = f"<b>{words.method_name(row['method'])}</b>, λ {row['strength']:g}"
@@ -145,9 +183,18 @@ def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
     for place in range(len(volumes)):
         rows = volumes.iloc[[place]]
         row = rows.iloc[0].to_dict()
-        style, name = track_of(run).style(row["method"], choice.dark), words.method_name(row["method"])
+        style, name = (
+            track_of(run).style(row["method"], choice.dark),
+            words.method_name(row["method"]),
+        )
         error = bars_of(rows, choice.theme.ink, 1.6, width=4)
-        look = {"orientation": "h", "width": 0.5, "showlegend": False, "name": name, "error_x": error}
+        look = {
+            "orientation": "h",
+            "width": 0.5,
+            "showlegend": False,
+            "name": name,
+            "error_x": error,
+        }
         look |= {"marker": {"color": style.colour, "opacity": 0.85}, "hoverinfo": "text"}
         figure.add_bar(x=[row["value"]], y=[place], hovertext=hover(name, _volume(row)), **look)
     row_names(figure, [wrapped(words.method_name(name)) for name in volumes["method"]])
@@ -164,15 +211,20 @@ def _volume(row: dict[str, Any]) -> str:
 def _reference_said(volumes: pd.DataFrame) -> str:
     if volumes.empty:
         return ""
-    accuracy, gap = (phrasing.number(volumes[f"reference_{name}"].iat[0]) for name in ("accuracy", "gap"))
+    accuracy, gap = (
+        phrasing.number(volumes[f"reference_{name}"].iat[0]) for name in ("accuracy", "gap")
+    )
     return (
         " Hypervolume: the area of choices that are worse than some point at both, up to accuracy "
         f"{accuracy} and gap {gap}; worked out seed by seed."
     )
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame, gap: str) -> tuple[str, str]:
-    """What λ does to the chosen or first method; then which method's area is larger as far as intervals allow."""
+def _answer(
+    run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame, gap: str
+) -> tuple[str, str]:
+    """What λ does to the chosen or first method; then which method's area is larger as far as
+    intervals allow."""
     at = phrasing.percent(float(table["sparsity"].iat[0]))
     known = list(dict.fromkeys(table["method"]))
     method = choice.method if choice.method in known else known[0]
@@ -180,12 +232,24 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame
     if not volumes.empty:
         parts += [_area_against(row) for row in volumes.to_dict("records") if row.get("base")]
         best, others = volumes.iloc[0], volumes.iloc[1:]
-        clear = [words.method_name(name) for name in others.loc[others["high"] < best["low"], "method"]]
-        meets = [words.method_name(name) for name in others.loc[~(others["high"] < best["low"]), "method"]]
+        clear = [
+            words.method_name(name) for name in others.loc[others["high"] < best["low"], "method"]
+        ]
+        meets = [
+            words.method_name(name)
+            for name in others.loc[~(others["high"] < best["low"]), "method"]
+        ]
         name = words.method_name(best["method"])
-        text = f"Of the {len(volumes)} methods swept {name} covers the largest area, {_volume(best.to_dict())}"
+        text = (
+            f"Of the {len(volumes)} methods swept {name} covers the largest area,"
+            f" {_volume(best.to_dict())}"
+        )
         text += f"; its interval lies above that of {phrasing.listing(clear)}" if clear else ""
-        text += f"; it meets that of {phrasing.listing(meets)}, so which is larger is open" if meets else ""
+        text += (
+            f"; it meets that of {phrasing.listing(meets)}, so which is larger is open"
+            if meets
+            else ""
+        )
         parts.append(f"{text}.")
     return f"At {at} cut: {first}", " ".join(parts)
 
@@ -193,9 +257,13 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame
 def _area_against(row: dict[str, Any]) -> str:
     """The area of one method minus that of the method it is compared with, seed by seed."""
     name, base = words.method_name(row["method"]), words.method_name(row["base"])
-    ends = phrasing.with_interval(row["difference"], row["difference_low"], row["difference_high"], few="seeds")
+    ends = phrasing.with_interval(
+        row["difference"], row["difference_low"], row["difference_high"], few="seeds"
+    )
     kind = {"rose": "larger than", "fell": "smaller than"}.get(
-        phrasing.direction({"delta_low": row["difference_low"], "delta_high": row["difference_high"]}),
+        phrasing.direction(
+            {"delta_low": row["difference_low"], "delta_high": row["difference_high"]}
+        ),
         "not told apart from",
     )
     return f"The area of {name} is {kind} that of {base}: {ends}, paired by seed and image."
@@ -209,9 +277,20 @@ def _along(rows: pd.DataFrame, method: str, gap: str) -> list[str]:
         return [f"{name} was trained with one λ only."]
     moved = []
     for column, what in (("accuracy", "accuracy"), (gap, GAPS[gap])):
-        apart = first[f"{column}_high"] < last[f"{column}_low"] or last[f"{column}_high"] < first[f"{column}_low"]
+        apart = (
+            first[f"{column}_high"] < last[f"{column}_low"]
+            or last[f"{column}_high"] < first[f"{column}_low"]
+        )
         doubt = "" if apart else " (the intervals overlap)"
-        moved.append(f"{what} goes from {phrasing.number(first[column])} to {phrasing.number(last[column])}{doubt}")
-    text = f"for {name}, {' and '.join(moved)} as λ grows from {first['strength']:g} to {last['strength']:g}."
-    against = f"A larger λ does not make the {GAPS[gap]} smaller here." if last[gap] > first[gap] else ""
+        moved.append(
+            f"{what} goes from {phrasing.number(first[column])} to"
+            f" {phrasing.number(last[column])}{doubt}"
+        )
+    text = (
+        f"for {name}, {' and '.join(moved)} as λ grows from {first['strength']:g} to"
+        f" {last['strength']:g}."
+    )
+    against = (
+        f"A larger λ does not make the {GAPS[gap]} smaller here." if last[gap] > first[gap] else ""
+    )
     return [text, against] if against else [text]

@@ -1,4 +1,5 @@
-"""How one variant was trained: loss, the gap that training follows beside the measured one, accuracy; seed by seed."""
+"""How one variant was trained: loss, the gap that training follows beside the measured one,
+accuracy; seed by seed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from engine.report.palette import series_styles
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import fair_axis
-from engine.tracks.fair_training.panels.training_lines import SMOOTH, line_look, smooth, updates_figure
+from engine.tracks.fair_training.panels.training_lines import (
+    SMOOTH,
+    line_look,
+    smooth,
+    updates_figure,
+)
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
 HEIGHT = 320
@@ -27,15 +33,33 @@ COLUMNS = {
     "Gap": {"gap": ("measured, validation", 1), "surrogate_gap": ("surrogate, training", 0)},
     "Accuracy": {"accuracy": ("on validation images", 1)},
 }
-"""Columns of the curves table that are drawn together, with their names and which style they have."""
-MOVES = {0.7: "moves with", 0.3: "moves partly with", -0.3: "hardly moves with", -2.0: "moves against"}
+"""Columns of the curves table that are drawn together, with their names and which style they have.
+"""
+MOVES = {
+    0.7: "moves with",
+    0.3: "moves partly with",
+    -0.3: "hardly moves with",
+    -2.0: "moves against",
+}
 """Rank correlations above which the surrogate is said to do so: words for reading, no test."""
 LEAST = 3
 """Looks at validation images from which on surrogate and measured gap are compared."""
 SAID = (
-    *titled(seed="seed", phase="phase", step="weight updates", loss="loss", penalty="fairness term"),
-    *titled(surrogate_gap="surrogate gap", gap="measured gap", degradation="degradation gap", accuracy="accuracy"),
-    *titled(val_loss="validation loss", mask_updates="mask updates", examples="examples", seconds="seconds"),
+    *titled(
+        seed="seed", phase="phase", step="weight updates", loss="loss", penalty="fairness term"
+    ),
+    *titled(
+        surrogate_gap="surrogate gap",
+        gap="measured gap",
+        degradation="degradation gap",
+        accuracy="accuracy",
+    ),
+    *titled(
+        val_loss="validation loss",
+        mask_updates="mask updates",
+        examples="examples",
+        seconds="seconds",
+    ),
 )
 
 
@@ -43,18 +67,24 @@ def training(run: Run, choice: Choice) -> Panel:
     """Three columns over weight updates: loss, gaps, accuracy; thin lines are seeds."""
     variant, table = lookup.variant_of(run, choice), curves(run, choice)
     if table.empty:
-        return nothing("fair_training", QUESTION, "No training was kept for this variant; choose a method that trains.")
+        return nothing(
+            "fair_training",
+            QUESTION,
+            "No training was kept for this variant; choose a method that trains.",
+        )
     name = lookup.variant_label(run, variant)
     parts = tuple(_column(choice, table, title, lines) for title, lines in COLUMNS.items())
     seeds = table["variant"].nunique()
     note = (
-        f"{name}, {phrasing.count(seeds, 'seed')}, each a line; gap of {words.axis_name(fair_axis(run))}. "
-        f"{own.SURROGATE} Validation points have no interval: they are looks at one model on one set of images. "
-        f"Dotted lines are of every batch, as running means over {SMOOTH} updates. Vertical lines: where a phase "
-        "begins."
+        f"{name}, {phrasing.count(seeds, 'seed')}, each a line; gap of"
+        f" {words.axis_name(fair_axis(run))}. {own.SURROGATE} Validation points have no interval:"
+        " they are looks at one model on one set of images. Dotted lines are of every batch, as"
+        f" running means over {SMOOTH} updates. Vertical lines: where a phase begins."
     )
     answer, more = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
-    return Panel("fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True, more=more)
+    return Panel(
+        "fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True, more=more
+    )
 
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
@@ -67,7 +97,9 @@ def curves(run: Run, choice: Choice) -> pd.DataFrame:
     return mine.sort_values(["seed", "step"], ignore_index=True)
 
 
-def _column(choice: Choice, table: pd.DataFrame, title: str, lines: dict[str, tuple[str, int]]) -> go.Figure:
+def _column(
+    choice: Choice, table: pd.DataFrame, title: str, lines: dict[str, tuple[str, int]]
+) -> go.Figure:
     """One quantity, perhaps in two versions; a line per seed."""
     figure, styles = updates_figure(choice, HEIGHT, title, 6, 1.1), series_styles(choice.dark)
     for column, (name, which) in lines.items():
@@ -96,7 +128,8 @@ def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
 
 
 def _answer(name: str, table: pd.DataFrame, fair: bool) -> tuple[str, str]:
-    """Where the measured gap and accuracy end; then whether the surrogate moved with the measured gap."""
+    """Where the measured gap and accuracy end; then whether the surrogate moved with the measured
+    gap."""
     looked = table[table["gap"].notna()]
     if looked.empty:
         seen = table[table["accuracy"].notna()]
@@ -106,21 +139,38 @@ def _answer(name: str, table: pd.DataFrame, fair: bool) -> tuple[str, str]:
         few = "too few validation images of two subgroups for a gap"
         return f"{name} ends at a validation accuracy of {ends}; {few}.", ""
     last = looked.sort_values("step").groupby("seed").tail(1)
-    text = f"{name} ends at a measured gap of {_ends(last['gap'])} and an accuracy of {_ends(last['accuracy'])}"
+    text = (
+        f"{name} ends at a measured gap of {_ends(last['gap'])} and an accuracy of"
+        f" {_ends(last['accuracy'])}"
+    )
     text += f" on validation images, after {last['step'].max():,.0f} weight updates."
     both, more = looked[looked["surrogate_gap"].notna()], ""
     if both.groupby("seed").size().min() >= LEAST and both["surrogate_gap"].std() > 0:
-        found = [rows["gap"].corr(rows["surrogate_gap"], method="spearman") for _, rows in both.groupby("seed")]
+        found = [
+            rows["gap"].corr(rows["surrogate_gap"], method="spearman")
+            for _, rows in both.groupby("seed")
+        ]
         known = [value for value in found if math.isfinite(value)]
         if known:
             mean = sum(known) / len(known)
             kind = next(said for least, said in MOVES.items() if mean > least)
             ends = _ends(pd.Series(known))
-            more = f"The surrogate gap {kind} the measured gap over training (rank correlation {ends})."
-    watched = "" if fair else " It was trained without the fairness term: the surrogate was only watched."
+            more = (
+                f"The surrogate gap {kind} the measured gap over training (rank correlation"
+                f" {ends})."
+            )
+    watched = (
+        "" if fair else " It was trained without the fairness term: the surrogate was only watched."
+    )
     return text, f"{more}{watched}".strip()
 
 
 def _ends(values: pd.Series) -> str:
-    low, high, mean = (phrasing.number(float(value)) for value in (values.min(), values.max(), values.mean()))
-    return low if len(values) < 2 or values.min() == values.max() else f"{mean} ({low} to {high} over seeds)"
+    low, high, mean = (
+        phrasing.number(float(value)) for value in (values.min(), values.max(), values.mean())
+    )
+    return (
+        low
+        if len(values) < 2 or values.min() == values.max()
+        else f"{mean} ({low} to {high} over seeds)"
+    )

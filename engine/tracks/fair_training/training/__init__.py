@@ -1,1 +1,2 @@
-"""Masks and weights trained together under a fairness constraint (BiFP), and what its baselines share."""
+"""Masks and weights trained together under a fairness constraint (BiFP), and what its baselines
+share."""

@@ -1,7 +1,8 @@
-"""A mask under a budget of FLOPs: which filters stay, and what each is charged where scores compete for it.
+"""A mask under a budget of FLOPs: which filters stay, and what each is charged where scores compete
+for it.
 
-A count of filters charges every filter alike, and a budget of FLOPs by what it would save: where a filter of an early
-layer costs ten of a late one, its score must be as much better to stay.
+A count of filters charges every filter alike, and a budget of FLOPs by what it would save: where a
+filter of an early layer costs ten of a late one, its score must be as much better to stay.
 """
 
 from __future__ import annotations
@@ -31,23 +32,28 @@ class FlopMask:
         return self.share * self.graph.flops()
 
     def best(self, scores: np.ndarray) -> np.ndarray:
-        """The filters with the highest scores [filters] that the goal has room for, [filters] bool."""
+        """The filters with the highest scores [filters] that the goal has room for, [filters]
+        bool."""
         return meet_target(self.graph, scores, self.goal).keep
 
     def price(self, keep: np.ndarray) -> np.ndarray:
-        """What each filter costs beside those that stay, keep [filters] bool: FLOPs, over their mean, [filters].
+        """What each filter costs beside those that stay, keep [filters] bool: FLOPs, over their
+        mean, [filters].
 
         ∂FLOPs/∂u of `FilterGraph.flops` at u = keep.
         """
         graph = self.graph
-        into, out = (side @ keep + fixed for side, fixed in
-                     ((graph.inputs, graph.fixed_in), (graph.outputs, graph.fixed_out)))  # fmt: skip
+        into, out = (
+            side @ keep + fixed
+            for side, fixed in ((graph.inputs, graph.fixed_in), (graph.outputs, graph.fixed_out))
+        )
         found = (graph.price * out) @ graph.inputs + (graph.price * into) @ graph.outputs
         return found / found.mean()
 
 
 def on_priced_budget(scores: Tensor, price: np.ndarray, budget: float) -> Tensor:
-    """The point nearest to scores [units] from 0 to 1 each, with Σ price · m = budget: clip(scores − c price, 0, 1).
+    """The point nearest to scores [units] from 0 to 1 each, with Σ price · m = budget: clip(scores
+    − c price, 0, 1).
 
     price [units] above 0; budget from 0 to their sum.
     """
@@ -58,4 +64,6 @@ def on_priced_budget(scores: Tensor, price: np.ndarray, budget: float) -> Tensor
 
     low, high = float(((values - 1.0) / price).min()), float((values / price).max())
     c = brentq(over, low - 1e-9, high + 1e-9)
-    return torch.as_tensor(np.clip(values - c * price, 0.0, 1.0), dtype=scores.dtype, device=scores.device)
+    return torch.as_tensor(
+        np.clip(values - c * price, 0.0, 1.0), dtype=scores.dtype, device=scores.device
+    )

@@ -18,27 +18,40 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
 
 ACCURACY, DEGRADATION = "accuracy", "degradation"
 NOTIONS = (ACCURACY, DEGRADATION)
-"""What must be alike between groups: the accuracy of the cut model (Definition 1), or what it lost (Definition 3)."""
+"""What must be alike between groups: the accuracy of the cut model (Definition 1), or what it lost
+(Definition 3)."""
 RECIPE = ("rate", "batch", "weight_decay", "schedule", "mirror", "optimizer")
 """What a fair training takes of a recipe; its length is a number of iterations."""
 FLOPS, UNITS = "FLOPs", "filters"
 EQUAL = (FLOPS, UNITS)
-"""What methods that cut filters have alike at one sparsity: the share of FLOPs, or of filters, that is cut."""
-PHASE_POINT = ("phase", "step", "loss", "penalty", "surrogate_gap", "mask_updates", "examples", "seconds")
+"""What methods that cut filters have alike at one sparsity: the share of FLOPs, or of filters, that
+is cut."""
+PHASE_POINT = (
+    "phase",
+    "step",
+    "loss",
+    "penalty",
+    "surrogate_gap",
+    "mask_updates",
+    "examples",
+    "seconds",
+)
 LOOKS = ("accuracy", "gap", "degradation", "val_loss", "cut")
-"""Columns of a training curve; LOOKS are NaN where the validation images were not looked at; cut: share that
-is cut by then, of FLOPs where these are what is alike, else of units."""
+"""Columns of a training curve; LOOKS are NaN where the validation images were not looked at; cut:
+share that is cut by then, of FLOPs where these are what is alike, else of units."""
 
 
 @dataclass(frozen=True)
 class FairJob:
     """One training. The classifier is a copy of its own, which may be changed.
 
-    groups: code of each training image's group, [n] int64, -1 for none; original: the starting model's probabilities of
-    the training images, [n, classes]. sparsities: ascending, one unless the method makes one descent of all. strength:
-    λ; tolerance: τ. equal: one of EQUAL. draw: number of a random mask among those of one seed. widths: how many
-    filters of each group stay, [groups] int, where another method's training decides that. iterations: weight
-    updates in all, two stages included. look: accuracy, gap, degradation and val_loss of a model on validation images.
+    groups: code of each training image's group, [n] int64, -1 for none; original: the starting
+    model's probabilities of the training images, [n, classes]. sparsities: ascending, one unless
+    the method makes one descent of all. strength: λ; tolerance: τ. equal: one of EQUAL. draw:
+    number of a random mask among those of one seed. widths: how many filters of each group stay,
+    [groups] int, where another method's training decides that. iterations: weight updates in all,
+    two stages included. look: accuracy, gap, degradation and val_loss of a model on validation
+    images.
     keep: where an unfinished phase is kept, by its name.
     """
 
@@ -71,11 +84,11 @@ class FairJob:
 class Trained:
     """The model that a training ended in at one sparsity.
 
-    keep, scores: [filters of the graph] or [prunable weights], empty for none; higher scores stay. weights:
-    the state dict in its full shapes, cut weights are 0 and cut filters still in place.
+    keep, scores: [filters of the graph] or [prunable weights], empty for none; higher scores stay.
+    weights: the state dict in its full shapes, cut weights are 0 and cut filters still in place.
 
-    curve: rows with the columns PHASE_POINT and LOOKS. spent: iterations (weight updates), mask_updates, examples,
-    seconds, over all phases that led here.
+    curve: rows with the columns PHASE_POINT and LOOKS. spent: iterations (weight updates),
+    mask_updates, examples, seconds, over all phases that led here.
     """
 
     sparsity: float

@@ -2,9 +2,9 @@
 
     v <- mean over units of g^2, fading      m <- P(m - rate * momentum / sqrt(v))      P: on {0 <= m <= 1, sum m = k}
 
-Adam would scale every score by its own gradient and so forget which unit matters more: all scores whose gradient has
-the right sign rise alike until they meet at 1 and ties decide the mask (docs/LOG.md). The sum is the number of units
-that stay, so a score can only rise where others fall.
+Adam would scale every score by its own gradient and so forget which unit matters more: all scores
+whose gradient has the right sign rise alike until they meet at 1 and ties decide the mask
+(docs/LOG.md). The sum is the number of units that stay, so a score can only rise where others fall.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ FADES = 0.9, 0.99
 STEPS, CLOSE = 30, 1e-7
 """Newton's steps at most, and the share by which the sum may be off at the end."""
 BLOCK = 2**15
-"""Scores that are worked on at a time: what torch still leaves to one core, whose threads would wait for each other at
-every block. A multiple of what a processor takes at once, so no digit depends on it."""
+"""Scores that are worked on at a time: what torch still leaves to one core, whose threads would
+wait for each other at every block. A multiple of what a processor takes at once, so no digit
+depends on it."""
 
 
 @dataclass(eq=False)
 class MaskOptimizer:
-    """`scores` [units] in [0, 1] are changed in place; `count` of the units stay. The first step is taken from where
-    the scores are, on the budget or not."""
+    """`scores` [units] in [0, 1] are changed in place; `count` of the units stay. The first step is
+    taken from where the scores are, on the budget or not."""
 
     scores: Tensor
     count: int
@@ -39,8 +40,11 @@ class MaskOptimizer:
     def __post_init__(self) -> None:
         self.momentum, self.scale, self.steps = torch.zeros_like(self.scores), 0.0, 0
 
-    def step(self, gradient: Tensor, rate: float, price: np.ndarray | None = None, budget: float = 0.0) -> None:
-        """One step against the gradient [units]; price [units]: then Σ price · m stays at the budget, not Σ m."""
+    def step(
+        self, gradient: Tensor, rate: float, price: np.ndarray | None = None, budget: float = 0.0
+    ) -> None:
+        """One step against the gradient [units]; price [units]: then Σ price · m stays at the
+        budget, not Σ m."""
         self.steps += 1
         square = _squared(gradient) / max(1, len(gradient))
         self.scale = FADES[1] * self.scale + (1 - FADES[1]) * square
@@ -73,7 +77,8 @@ class MaskOptimizer:
 
 
 def on_budget(scores: Tensor, count: int) -> Tensor:
-    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`: clip(scores - c)."""
+    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`:
+    clip(scores - c)."""
     found = scores.clone()
     put_on_budget(found, count)
     return found
@@ -82,7 +87,8 @@ def on_budget(scores: Tensor, count: int) -> Tensor:
 def put_on_budget(scores: Tensor, count: int) -> None:
     """`on_budget` in place.
 
-    The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the bracket.
+    The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the
+    bracket.
     """
     least, most = scores.aminmax()
     low, high = float(least) - 1.0, float(most)
@@ -101,27 +107,35 @@ def put_on_budget(scores: Tensor, count: int) -> None:
 
 
 def _clipped(scores: Tensor, middle: float) -> tuple[float, float]:
-    """The sum of clip(scores - middle), added up in double precision, and how many are neither 0 nor 1."""
+    """The sum of clip(scores - middle), added up in double precision, and how many are neither 0
+    nor 1."""
     whole = free = 0.0
     narrow, wide = _rooms(scores)
     for (part,) in _blocks(scores):
         clipped = torch.sub(part, middle, out=narrow[: len(part)]).clamp_(0.0, 1.0)
         whole += float(wide[: len(part)].copy_(clipped).sum())
-        free += float(clipped.frac_().ceil_().sum())  # a block has fewer scores than single precision counts
+        free += float(
+            clipped.frac_().ceil_().sum()
+        )  # a block has fewer scores than single precision counts
     return whole, free
 
 
 def _squared(gradient: Tensor) -> float:
     """The sum of squares, added up in double precision."""
     wide = _rooms(gradient)[1]
-    return sum(float(wide[: len(part)].copy_(part).square_().sum()) for (part,) in _blocks(gradient))
+    return sum(
+        float(wide[: len(part)].copy_(part).square_().sum()) for (part,) in _blocks(gradient)
+    )
 
 
 def _rooms(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Room for a block, in single and in double precision: taken once for all blocks, for fresh pages cost more than
-    sums."""
+    """Room for a block, in single and in double precision: taken once for all blocks, for fresh
+    pages cost more than sums."""
     size = min(_size(tensor), max(1, len(tensor)))
-    narrow, wide = (torch.empty(size, dtype=kind, device=tensor.device) for kind in (torch.float32, torch.float64))
+    narrow, wide = (
+        torch.empty(size, dtype=kind, device=tensor.device)
+        for kind in (torch.float32, torch.float64)
+    )
     return narrow, wide
 
 
@@ -131,6 +145,6 @@ def _size(tensor: Tensor) -> int:
 
 
 def _blocks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Views of the same places of tensors [units], BLOCK of them at a time, so that a block stays in a core's cache
-    from one operation to the next: at millions of scores memory is what costs."""
+    """Views of the same places of tensors [units], BLOCK of them at a time, so that a block stays
+    in a core's cache from one operation to the next: at millions of scores memory is what costs."""
     return zip(*(tensor.split(_size(tensor)) for tensor in tensors), strict=True)

@@ -1,8 +1,10 @@
-"""A model whose parameters are multiplied by a mask, z = m * theta, with the gradient of every factor at hand.
+"""A model whose parameters are multiplied by a mask, z = m * theta, with the gradient of every
+factor at hand.
 
-A *unit* is what one entry of the mask switches: a filter (all parameters of the modules that first carry its channel
-after its batch norm: m * BN(x) = BN with m * gamma and m * beta), or a single weight. The latent parameters theta are
-kept where m is 0 (no gradient reaches them, weight decay does), so a unit that was switched off can come back.
+A *unit* is what one entry of the mask switches: a filter (all parameters of the modules that first
+carry its channel after its batch norm: m * BN(x) = BN with m * gamma and m * beta), or a single
+weight. The latent parameters theta are kept where m is 0 (no gradient reaches them, weight decay
+does), so a unit that was switched off can come back.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ SAMPLE = 2**16
 class Part:
     """One masked parameter.
 
-    units: the unit of each entry along its first dimension, [entries] int64; None: one unit per entry, the flat units
-    from `start` on.
+    units: the unit of each entry along its first dimension, [entries] int64; None: one unit per
+    entry, the flat units from `start` on.
     """
 
     name: str
@@ -45,12 +47,13 @@ class Part:
         return mask[self.units].view(-1, *[1] * (value.dim() - 1))
 
     def place(self, found: Tensor, value: Tensor) -> Tensor | None:
-        """Where in found [units] a quantity in the shape of `value` belongs, as a view in that shape; None where units
-        have several entries, whose sum it is."""
+        """Where in found [units] a quantity in the shape of `value` belongs, as a view in that
+        shape; None where units have several entries, whose sum it is."""
         return None if self.units is not None else self.spread(found, value)
 
     def gather(self, found: Tensor, each: Tensor) -> None:
-        """Add `each`, a quantity in the parameter's shape, to the sums of its units in found [units], in place."""
+        """Add `each`, a quantity in the parameter's shape, to the sums of its units in found
+        [units], in place."""
         if self.units is None:
             found[self.start : self.start + each.numel()] += each.reshape(-1)
         else:
@@ -59,9 +62,11 @@ class Part:
 
 @dataclass(eq=False)
 class Masked:
-    """`blocks`: the block (group of filters, or tensor of weights) of each unit [units]; one unit of each stays.
+    """`blocks`: the block (group of filters, or tensor of weights) of each unit [units]; one unit
+    of each stays.
 
-    `bare`: groups whose channels pass a module without parameters, which is gated by a hook instead.
+    `bare`: groups whose channels pass a module without parameters, which is gated by a hook
+    instead.
     """
 
     model: nn.Module
@@ -79,16 +84,23 @@ class Masked:
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    def forward(self, inputs: Any, mask: Tensor | None, leaves: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
-        """Logits [batch, classes] under the mask [units], and z of every masked parameter by name; None: no mask.
+    def forward(
+        self, inputs: Any, mask: Tensor | None, leaves: bool = False
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Logits [batch, classes] under the mask [units], and z of every masked parameter by name;
+        None: no mask.
 
-        leaves: the gradient ends at z, which spares the products behind it; only `bare` groups pass it to the mask.
+        leaves: the gradient ends at z, which spares the products behind it; only `bare` groups pass
+        it to the mask.
         """
         if mask is None or not len(self.parts):
             return self.model(inputs), {}
         held = dict(self.model.named_parameters())
         with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
-            masked = {part.name: held[part.name] * part.spread(mask, held[part.name]) for part in self.parts}
+            masked = {
+                part.name: held[part.name] * part.spread(mask, held[part.name])
+                for part in self.parts
+            }
         if leaves:
             masked = {name: z.requires_grad_(True) for name, z in masked.items()}
         with self._gating(mask):
@@ -96,7 +108,8 @@ class Masked:
 
     @contextlib.contextmanager
     def baked(self, mask: Tensor | None) -> Iterator[nn.Module]:
-        """The model with the mask [units] multiplied into its parameters, in eval mode; all as before afterwards."""
+        """The model with the mask [units] multiplied into its parameters, in eval mode; all as
+        before afterwards."""
         if mask is None or not len(self.parts):
             with _evaluating(self.model):
                 yield self.model
@@ -133,15 +146,21 @@ class Masked:
         return self.sums({part.name: held[part.name].detach() ** 2 for part in self.parts})
 
     def _gating(self, mask: Tensor) -> contextlib.AbstractContextManager[None]:
-        """Gates [units] on channels that pass a module without parameters; nothing where there are none."""
+        """Gates [units] on channels that pass a module without parameters; nothing where there are
+        none."""
         return contextlib.nullcontext() if self.bare is None else gated(self.model, self.bare, mask)
 
 
 def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
     """Filters as units: flat units of the graph."""
     if any(group.is_heads for group in graph.groups):
-        what = "is a vision transformer, whose units are attention heads: fair training learns masks of filters."
-        raise RequestError(Fault("model", what, "Give a CNN, or audit its heads as an image classifier."))
+        what = (
+            "is a vision transformer, whose units are attention heads: fair training learns masks"
+            " of filters."
+        )
+        raise RequestError(
+            Fault("model", what, "Give a CNN, or audit its heads as an image classifier.")
+        )
     parts, bare = [], []
     device = next(model.parameters()).device
     for group in graph.groups:
@@ -161,7 +180,8 @@ def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
 
 
 def masked_weights_of(model: nn.Module) -> Masked:
-    """Single weights of convolutions and linear layers as units, in the order of the modules; biases stay."""
+    """Single weights of convolutions and linear layers as units, in the order of the modules;
+    biases stay."""
     parts: list[Part] = []
     sizes: list[int] = []
     for name, module in model.named_modules():
@@ -181,11 +201,14 @@ def kept_of(total: int, sparsity: float) -> int:
     return max(1, int(round((1.0 - sparsity) * total)))
 
 
-def best(scores: np.ndarray, count: int, blocks: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
-    """True for exactly `count` units with the highest scores, one of each block at least; ties go to the first.
+def best(
+    scores: np.ndarray, count: int, blocks: np.ndarray, starts: np.ndarray | None = None
+) -> np.ndarray:
+    """True for exactly `count` units with the highest scores, one of each block at least; ties go
+    to the first.
 
-    scores [units], blocks: the block of each unit, [units] int -> [units] bool. starts: see `Masked.starts`. Raises
-    ValueError where there are more blocks than units to keep.
+    scores [units], blocks: the block of each unit, [units] int -> [units] bool. starts: see
+    `Masked.starts`. Raises ValueError where there are more blocks than units to keep.
     """
     chosen, near = _sure(scores, count)
     values, rest = scores[near], count - np.count_nonzero(chosen)
@@ -200,9 +223,9 @@ def best(scores: np.ndarray, count: int, blocks: np.ndarray, starts: np.ndarray 
 
 
 def _sure(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """True for scores [n] that are among the `count` highest whatever the others are, fewer than `count` [n] bool; and
-    the places among which the others are, ascending. Of many only those are in question that lie near the least of the
-    highest by a sample."""
+    """True for scores [n] that are among the `count` highest whatever the others are, fewer than
+    `count` [n] bool; and the places among which the others are, ascending. Of many only those are
+    in question that lie near the least of the highest by a sample."""
     if len(scores) > 4 * SAMPLE:
         sample = np.sort(scores[:: len(scores) // SAMPLE])
         place, off = len(sample) * (1 - count / len(scores)), 4 * len(sample) ** 0.5

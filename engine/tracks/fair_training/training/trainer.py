@@ -1,10 +1,12 @@
-"""Trains a masked model phase by phase: cross-entropy plus λ times the fairness gap, cancel per batch, resumed exactly.
+"""Trains a masked model phase by phase: cross-entropy plus λ times the fairness gap, cancel per
+batch, resumed exactly.
 
     lower level:  theta <- AdamW(theta, gradient of  l + λ max(F - τ, 0)  at z = m * theta)
     upper level:  m <- step against the gradient of the same, with the implicit term;  hard mask = the best k
 
-The hard mask acts in every forward pass and its gradient goes straight through to the scores m. A finished phase is
-found again and not repeated; an unfinished one goes on at its last kept step, on the same batches, to the same weights.
+The hard mask acts in every forward pass and its gradient goes straight through to the scores m. A
+finished phase is found again and not repeated; an unfinished one goes on at its last kept step, on
+the same batches, to the same weights.
 """
 
 from __future__ import annotations
@@ -35,13 +37,15 @@ from engine.training.batches import Batch
 from engine.training.fit import mixed, optimizer_of
 
 STATE = 2
-"""Raise when the state of an unfinished phase is stored in another form: phases begun before then begin again."""
+"""Raise when the state of an unfinished phase is stored in another form: phases begun before then
+begin again."""
 
 SAVE_EVERY = 15.0
 """Seconds between two checkpoints of one phase."""
 ALMOST = 1e-4
-"""What a cut unit is multiplied by while the mask's gradient is read: at exactly 0 a ReLU behind it lets no gradient
-through, so that no filter could ever come back; this is the derivative from the side where it acts."""
+"""What a cut unit is multiplied by while the mask's gradient is read: at exactly 0 a ReLU behind it
+lets no gradient through, so that no filter could ever come back; this is the derivative from the
+side where it acts."""
 SPENT = ("iterations", "mask_updates", "examples", "seconds")
 
 
@@ -49,11 +53,13 @@ SPENT = ("iterations", "mask_updates", "examples", "seconds")
 class MaskLearning:
     """How the mask learns.
 
-    count: units that stay; strength: λ in its loss; rate: of the scores, falling to zero as a cosine; inner:
-    weight updates between two of the mask; rho: weight of the ridge in the implicit term, `form` as in bilevel.FORMS;
-    settle: share of the iterations, at their end, in which the mask stays as it is. flops: the mask under a budget of
-    FLOPs, in place of the count. plain: the scores follow Eq. 9 alone, m ← m − β dF/dm in [0, 1], without momentum,
-    scale, budget and schedule. own: share of the images that the upper level alone reads, 0: all are for both. ridge:
+    count: units that stay; strength: λ in its loss; rate: of the scores, falling to zero as a
+    cosine; inner: weight updates between two of the mask; rho: weight of the ridge in the implicit
+    term, `form` as in bilevel.FORMS;
+    settle: share of the iterations, at their end, in which the mask stays as it is. flops: the mask
+    under a budget of FLOPs, in place of the count. plain: the scores follow Eq. 9 alone, m ← m − β
+    dF/dm in [0, 1], without momentum, scale, budget and schedule. own: share of the images that the
+    upper level alone reads, 0: all are for both. ridge:
     whether the weights are trained with ρ/2 |θ|² in place of the recipe's decay.
     """
 
@@ -76,8 +82,15 @@ class Trainer:
     by_flops: whether the units are filters whose FLOPs are counted.
     """
 
-    def __init__(self, job: FairJob, masked: Masked, sharpness: float = 1.0, by_flops: bool = False) -> None:
-        self.job, self.masked, self.model, self.by_flops = job, masked, job.classifier.model, by_flops
+    def __init__(
+        self, job: FairJob, masked: Masked, sharpness: float = 1.0, by_flops: bool = False
+    ) -> None:
+        self.job, self.masked, self.model, self.by_flops = (
+            job,
+            masked,
+            job.classifier.model,
+            by_flops,
+        )
         self.keep: np.ndarray | None = None
         self.scores = np.zeros(masked.total)
         self.rows: list[dict[str, Any]] = []
@@ -89,8 +102,8 @@ class Trainer:
         self._places: dict[str, Tensor] = {}
 
     def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
-        """From now on only the units of keep [units] bool act; scores [units] are noted with them, as they are and not
-        as a copy."""
+        """From now on only the units of keep [units] bool act; scores [units] are noted with them,
+        as they are and not as a copy."""
         self.keep, self.scores = np.asarray(keep, dtype=bool), np.asarray(scores)
         if self._mask is None or len(self._mask) != len(self.keep):
             self._mask = torch.empty(len(self.keep), device=self.masked.device)
@@ -101,23 +114,34 @@ class Trainer:
         self.cut(best(scores, count, self.masked.blocks, self.masked.starts), scores)
 
     def make_small(self) -> None:
-        """Cut the filters for real: the same training, in less time, since the mask no longer changes."""
+        """Cut the filters for real: the same training, in less time, since the mask no longer
+        changes."""
         assert self.keep is not None, "nothing is cut yet"
         whole = replace(self.job.classifier, model=self.model)
         mask = self.job.graph.mask(self.keep)
-        self._whole = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self._whole = {
+            name: value.detach().clone() for name, value in self.model.state_dict().items()
+        }
         self._places = places_of(whole, mask)
         small, _ = cut_filters(whole, mask)
         self.model, self.masked = small.model, unmasked(small.model)
         self.job = replace(self.job, batches=replace(self.job.batches, prepare=small.prepared))
 
-    def run(self, phase: str, iterations: int, strength: float = 0.0, learning: MaskLearning | None = None) -> None:
-        """Train for so many weight updates, with λ = strength; with `learning` the mask learns too, from its scores."""
+    def run(
+        self,
+        phase: str,
+        iterations: int,
+        strength: float = 0.0,
+        learning: MaskLearning | None = None,
+    ) -> None:
+        """Train for so many weight updates, with λ = strength; with `learning` the mask learns too,
+        from its scores."""
         _Phase(self, phase, iterations, strength, learning).run()
         self._phases.append(phase)
 
     def mark(self) -> tuple[Any, ...]:
-        """What was spent and noted so far, to go `back_to` after a training that leads nowhere else."""
+        """What was spent and noted so far, to go `back_to` after a training that leads nowhere
+        else."""
         return dict(self.spent), list(self.rows), self.surrogate.running
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
@@ -129,7 +153,11 @@ class Trainer:
         """Share of FLOPs, or of units, that the hard mask cuts."""
         if self.keep is None:
             return 0.0
-        left = self.job.graph.flops(self.keep) / self.job.graph.flops() if self.by_flops else self.keep.mean()
+        left = (
+            self.job.graph.flops(self.keep) / self.job.graph.flops()
+            if self.by_flops
+            else self.keep.mean()
+        )
         return float(1.0 - left)
 
     def mask(self) -> Tensor | None:
@@ -137,14 +165,21 @@ class Trainer:
         return self._mask if self.masked.total else None
 
     def result(self, sparsity: float, zeros: bool) -> Trained:
-        """What the training has come to; zeros: cut units are zeros among the weights, else they stay as they are."""
+        """What the training has come to; zeros: cut units are zeros among the weights, else they
+        stay as they are."""
         mask = self.mask() if zeros else None
         with self.masked.baked(mask) as model:
-            weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+            weights = {
+                name: value.detach().cpu().clone() for name, value in model.state_dict().items()
+            }
         if self._places:
-            weights = put_back({name: value.cpu() for name, value in self._whole.items()}, weights, self._places)
+            weights = put_back(
+                {name: value.cpu() for name, value in self._whole.items()}, weights, self._places
+            )
         keep = np.ones(self.masked.total, dtype=bool) if self.keep is None else self.keep.copy()
-        return Trained(sparsity, keep, self.scores.copy(), weights, list(self.rows), dict(self.spent))
+        return Trained(
+            sparsity, keep, self.scores.copy(), weights, list(self.rows), dict(self.spent)
+        )
 
     def done(self) -> None:
         """Drop what was kept for resuming: the training is finished."""
@@ -159,7 +194,9 @@ class Trainer:
         groups = torch.as_tensor(self.job.groups, dtype=torch.int64, device=device)
         before = None
         if self.job.notion == DEGRADATION:
-            before = levels_of(torch.as_tensor(self.job.original, device=device), labels, groups, sharpness)
+            before = levels_of(
+                torch.as_tensor(self.job.original, device=device), labels, groups, sharpness
+            )
         return Surrogate(labels, groups, before, self.job.tolerance, sharpness=sharpness)
 
 
@@ -167,7 +204,12 @@ class _Phase:
     """One phase of a trainer."""
 
     def __init__(
-        self, trainer: Trainer, name: str, iterations: int, strength: float, learning: MaskLearning | None
+        self,
+        trainer: Trainer,
+        name: str,
+        iterations: int,
+        strength: float,
+        learning: MaskLearning | None,
     ) -> None:
         self.trainer, self.job, self.name = trainer, trainer.job, name
         self.iterations, self.strength, self.learning = iterations, strength, learning
@@ -179,7 +221,9 @@ class _Phase:
         self.scores = torch.tensor(trainer.scores, dtype=torch.float32, device=device)
         self.mask_optimizer = MaskOptimizer(self.scores, learning.count if learning else 0)
         units = trainer.masked.total if learning else 0
-        self.gradient, self.almost = torch.zeros(2, units, device=device)  # kept: fresh pages cost more than sums
+        self.gradient, self.almost = torch.zeros(
+            2, units, device=device
+        )  # kept: fresh pages cost more than sums
         self.step = 0
         self.saved = time.monotonic()
 
@@ -189,7 +233,11 @@ class _Phase:
         self._restore()
         below, above = parts_of(self.job, self.learning.own if self.learning else 0.0)
         lower = self._batches("weights", trainer.spent["iterations"], below)
-        upper = self._batches("mask", trainer.spent["mask_updates"], above) if self.learning else iter(())
+        upper = (
+            self._batches("mask", trainer.spent["mask_updates"], above)
+            if self.learning
+            else iter(())
+        )
         while self.step < self.iterations:
             self.job.check()
             with self._timed():
@@ -203,7 +251,8 @@ class _Phase:
         self._save(done=True)
 
     def _lower(self, batch: Batch) -> tuple[float, float, float]:
-        """One update of the weights, θ ← θ − α ∇_θ(ℓ + λF) (BiFP, Sec. 4.3.1; λ = 1 there), with ρ/2 |θ|² if asked.
+        """One update of the weights, θ ← θ − α ∇_θ(ℓ + λF) (BiFP, Sec. 4.3.1; λ = 1 there), with
+        ρ/2 |θ|² if asked.
 
         Returns the loss in nats, the penalty F as a share, and the running surrogate gap.
         """
@@ -211,7 +260,9 @@ class _Phase:
         self._set_rate()
         self.optimizer.zero_grad(set_to_none=True)
         seed = trainer.spent["iterations"]
-        loss, penalty, gap, _ = self._losses(batch, trainer.mask(), self.strength, seed, self.step + 1)
+        loss, penalty, gap, _ = self._losses(
+            batch, trainer.mask(), self.strength, seed, self.step + 1
+        )
         total = loss + self.strength * penalty
         (total + self.ridge / 2 * self._squares() if self.ridge else total).backward()
         self.optimizer.step()
@@ -223,7 +274,9 @@ class _Phase:
     def _squares(self) -> Tensor:
         """|θ|² of the masked parameters, a scalar with its gradient."""
         held = dict(self.trainer.model.named_parameters())
-        return torch.stack([held[part.name].square().sum() for part in self.trainer.masked.parts]).sum()
+        return torch.stack(
+            [held[part.name].square().sum() for part in self.trainer.masked.parts]
+        ).sum()
 
     @property
     def _learns(self) -> MaskLearning:
@@ -232,15 +285,17 @@ class _Phase:
         return self.learning
 
     def _upper(self, batch: Batch, below: Batch) -> None:
-        """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and the hard mask they
-        now mean. below: the batch that the weights have just answered to."""
+        """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and
+        the hard mask they now mean. below: the batch that the weights have just answered to."""
         trainer, learning = self.trainer, self._learns
         hard = trainer.mask()
         assert hard is not None, "a mask that learns begins cut"
         mask = torch.clamp(hard, min=ALMOST, out=self.almost).detach()
         mask.requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]
-        loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)
+        loss, penalty, _, z = self._losses(
+            batch, mask, learning.strength, seed, self.step, leaves=True
+        )
         lower = self._of_lower(loss, penalty, z, mask.detach(), below)
         self._move(self._of_mask(loss + learning.strength * penalty, mask, z, lower))
         if not math.isfinite(float(self.scores.sum())):  # of numbers from 0 to 1
@@ -269,22 +324,33 @@ class _Phase:
     def _of_lower(
         self, loss: Tensor, penalty: Tensor, z: dict[str, Tensor], mask: Tensor, below: Batch
     ) -> dict[str, Tensor]:
-        """The gradient of the lower level's loss at z, by parameter, where it is not the upper level's; else nothing.
+        """The gradient of the lower level's loss at z, by parameter, where it is not the upper
+        level's; else nothing.
 
-        loss, penalty: of the upper level's batch, with z their leaves; mask [units]; below: a batch of the lower level.
+        loss, penalty: of the upper level's batch, with z their leaves; mask [units]; below: a batch
+        of the lower level.
         """
         learning, trainer = self._learns, self.trainer
         if learning.form != CROSS or (not learning.own and self.strength == learning.strength):
             return {}
         if learning.own:
             was, seed = trainer.surrogate.running, trainer.spent["mask_updates"]
-            loss, penalty, _, z = self._losses(below, mask, self.strength, seed, self.step, leaves=True)
-            trainer.surrogate.running = was  # these images were counted when the weights were updated
-        found = torch.autograd.grad(loss + self.strength * penalty, list(z.values()), retain_graph=not learning.own)
+            loss, penalty, _, z = self._losses(
+                below, mask, self.strength, seed, self.step, leaves=True
+            )
+            trainer.surrogate.running = (
+                was  # these images were counted when the weights were updated
+            )
+        found = torch.autograd.grad(
+            loss + self.strength * penalty, list(z.values()), retain_graph=not learning.own
+        )
         return dict(zip(z, found, strict=True))
 
-    def _of_mask(self, total: Tensor, mask: Tensor, z: dict[str, Tensor], lower: dict[str, Tensor]) -> Tensor:
-        """The gradient of every unit, [units], the implicit term included; lower: see `_of_lower`."""
+    def _of_mask(
+        self, total: Tensor, mask: Tensor, z: dict[str, Tensor], lower: dict[str, Tensor]
+    ) -> Tensor:
+        """The gradient of every unit, [units], the implicit term included; lower: see
+        `_of_lower`."""
         trainer, learning = self.trainer, self._learns
         held = dict(trainer.model.named_parameters())
         wanted = [*z.values(), *([mask] if mask.requires_grad else [])]
@@ -300,11 +366,19 @@ class _Phase:
         return found + gradients[None] if mask.requires_grad else found
 
     def _losses(
-        self, batch: Batch, mask: Tensor | None, strength: float, seed: float, step: int, leaves: bool = False
+        self,
+        batch: Batch,
+        mask: Tensor | None,
+        strength: float,
+        seed: float,
+        step: int,
+        leaves: bool = False,
     ) -> tuple[Tensor, Tensor, float, dict[str, Tensor]]:
-        """Cross-entropy in nats, penalty, running surrogate gap, and z of the masked parameters by name.
+        """Cross-entropy in nats, penalty, running surrogate gap, and z of the masked parameters by
+        name.
 
-        mask [units], None for no mask; strength: λ, to check that the loss is finite; leaves: see `Masked.forward`.
+        mask [units], None for no mask; strength: λ, to check that the loss is finite; leaves: see
+        `Masked.forward`.
         """
         trainer = self.trainer
         torch.manual_seed(key_of("dropout", self.job.seed, int(seed)) % 2**63)
@@ -318,46 +392,61 @@ class _Phase:
 
     def _stopped(self, what: str, value: float, step: int, strength: float) -> PruneAuditError:
         return PruneAuditError(
-            f"The {what} became {value} at step {step} of phase {self.name!r}. What was kept before is still there. "
-            f"Lower the learning rate ({self.job.recipe.rate:g}) or λ ({strength:g})."
+            f"The {what} became {value} at step {step} of phase {self.name!r}. What was kept before"
+            f" is still there. Lower the learning rate ({self.job.recipe.rate:g}) or λ"
+            f" ({strength:g})."
         )
 
     def _mask_is_due(self) -> bool:
         learning = self.learning
         return bool(
-            learning and self.step % learning.inner == 0 and self.step <= (1.0 - learning.settle) * self.iterations
+            learning
+            and self.step % learning.inner == 0
+            and self.step <= (1.0 - learning.settle) * self.iterations
         )
 
     def _set_rate(self) -> None:
         """Cosine over the phase, a line to zero, or constant."""
         share, schedule = self.step / max(1, self.iterations), self.job.recipe.schedule
-        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share}.get(schedule, 1.0)
+        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share}.get(
+            schedule, 1.0
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = self.job.recipe.rate * factor
 
     def _mask_rate(self) -> float:
-        """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its tracks."""
+        """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its
+        tracks."""
         learning = self._learns
         share = self.step / max(1.0, (1.0 - learning.settle) * self.iterations)
         return learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
 
     def _batches(self, purpose: str, step: float, part: Part) -> Iterator[Batch]:
-        """Batches of a part of the images from the step on, counted over all phases: every method meets the same images
-        in the same order."""
+        """Batches of a part of the images from the step on, counted over all phases: every method
+        meets the same images in the same order."""
         seed = key_of("fair", purpose, self.job.batches.seed) % 2**31
         return part.forever(replace(self.job.batches, seed=seed), int(step))
 
     def _note(self, loss: float, penalty: float, gap: float) -> None:
-        """One row of the curve, with a look at the validation images every so often and at the end."""
+        """One row of the curve, with a look at the validation images every so often and at the
+        end."""
         trainer, job = self.trainer, self.job
         looked = dict.fromkeys(LOOKS, math.nan)
         if self.step % job.check_every == 0 or self.step == self.iterations:
             with trainer.masked.baked(trainer.mask()) as model, torch.no_grad():
                 looked |= {name: float(value) for name, value in job.look(model).items()}
             looked["cut"] = trainer.share_cut
-        row = {"phase": self.name, "step": int(trainer.spent["iterations"]), "loss": loss, "penalty": penalty,
-               "surrogate_gap": gap, "mask_updates": int(trainer.spent["mask_updates"]),
-               "examples": int(trainer.spent["examples"]), "seconds": trainer.spent["seconds"], **looked}  # fmt: skip
+        row = {
+            "phase": self.name,
+            "step": int(trainer.spent["iterations"]),
+            "loss": loss,
+            "penalty": penalty,
+            "surrogate_gap": gap,
+            "mask_updates": int(trainer.spent["mask_updates"]),
+            "examples": int(trainer.spent["examples"]),
+            "seconds": trainer.spent["seconds"],
+            **looked,
+        }
         trainer.rows.append(row)
         job.point(row)
         job.step(self.step, self.iterations)
@@ -375,17 +464,26 @@ class _Phase:
         self.saved = time.monotonic()
         if not all(bool(value.isfinite().all()) for value in trainer.model.state_dict().values()):
             if done:
-                raise PruneAuditError(f"A weight became infinite at step {self.step} of phase {self.name!r}.")
+                raise PruneAuditError(
+                    f"A weight became infinite at step {self.step} of phase {self.name!r}."
+                )
             return
         if done and self.iterations == 0:
             return
-        self.store.save({
-            "done": done, "step": self.step, "model": trainer.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(), "mask optimizer": self.mask_optimizer.state(),
-            "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
-            "trainer_scores": torch.as_tensor(trainer.scores), "running": trainer.surrogate.running,
-            "rows": trainer.rows, "spent": trainer.spent,
-        })  # fmt: skip
+        self.store.save(
+            {
+                "done": done,
+                "step": self.step,
+                "model": trainer.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "mask optimizer": self.mask_optimizer.state(),
+                "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
+                "trainer_scores": torch.as_tensor(trainer.scores),
+                "running": trainer.surrogate.running,
+                "rows": trainer.rows,
+                "spent": trainer.spent,
+            }
+        )
 
     def _restore(self) -> None:
         state = self.store.load()

@@ -1,4 +1,5 @@
-"""picture: what the dense and a pruned classifier answer to an image, and where each of them looks."""
+"""picture: what the dense and a pruned classifier answer to an image, and where each of them
+looks."""
 
 from __future__ import annotations
 

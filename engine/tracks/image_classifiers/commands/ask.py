@@ -1,4 +1,5 @@
-"""ask, of image classifiers: what is answered to a picture, and where the models look (the maps in --json)."""
+"""ask, of image classifiers: what is answered to a picture, and where the models look (the maps in
+--json)."""
 
 from engine.report.picture_words import OPTIONS, given, said
 

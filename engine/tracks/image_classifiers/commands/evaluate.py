@@ -23,7 +23,9 @@ def claims(args: argparse.Namespace) -> bool:
     from engine.models.load_text_classifier import is_text_model
     from engine.surgery.filters.replay import is_cut_folder
 
-    is_image = args.weights is not None or is_classifier_name(args.model) or is_cut_folder(args.model)
+    is_image = (
+        args.weights is not None or is_classifier_name(args.model) or is_cut_folder(args.model)
+    )
     return is_image or not is_text_model(args.model)
 
 
@@ -32,6 +34,14 @@ def evaluated(args: argparse.Namespace) -> Evaluation:
 
     axes = tuple(args.axis or ())
     return evaluate(
-        args.model, args.weights, args.data or "avatars", args.target, axes, args.split, args.most, args.device,
-        names_in(args.classes), args.size,
-    )  # fmt: skip
+        args.model,
+        args.weights,
+        args.data or "avatars",
+        args.target,
+        axes,
+        args.split,
+        args.most,
+        args.device,
+        names_in(args.classes),
+        args.size,
+    )

@@ -1,7 +1,8 @@
-"""A figure of the paper (Meyer and Wong 2023) as requests, and their runs read beside the numbers it prints.
+"""A figure of the paper (Meyer and Wong 2023) as requests, and their runs read beside the numbers
+it prints.
 
-On the paper's own data set where it is given, with the paper's model and hyper-parameters; with `quick` on embedded
-images and a small model, or on the paper's data in a size for two CPU cores.
+On the paper's own data set where it is given, with the paper's model and hyper-parameters; with
+`quick` on embedded images and a small model, or on the paper's data in a size for two CPU cores.
 """
 
 from __future__ import annotations
@@ -13,13 +14,28 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.experiments import NAN, PUBLISHED, Experiment, ExperimentAsk, Finding, change, differences, finding
+from engine.audit.experiments import (
+    NAN,
+    PUBLISHED,
+    Experiment,
+    ExperimentAsk,
+    Finding,
+    change,
+    differences,
+    finding,
+)
 from engine.data.images.changes.base import CAT_AND_DOG
 from engine.data.images.load import look
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.presets import PAPER, PROTOCOLS, PUBLISHED_TAYLOR, Preset, with_protocol
+from engine.tracks.image_classifiers.presets import (
+    PAPER,
+    PROTOCOLS,
+    PUBLISHED_TAYLOR,
+    Preset,
+    with_protocol,
+)
 from engine.tracks.image_classifiers.request import ImageRequest
 
 NAMES = {"celeba": "CelebA", "fitzpatrick17k": "Fitzpatrick17k", "cifar10": "CIFAR-10"}
@@ -42,14 +58,16 @@ QUICK_LARGE = {
     "retrain": {"rate": 1e-3, "batch": 64, "epochs": 2},
     "max_images": 2500,
 }
-"""Sizes for two CPU cores with the paper's own data and model: far too little training, good enough to see a trend."""
+"""Sizes for two CPU cores with the paper's own data and model: far too little training, good enough
+to see a trend."""
 SMALL = "resnet10-w16"
 """The model for those embedded images that come without a trained one."""
 
 
 @dataclass(frozen=True)
 class Printed:
-    """An AUC that the paper prints: of which model, about which subgroup ("": all images), of which request."""
+    """An AUC that the paper prints: of which model, about which subgroup ("": all images), of which
+    request."""
 
     where: str
     model: str
@@ -80,7 +98,8 @@ class FilterExperiment(Experiment):
     quick_speedups: tuple[float, ...] = (4.0, 16.0)
     quick_images: int | None = 4000
     retrains: bool = False
-    """Whether its data are changed, so that the dense model must be trained on the changed data first."""
+    """Whether its data are changed, so that the dense model must be trained on the changed data
+    first."""
     parts: tuple[Mapping[str, Any], ...] = ({},)
     """What differs between its requests: fields of an ImageRequest, one mapping per request."""
     reads: Callable[[Run], Iterable[Finding]] | None = None
@@ -98,10 +117,14 @@ class FilterExperiment(Experiment):
         return self.quick_data
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
-        """AUC of the dense model, as the paper prints it, then how each arm changes it, subgroup by subgroup."""
+        """AUC of the dense model, as the paper prints it, then how each arm changes it, subgroup by
+        subgroup."""
         for place, run in enumerate(runs):
             unlike = self._unlike(run)
-            for one in [*self._dense(run, place), *(self.reads(run) if self.reads else changes_of_auc(run))]:
+            for one in [
+                *self._dense(run, place),
+                *(self.reads(run) if self.reads else changes_of_auc(run)),
+            ]:
                 yield replace(one, what=self._said(one.what, place), differs=unlike)
 
     def _said(self, what: str, place: int) -> str:
@@ -125,14 +148,25 @@ class FilterExperiment(Experiment):
         same = NAMES[self.dataset].casefold().replace("-", "") in data.casefold().replace("-", "")
         most = request["max_images"]
         return differences(
-            {"model": self.paper_model, "images": NAMES[self.dataset], "images per split": "all", "trials": "3",
-             "epochs of retraining": f"{preset.retrain['epochs']}"},
-            {"model": run.meta["model"]["name"], "images": NAMES[self.dataset] if same else data,
-             "images per split": f"at most {most}" if most else "all", "trials": f"{request['trials']}",
-             "epochs of retraining": f"{request['retrain'].get('epochs')}"},
-        )  # fmt: skip
+            {
+                "model": self.paper_model,
+                "images": NAMES[self.dataset],
+                "images per split": "all",
+                "trials": "3",
+                "epochs of retraining": f"{preset.retrain['epochs']}",
+            },
+            {
+                "model": run.meta["model"]["name"],
+                "images": NAMES[self.dataset] if same else data,
+                "images per split": f"at most {most}" if most else "all",
+                "trials": f"{request['trials']}",
+                "epochs of retraining": f"{request['retrain'].get('epochs')}",
+            },
+        )
 
-    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
         for run in runs:
             yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
 
@@ -157,27 +191,40 @@ class FilterExperiment(Experiment):
         fields |= {"max_images": ask.most} if ask.most else {}
         if ask.protocol == PUBLISHED:
             settings = fields["method_settings"]
-            fields["method_settings"] = {**settings, "taylor": {**settings["taylor"], **PUBLISHED_TAYLOR}}
+            fields["method_settings"] = {
+                **settings,
+                "taylor": {**settings["taylor"], **PUBLISHED_TAYLOR},
+            }
             fields |= {"size": preset.published_size} if ask.data is not None else {}
         train = self._train(ask, model, preset)
         return ImageRequest(
-            model=model, data=data, axes=self.axes or look(data).default_groups,
+            model=model,
+            data=data,
+            axes=self.axes or look(data).default_groups,
             weights=self._weights(ask, model, preset),
-            methods=self.methods, trials=ask.trials or 3, first_seed=ask.first_seed, device=ask.device, train=train,
-            experiment=self.name, **fields,
-        )  # fmt: skip
+            methods=self.methods,
+            trials=ask.trials or 3,
+            first_seed=ask.first_seed,
+            device=ask.device,
+            train=train,
+            experiment=self.name,
+            **fields,
+        )
 
     def _model(self, ask: ExperimentAsk) -> str:
         if ask.data is not None:
             return self.paper_model
-        return "demo-resnet" if self.quick_data.startswith("avatars") and not self.retrains else SMALL
+        return (
+            "demo-resnet" if self.quick_data.startswith("avatars") and not self.retrains else SMALL
+        )
 
     def _preset(self, model: str) -> Preset:
         name = Path(model).name
         return PAPER.get((self.dataset, name)) or PAPER[self.dataset, self.paper_model]
 
     def _weights(self, ask: ExperimentAsk, model: str, preset: Preset) -> str | None:
-        """The weights asked for; else, on the paper's own data, those that its training starts from."""
+        """The weights asked for; else, on the paper's own data, those that its training starts
+        from."""
         from engine.models.load_image_classifier import is_architecture
 
         if ask.weights is not None or ask.data is None or not is_architecture(model):
@@ -207,21 +254,33 @@ class FilterExperiment(Experiment):
 
 
 def auc_of(run: Run, variant: str, group: str) -> Mapping[str, Any]:
-    """AUC of a variant on a subgroup of the first axis, on all images (""), or the mean of the affected classes."""
+    """AUC of a variant on a subgroup of the first axis, on all images (""), or the mean of the
+    affected classes."""
     axis = run.meta["request"]["axes"][0]
     if group == "":
         return _first(run.table("results"), variant=variant, axis="", metric="auc")
     names = affected(run) if group == AFFECTED else (group,)
-    rows = [_first(run.table("groups"), variant=variant, axis=axis, metric="auc", group=name) for name in names]
+    rows = [
+        _first(run.table("groups"), variant=variant, axis=axis, metric="auc", group=name)
+        for name in names
+    ]
     if len(rows) == 1:
         return rows[0]
-    means = {name: sum(row.get(name, NAN) for row in rows) / len(rows) for name in ("value", "delta")}
-    return {**means, "n": sum(row.get("n", NAN) for row in rows)}  # two dependent intervals make no third
+    means = {
+        name: sum(row.get(name, NAN) for row in rows) / len(rows) for name in ("value", "delta")
+    }
+    return {
+        **means,
+        "n": sum(row.get("n", NAN) for row in rows),
+    }  # two dependent intervals make no third
 
 
 def affected(run: Run) -> tuple[str, ...]:
     """Classes that the request's change is about: as named, else those in the paper's places."""
-    named = next((change.get("classes") or change.get("cls") for change in run.meta["request"]["changes"]), None)
+    named = next(
+        (change.get("classes") or change.get("cls") for change in run.meta["request"]["changes"]),
+        None,
+    )
     classes = run.meta["data"]["classes"]
     single = any(change["name"] == "artefact" for change in run.meta["request"]["changes"])
     places = CAT_AND_DOG[1:] if single else CAT_AND_DOG
@@ -238,14 +297,21 @@ def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
 
 
 def changes_of_auc(run: Run) -> Iterator[Finding]:
-    """Change of AUC against the dense model: every arm at every speedup, every subgroup of the first axis."""
+    """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
+    first axis."""
     request, groups = run.meta["request"], run.table("groups")
-    mine = groups[(groups["split"] == "test") & (groups["axis"] == request["axes"][0]) & (groups["metric"] == "auc")]
+    mine = groups[
+        (groups["split"] == "test")
+        & (groups["axis"] == request["axes"][0])
+        & (groups["metric"] == "auc")
+    ]
     variants = run.table("variants")
     arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
     for arm in arms.itertuples():
         overall = auc_of(run, arm.variant, "")
-        yield change(f"change of AUC, {arm.method} {arm.speedup:g}x, all images", overall, request["trials"])
+        yield change(
+            f"change of AUC, {arm.method} {arm.speedup:g}x, all images", overall, request["trials"]
+        )
         for row in mine[mine["variant"] == arm.variant].to_dict("records"):
             said = f"change of AUC, {arm.method} {arm.speedup:g}x, {row['group']}"
             yield change(said, row, seeds=request["trials"])

@@ -1,4 +1,5 @@
-"""Fig. 4: how much of the loss of pruning each subgroup and class makes up, with the PW loss and without."""
+"""Fig. 4: how much of the loss of pruning each subgroup and class makes up, with the PW loss and
+without."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from engine.tracks.image_classifiers.panels.loss_share import shares
 
 
 def changes_of_share(run: Run) -> Iterator[Finding]:
-    """Mean change of the share over all batches and trials; between its smallest and largest in a trial."""
+    """Mean change of the share over all batches and trials; between its smallest and largest in a
+    trial."""
     table = shares(run, default_choice(run))
     if table.empty:
         return
@@ -20,5 +22,11 @@ def changes_of_share(run: Run) -> Iterator[Finding]:
         name = run.meta["data"]["classes"][int(label)]
         said = f"change of the share of the loss, {base}, {group}, {name} (range over trials)"
         batches = int(table["step"].max()) + 1
-        yield Finding(said, ours=float(values.mean()), low=float(values.min()), high=float(values.max()), n=batches,
-                      seeds=len(values))  # fmt: skip
+        yield Finding(
+            said,
+            ours=float(values.mean()),
+            low=float(values.min()),
+            high=float(values.max()),
+            n=batches,
+            seeds=len(values),
+        )

@@ -47,15 +47,32 @@ class Squares(Experiment):
         ):
             count, n = int(hits.sum()), int(among.sum())
             ends = binomtest(count, n).proportion_ci()
-            yield Finding(said, printed, "Sec. 4.6", count / n, ends.low, ends.high, n=n, seeds=1, differs=unlike)
+            yield Finding(
+                said,
+                printed,
+                "Sec. 4.6",
+                count / n,
+                ends.low,
+                ends.high,
+                n=n,
+                seeds=1,
+                differs=unlike,
+            )
 
-    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
         """A row of training images with the square above a row without."""
         images = _images(ask)
         train = images.table["split"] == "train"
-        rows = [np.flatnonzero(train & (images.table[COLUMN] == kind))[:SHOWN] for kind in (WITH, WITHOUT)]
+        rows = [
+            np.flatnonzero(train & (images.table[COLUMN] == kind))[:SHOWN]
+            for kind in (WITH, WITHOUT)
+        ]
         wide = min(map(len, rows))
-        picture = np.concatenate([np.concatenate(list(images.read(places[:wide])), axis=1) for places in rows])
+        picture = np.concatenate(
+            [np.concatenate(list(images.read(places[:wide])), axis=1) for places in rows]
+        )
         figure = blank(Choice("dense", "", 1.0, dark=dark), 260)
         figure.add_image(z=picture)
         figure.update_xaxes(visible=False)
@@ -69,7 +86,11 @@ def _images(ask: ExperimentAsk) -> ImageSet:
     """The images with the artefact; the model only says how large they are."""
     data = ask.data or "digits"
     model = ask.model or "resnet56"
-    return images_of(ImageRequest(model, data, ("class", COLUMN), changes=({"name": "artefact"},), max_images=ask.most))
+    return images_of(
+        ImageRequest(
+            model, data, ("class", COLUMN), changes=({"name": "artefact"},), max_images=ask.most
+        )
+    )
 
 
 def _class(images: ImageSet) -> int:

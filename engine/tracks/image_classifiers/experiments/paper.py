@@ -1,4 +1,5 @@
-"""The figures of the performance-weighted loss paper: a question, what its requests hold, and what it prints."""
+"""The figures of the performance-weighted loss paper: a question, what its requests hold, and what
+it prints."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
 ALONG = (groups_along_speedup, pw_difference)
 
 ROWS = (
-    # AutoBot with every switch of the PW loss (weights, corrected labels; in pruning, in retraining, in both).
+    # AutoBot with every switch of the PW loss (weights, corrected labels; in pruning, in
+    # retraining, in both).
     FilterExperiment(
         name="ablation",
         figure="Fig. 8",
@@ -23,18 +25,25 @@ ROWS = (
         paper_model="resnet18",
         quick_speedups=(16.0,),
         methods=(
-            "autobot", "autobot+pw",
-            "autobot+weights@prune", "autobot+labels@prune",
-            "autobot+weights", "autobot+labels",
-            "autobot+weights@retrain", "autobot+labels@retrain",
+            "autobot",
+            "autobot+pw",
+            "autobot+weights@prune",
+            "autobot+labels@prune",
+            "autobot+weights",
+            "autobot+labels",
+            "autobot+weights@retrain",
+            "autobot+labels@retrain",
         ),
         draws=(ablation, *ALONG),
     ),
-    # A yellow square in 98 % of the dog class and 2 % of the others; one digit stands in for the dog.
+    # A yellow square in 98 % of the dog class and 2 % of the others; one digit stands in for the
+    # dog.
     FilterExperiment(
         name="artefact",
         figure="Fig. 7, artefact",
-        question="Does pruning make a model lean more on an artefact, and does the PW loss prevent it?",
+        question=(
+            "Does pruning make a model lean more on an artefact, and does the PW loss prevent it?"
+        ),
         dataset="cifar10",
         quick_data="digits",
         paper_model="resnet56",
@@ -48,12 +57,14 @@ ROWS = (
             Printed("Sec. 4.6", "resnet56", AFFECTED, 0.9914),
         ),
     ),
-    # Balanced; five times as many of the majority group; five times as many of the majority class. Each subset with a
-    # model trained on it.
+    # Balanced; five times as many of the majority group; five times as many of the majority class.
+    # Each subset with a model trained on it.
     FilterExperiment(
         name="balance-subsets",
         figure="Fig. 5",
-        question="Is the harm of pruning explained by how many training images a group or class has?",
+        question=(
+            "Is the harm of pruning explained by how many training images a group or class has?"
+        ),
         dataset="celeba",
         quick_data="avatars:30000",  # the balanced subset has four times as many images as the rarest cell
         paper_model="resnet18",
@@ -63,13 +74,19 @@ ROWS = (
         quick_images=None,
         methods=("autobot", "taylor"),
         parts=tuple(
-            {"changes": ({"name": "balance", "subset": kind},), "title": f"balance-subsets: {kind.replace('-', ' ')}"}
+            {
+                "changes": ({"name": "balance", "subset": kind},),
+                "title": f"balance-subsets: {kind.replace('-', ' ')}",
+            }
             for kind in ("balanced", "more-of-group", "more-of-class")
         ),
         draws=(groups_along_speedup,),
         printed=tuple(
             Printed("Sec. 4.4.1", "resnet18", group, value, part)
-            for group, values in (("male", (0.9562, 0.9479, 0.9183)), ("non-male", (0.9713, 0.9732, 0.9580)))
+            for group, values in (
+                ("male", (0.9562, 0.9479, 0.9183)),
+                ("non-male", (0.9713, 0.9732, 0.9580)),
+            )
             for part, value in enumerate(values)
         ),
     ),
@@ -77,7 +94,10 @@ ROWS = (
     FilterExperiment(
         name="celeba",
         figure="Fig. 1",
-        question="Does pruning make the model worse for the group with few examples, and does the PW loss prevent it?",
+        question=(
+            "Does pruning make the model worse for the group with few examples, and does the PW"
+            " loss prevent it?"
+        ),
         dataset="celeba",
         quick_data="avatars",
         paper_model="resnet18",
@@ -106,12 +126,16 @@ ROWS = (
             Printed("Sec. 4.2.3", "efficientnet_v2_s", "", 0.9995),
         ),
     ),
-    # Skin lesions, trained on light skin, tested on medium and dark skin; the paper also has EfficientNetV2-M. Avatars
-    # by skin tone stand in for them, though they are trained on all tones.
+    # Skin lesions, trained on light skin, tested on medium and dark skin; the paper also has
+    # EfficientNetV2-M. Avatars by skin tone stand in for them, though they are trained on all
+    # tones.
     FilterExperiment(
         name="fitzpatrick17k",
         figure="Fig. 2",
-        question="Does pruning harm skin tones that the model was not trained on, and does the PW loss help there?",
+        question=(
+            "Does pruning harm skin tones that the model was not trained on, and does the PW loss"
+            " help there?"
+        ),
         dataset="fitzpatrick17k",
         quick_data="avatars",
         paper_model="resnet34",
@@ -128,7 +152,10 @@ ROWS = (
     FilterExperiment(
         name="loss-share",
         figure="Fig. 4",
-        question="Whose images make up the loss while pruning, and what does the PW loss change about that?",
+        question=(
+            "Whose images make up the loss while pruning, and what does the PW loss change about"
+            " that?"
+        ),
         dataset="celeba",
         quick_data="avatars",
         paper_model="resnet18",
@@ -143,7 +170,9 @@ ROWS = (
     FilterExperiment(
         name="underrepresentation",
         figure="Fig. 7, underrepresentation",
-        question="Do classes with few training images pay for pruning, and does the PW loss help them?",
+        question=(
+            "Do classes with few training images pay for pruning, and does the PW loss help them?"
+        ),
         dataset="cifar10",
         quick_data="digits",
         paper_model="resnet56",
@@ -158,4 +187,4 @@ ROWS = (
         ),
     ),
     Squares(),
-)  # fmt: skip
+)

@@ -15,10 +15,16 @@ class ImageCost(DenseCost):
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         own = super().parts(context, shard)
-        return {**own, "trial": context.kind("trial").parts(context, shard)} if shard.method else own
+        return (
+            {**own, "trial": context.kind("trial").parts(context, shard)} if shard.method else own
+        )
 
     def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
-        return [ImageShard("trial", shard.method, shard.loss, shard.speedup, shard.trial)] if shard.method else []
+        return (
+            [ImageShard("trial", shard.method, shard.loss, shard.speedup, shard.trial)]
+            if shard.method
+            else []
+        )
 
     def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
         return trial_model(context, shard) if shard.method else super().model_of(context, shard)

@@ -1,4 +1,5 @@
-"""Which images the pruning loss is about: share of every batch's loss per group and class (Fig. 4)."""
+"""Which images the pruning loss is about: share of every batch's loss per group and class (Fig.
+4)."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from engine.training.losses import Targets
 
 
 class LossShare(Measurement):
-    """Rows: step, axis, group, label, loss (summed over the batch's images of that group and class), n (such images).
+    """Rows: step, axis, group, label, loss (summed over the batch's images of that group and
+    class), n (such images).
 
-    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The loss of
-    each image is noted by the very object the search is trained on.
+    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The
+    loss of each image is noted by the very object the search is trained on.
     """
 
     name = "loss_share"
@@ -44,12 +46,23 @@ class LossShare(Measurement):
     def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         method = filter_method(shard.method)
         settings = settings_of(context, method)
-        held = targets_of(context, context.settings.plan(method.name, shard.loss), "prune", method.plain_labels)
+        held = targets_of(
+            context, context.settings.plan(method.name, shard.loss), "prune", method.plain_labels
+        )
         noted = Noted(held.labels, held.weights)
         own = replace(context.dense, model=copy.deepcopy(context.dense.model))
         seed = context.seed("prune", shard.trial)
         batches = batches_of(context, own, int(settings.get("batch", method.batch)), seed)
-        job = FilterJob(own, context.graph, batches, noted, (shard.speedup,), seed, settings, _until(context, noted))
+        job = FilterJob(
+            own,
+            context.graph,
+            batches,
+            noted,
+            (shard.speedup,),
+            seed,
+            settings,
+            _until(context, noted),
+        )
         try:
             for _ in method.choose(job):
                 pass
@@ -71,12 +84,14 @@ class Noted(Targets):
     seen: list[tuple[np.ndarray, np.ndarray]]
 
     def __init__(self, labels: torch.Tensor, weights: torch.Tensor) -> None:
-        """Targets from soft labels [n, classes] and weights [n], float32, with an empty list of what was seen."""
+        """Targets from soft labels [n, classes] and weights [n], float32, with an empty list of
+        what was seen."""
         super().__init__(labels, weights)
         object.__setattr__(self, "seen", [])
 
     def each(self, rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-        """Loss of every image of a batch, [batch] in nats, noted on the way; rows [batch], logits [batch, classes]."""
+        """Loss of every image of a batch, [batch] in nats, noted on the way; rows [batch], logits
+        [batch, classes]."""
         found = super().each(rows, logits)
         self.seen.append((rows.cpu().numpy(), found.detach().double().cpu().numpy()))
         return found
@@ -101,4 +116,6 @@ def _shares(context: ImageContext, noted: Noted) -> pd.DataFrame:
             sums = part.groupby([axis, "label"], as_index=False)[["loss", "one"]].sum()
             sums = sums.rename(columns={axis: "group", "one": "n"}).assign(step=step, axis=axis)
             rows.append(sums.assign(share=sums["loss"] / np.maximum(losses.sum(), 1e-12)))
-    return pd.concat(rows, ignore_index=True)[["step", "axis", "group", "label", "loss", "share", "n"]]
+    return pd.concat(rows, ignore_index=True)[
+        ["step", "axis", "group", "label", "loss", "share", "n"]
+    ]

@@ -10,7 +10,13 @@ import pandas as pd
 from engine.audit.measurements import Measurement
 from engine.classifiers.images.context import TEST, TRAIN, ImageContext, ImageShard
 from engine.classifiers.images.cutting import cut_and_proved
-from engine.classifiers.images.measurements._work import answers_of, batches_of, stepper, targets_of, validator
+from engine.classifiers.images.measurements._work import (
+    answers_of,
+    batches_of,
+    stepper,
+    targets_of,
+    validator,
+)
 from engine.models.load_image_classifier import Classifier
 from engine.store.array_table import curve_arrays, pack, within
 from engine.surgery.filters.cut import cut_filters
@@ -22,8 +28,9 @@ from engine.training.loss_plan import ADDED, VIEW, LossPlan, loss_while_pruning
 
 
 class Trial(Measurement):
-    """Array table: weights/… of the cut and retrained model, probabilities [test images, classes], keep [units],
-    curve/…, and plainly: history, flops, met, agreement of masked and cut before retraining."""
+    """Array table: weights/… of the cut and retrained model, probabilities [test images, classes],
+    keep [units], curve/…, and plainly: history, flops, met, agreement of masked and cut before
+    retraining."""
 
     name = "trial"
     pace = 1.6
@@ -31,9 +38,15 @@ class Trial(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         chosen = context.kind("chosen")
         plan = context.settings.plan(shard.method, shard.loss)
-        retrain: list[object] = [plan.weights_in_retraining, plan.labels_in_retraining, context.mirror]
+        retrain: list[object] = [
+            plan.weights_in_retraining,
+            plan.labels_in_retraining,
+            context.mirror,
+        ]
         retrain += [plan.theta, plan.gamma] if plan.weights_in_retraining else []
-        retrain += [plan.weighting] if plan.weights_in_retraining and plan.weighting != ADDED else []
+        retrain += (
+            [plan.weighting] if plan.weights_in_retraining and plan.weighting != ADDED else []
+        )
         retrain += [VIEW] if by_view(context, plan) else []
         return {
             "chosen": [chosen.version, chosen.parts(context, chosen_shard(shard))],
@@ -52,30 +65,54 @@ class Trial(Measurement):
 
     def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         arrays, plain = context.fetch_arrays(chosen_shard(shard))
-        base = with_weights(context.dense, within(arrays, "weights/")) if plain["trained"] else context.dense
+        base = (
+            with_weights(context.dense, within(arrays, "weights/"))
+            if plain["trained"]
+            else context.dense
+        )
         mask = context.graph.mask(arrays["keep"])
         small, history, agreement = cut_and_proved(context, base, mask, context.describe(shard))
         curve = self._retrain(context, shard, small)
         after = {f"weights/{name}": value for name, value in arrays_of(small.model).items()}
         found = {"probabilities": answers_of(context, small, TEST), "keep": arrays["keep"]}
         found |= {**after, **curve_arrays(curve)}
-        more = {"history": history, "flops": filter_graph(small).flops(), "met": plain["met"],
-                "max_logit_difference": agreement.max_logit_difference, "agrees": agreement.holds}  # fmt: skip
+        more = {
+            "history": history,
+            "flops": filter_graph(small).flops(),
+            "met": plain["met"],
+            "max_logit_difference": agreement.max_logit_difference,
+            "agrees": agreement.holds,
+        }
         return pack(found, more)
 
-    def _retrain(self, context: ImageContext, shard: ImageShard, small: Classifier) -> list[dict[str, float]]:
+    def _retrain(
+        self, context: ImageContext, shard: ImageShard, small: Classifier
+    ) -> list[dict[str, float]]:
         recipe = context.settings.retrain
         plan = context.settings.plan(shard.method, shard.loss)
         apart = by_view(context, plan)
-        batches = batches_of(context, small, recipe.batch, context.seed("retrain", shard.trial), recipe.mirror, apart)
+        batches = batches_of(
+            context, small, recipe.batch, context.seed("retrain", shard.trial), recipe.mirror, apart
+        )
         return fit(
-            small.model, batches, targets_of(context, plan, "retrain", apart=apart), recipe,
-            small.architecture.classifier(small.model), context.hooks.check,
-            stepper(context), context.partial(context.key(shard)), validator(context, small, recipe),
-        )  # fmt: skip
+            small.model,
+            batches,
+            targets_of(context, plan, "retrain", apart=apart),
+            recipe,
+            small.architecture.classifier(small.model),
+            context.hooks.check,
+            stepper(context),
+            context.partial(context.key(shard)),
+            validator(context, small, recipe),
+        )
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
-        return 3.0 * context.settings.retrain.epochs * len(context.rows(TRAIN)) / min(shard.speedup, 4.0)
+        return (
+            3.0
+            * context.settings.retrain.epochs
+            * len(context.rows(TRAIN))
+            / min(shard.speedup, 4.0)
+        )
 
 
 def by_view(context: ImageContext, plan: LossPlan) -> bool:

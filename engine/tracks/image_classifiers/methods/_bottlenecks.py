@@ -1,4 +1,5 @@
-"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights unchanged (Castells and Yeom 2021)."""
+"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights unchanged (Castells
+and Yeom 2021)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LAST = 0.4
 
 @dataclass(frozen=True)
 class Bottlenecks:
-    """Gates of the best state [units] in (0, 1), and one row per iteration: step, loss, cross_entropy, flops."""
+    """Gates of the best state [units] in (0, 1), and one row per iteration: step, loss,
+    cross_entropy, flops."""
 
     gates: np.ndarray
     curve: list[dict[str, float]]
@@ -45,11 +47,13 @@ def learn_bottlenecks(
     check: Callable[[], None] = lambda: None,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bottlenecks:
-    """AutoBot (Castells and Yeom 2021): min over b of L = CE + β g(F) + 10⁻³ h, with Adam on b only.
+    """AutoBot (Castells and Yeom 2021): min over b of L = CE + β g(F) + 10⁻³ h, with Adam on b
+    only.
 
-    gates = σ(b), b starts at 2.1972 (gate 0.9). CE: against `targets`. F: the differentiable FLOPs of one image under
-    the gates. g: `distance` of F from the goal; h: `softness` of the gates. rate: of Adam; beta: β; goal: FLOPs of one
-    image to aim at. The classifier stays in eval mode and unchanged. PruneAuditError for NaN.
+    gates = σ(b), b starts at 2.1972 (gate 0.9). CE: against `targets`. F: the differentiable FLOPs
+    of one image under the gates. g: `distance` of F from the goal; h: `softness` of the gates.
+    rate: of Adam; beta: β; goal: FLOPs of one image to aim at. The classifier stays in eval mode
+    and unchanged. PruneAuditError for NaN.
     """
     device, model = classifier.device, classifier.model
     model.eval().requires_grad_(False)
@@ -81,9 +85,11 @@ def learn_bottlenecks(
 
 
 def distance(flops: Tensor, goal: float, everything: float) -> Tensor:
-    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal T, 1 for nothing.
+    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal
+    T, 1 for nothing.
 
-    flops: F, FLOPs of one image, a scalar with its gradient; goal: T, everything: F_all, in the same unit.
+    flops: F, FLOPs of one image, a scalar with its gradient; goal: T, everything: F_all, in the
+    same unit.
     """
     if float(flops.detach()) > goal:
         return (flops - goal) / max(everything - goal, 1e-9)
@@ -91,13 +97,17 @@ def distance(flops: Tensor, goal: float, everything: float) -> Tensor:
 
 
 def softness(gates: Tensor) -> Tensor:
-    """h = mean |gate − round(gate)|: the mean distance of the gates [units] from 0 or 1, a scalar."""
+    """h = mean |gate − round(gate)|: the mean distance of the gates [units] from 0 or 1, a
+    scalar."""
     return (gates - gates.round()).abs().mean()
 
 
 def _finite(loss: Tensor, number: int) -> float:
-    """The loss, a scalar, as a number. PruneAuditError unless it is finite; number: of the iteration, from 0."""
+    """The loss, a scalar, as a number. PruneAuditError unless it is finite; number: of the
+    iteration, from 0."""
     value = float(loss.detach())
     if not math.isfinite(value):
-        raise PruneAuditError(f"AutoBot's loss became {value} at iteration {number + 1}. Lower its learning rate.")
+        raise PruneAuditError(
+            f"AutoBot's loss became {value} at iteration {number + 1}. Lower its learning rate."
+        )
     return value

@@ -1,6 +1,8 @@
-"""Taylor pruning: train, and every few iterations cut the filters whose removal changes the loss least to first order.
+"""Taylor pruning: train, and every few iterations cut the filters whose removal changes the loss
+least to first order.
 
-The gates that mask what is cut already are the ones whose gradient is read, so importance costs no second pass.
+The gates that mask what is cut already are the ones whose gradient is read, so importance costs no
+second pass.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from engine.training.losses import Targets
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a target was reached: which filters stay, the importance of all [units], the weights at that moment."""
+    """Where a target was reached: which filters stay, the importance of all [units], the weights at
+    that moment."""
 
     goal: float
     met: Met
@@ -37,11 +40,12 @@ class Stop:
 
 @dataclass
 class TaylorPruning:
-    """One descent from the whole model through all goals, largest first. `classifier.model` is trained in place.
+    """One descent from the whole model through all goals, largest first. `classifier.model` is
+    trained in place.
 
-    every: iterations between two cuts; count: filters per cut; rate, momentum: of SGD. last_only: importance is read
-    off the last batch before a cut alone, not all since the last one. normalise: divide by
-    the L2 norm over each layer before ranking, as Molchanov et al. do.
+    every: iterations between two cuts; count: filters per cut; rate, momentum: of SGD. last_only:
+    importance is read off the last batch before a cut alone, not all since the last one. normalise:
+    divide by the L2 norm over each layer before ranking, as Molchanov et al. do.
     """
 
     classifier: Classifier
@@ -76,11 +80,15 @@ class TaylorPruning:
             for goal in goals:
                 met = self._descend(optimizer, stream, goal)
                 self.alive = met.keep
-                weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+                weights = {
+                    name: value.detach().cpu().clone() for name, value in model.state_dict().items()
+                }
                 yield Stop(goal, met, self.importance.copy(), weights, copy.copy(self.curve))
         model.eval().requires_grad_(False)
 
-    def _descend(self, optimizer: torch.optim.Optimizer, stream: Iterator[Batch], goal: float) -> Met:
+    def _descend(
+        self, optimizer: torch.optim.Optimizer, stream: Iterator[Batch], goal: float
+    ) -> Met:
         """Train and cut until the next cut would pass the goal, then cut exactly to it."""
         while True:
             for _ in range(self.every):
@@ -107,7 +115,8 @@ class TaylorPruning:
         loss = each.mean()
         if not math.isfinite(value := float(loss.detach())):
             raise PruneAuditError(
-                f"The loss became {value} at iteration {len(self.curve) + 1} of Taylor pruning. Lower its rate."
+                f"The loss became {value} at iteration {len(self.curve) + 1} of Taylor pruning."
+                " Lower its rate."
             )
         loss.backward()
         optimizer.step()
@@ -119,13 +128,17 @@ class TaylorPruning:
         # the loss is a mean over the batch: times its size, each image's own derivative comes out
         self._sum += slopes.abs().sum(dim=0).double().cpu() * len(batch.rows)
         self._seen += len(batch.rows)
-        self.curve.append({"step": len(self.curve), "loss": value, "flops": self.graph.flops(self.alive)})
+        self.curve.append(
+            {"step": len(self.curve), "loss": value, "flops": self.graph.flops(self.alive)}
+        )
 
     def _settle_importance(self) -> None:
-        """I_f = mean over images i of |Σ_p a_p ∂L_i/∂a_p| (Molchanov et al. 2016), over the images since the last cut.
+        """I_f = mean over images i of |Σ_p a_p ∂L_i/∂a_p| (Molchanov et al. 2016), over the images
+        since the last cut.
 
-        a_p: the activations of filter f at all places p; the sum is ∂L_i/∂gate of a gate on the filter. Filters that
-        are cut together share one gate. What is cut keeps the importance it had.
+        a_p: the activations of filter f at all places p; the sum is ∂L_i/∂gate of a gate on the
+        filter. Filters that are cut together share one gate. What is cut keeps the importance it
+        had.
         """
         fresh = (self._sum / max(self._seen, 1)).numpy()
         if self.normalise:
@@ -136,7 +149,8 @@ class TaylorPruning:
         self._seen = 0
 
     def _least(self) -> np.ndarray:
-        """The `count` least important living filters, [at most count] int, least first; never the last of a group."""
+        """The `count` least important living filters, [at most count] int, least first; never the
+        last of a group."""
         living = np.flatnonzero(self.alive)
         order = living[np.lexsort((living, self.importance[living]))]
         left = np.bincount(self.graph.group_of[living], minlength=len(self.graph.groups))

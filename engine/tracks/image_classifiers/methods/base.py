@@ -1,4 +1,5 @@
-"""The contract of a way to choose filters: model, images and target speedups in, one mask per target out. No torch."""
+"""The contract of a way to choose filters: model, images and target speedups in, one mask per
+target out. No torch."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
 
 @dataclass(frozen=True)
 class FilterJob:
-    """What a method works on. The classifier is a copy of its own, which it may change. Speedups are FLOPs ratios."""
+    """What a method works on. The classifier is a copy of its own, which it may change. Speedups
+    are FLOPs ratios."""
 
     classifier: Classifier
     graph: FilterGraph
@@ -44,9 +46,11 @@ class FilterJob:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a method chose for one speedup. scores [units], higher stays; keep [units]; met: within 0.1 % of the target.
+    """What a method chose for one speedup. scores [units], higher stays; keep [units]; met: within
+    0.1 % of the target.
 
-    weights: the model's state where the method trained it, else None. curve: one row per iteration, step and loss.
+    weights: the model's state where the method trained it, else None. curve: one row per iteration,
+    step and loss.
     """
 
     speedup: float
@@ -58,20 +62,24 @@ class Chosen:
 
 
 class FilterMethod(ABC):
-    """One way to choose filters. Final subclasses live one per file of this folder and are found."""
+    """One way to choose filters. Final subclasses live one per file of this folder and are
+    found."""
 
     name: str
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
     settings: tuple[Setting, ...] = ()
     batch: int = 64
     """Images per iteration, published default."""
     plain_labels: str = "truth"
-    """Labels while pruning where the PW loss is off: "truth", or the "original" model's own answers."""
+    """Labels while pruning where the PW loss is off: "truth", or the "original" model's own
+    answers."""
     looks_at_images: bool = False
     """Whether choosing reads training images, so that the PW loss can act there."""
     one_descent: bool = False
-    """Whether larger speedups continue from smaller ones, so that the masks depend on which others are asked for."""
+    """Whether larger speedups continue from smaller ones, so that the masks depend on which others
+    are asked for."""
     draws: bool = False
     """Whether it draws at random beyond the order of images."""
 
@@ -101,7 +109,8 @@ def filter_method(name: str) -> FilterMethod:
 
 
 def from_scores(job: FilterJob, scores: np.ndarray) -> Iterator[Chosen]:
-    """Masks from the same scores [units] for every speedup: what methods yield that need no target."""
+    """Masks from the same scores [units] for every speedup: what methods yield that need no
+    target."""
     from engine.surgery.filters.flop_budget import meet_target
 
     for speedup in sorted(job.speedups):

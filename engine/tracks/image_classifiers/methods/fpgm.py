@@ -6,14 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from engine.surgery.filters.ranking import median_ranks
-from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, FilterMethod, from_scores
+from engine.tracks.image_classifiers.methods.base import (
+    Chosen,
+    FilterJob,
+    FilterMethod,
+    from_scores,
+)
 
 if TYPE_CHECKING:
     pass
 
 
 class Fpgm(FilterMethod):
-    """Sum of a filter's distances to all filters of its layer, ranked within the layer as published."""
+    """Sum of a filter's distances to all filters of its layer, ranked within the layer as
+    published."""
 
     name = "fpgm"
 

@@ -8,18 +8,29 @@ import numpy as np
 
 from engine.core.types import Setting
 from engine.surgery.filters.ranking import shares_within
-from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, FilterMethod, from_scores
+from engine.tracks.image_classifiers.methods.base import (
+    Chosen,
+    FilterJob,
+    FilterMethod,
+    from_scores,
+)
 
 
 class Magnitude(FilterMethod):
-    """The L1 or L2 norm of a filter's weights, over all convolutions whose filters are cut together."""
+    """The L1 or L2 norm of a filter's weights, over all convolutions whose filters are cut
+    together."""
 
     name = "magnitude"
     settings = (
         Setting("norm", "choice", "l2", "Which norm of a filter's weights.", choices=("l1", "l2")),
-        Setting("scope", "choice", "layer", "Ranked within each layer (as published), or all filters together.",
-                choices=("layer", "global")),
-    )  # fmt: skip
+        Setting(
+            "scope",
+            "choice",
+            "layer",
+            "Ranked within each layer (as published), or all filters together.",
+            choices=("layer", "global"),
+        ),
+    )
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
         from engine.surgery.filters.weights import rows_of  # loads torch

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.core.seeds import rng
-from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, FilterMethod, from_scores
+from engine.tracks.image_classifiers.methods.base import (
+    Chosen,
+    FilterJob,
+    FilterMethod,
+    from_scores,
+)
 
 
 class Random(FilterMethod):

@@ -1,1 +1,2 @@
-"""Charts only audits of filters have: speedup, the PW loss and its parts, loss shares, filter scores, latency."""
+"""Charts only audits of filters have: speedup, the PW loss and its parts, loss shares, filter
+scores, latency."""

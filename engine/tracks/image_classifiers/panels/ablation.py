@@ -1,4 +1,5 @@
-"""Which part of the PW loss helps, and where: weights or labels, in pruning, in retraining or in both (Fig. 8)."""
+"""Which part of the PW loss helps, and where: weights or labels, in pruning, in retraining or in
+both (Fig. 8)."""
 
 from __future__ import annotations
 
@@ -38,27 +39,41 @@ COLUMNS = (
 
 
 def switches(run: Run) -> pd.DataFrame:
-    """Arms of the run that use only a part of the PW loss, or it in one place: columns base, loss."""
+    """Arms of the run that use only a part of the PW loss, or it in one place: columns base,
+    loss."""
     table = pooled(run)[["base", "loss"]].drop_duplicates()
     return table[~table["loss"].isin([PLAIN, PW])]
 
 
 def ablation(run: Run, choice: Choice) -> Panel:
-    """The difference from the plain loss of every part and place, for the subgroup that pays most and least."""
+    """The difference from the plain loss of every part and place, for the subgroup that pays most
+    and least."""
     base = _base_of(run, choice)
     if base is None:
         return nothing("ablation", QUESTION, "This run has no arms with a part of the PW loss.")
     table = _table(run, choice, base)
     if table.empty:
-        return nothing("ablation", QUESTION, "The parts of the PW loss were not compared with the plain loss here.")
+        return nothing(
+            "ablation",
+            QUESTION,
+            "The parts of the PW loss were not compared with the plain loss here.",
+        )
     measure, at = lookup.reading(run, choice).group, float(table["speedup"].iat[0])
     groups = list(dict.fromkeys(table["group"]))
     note = (
-        f"{words.method_name(base)} at {at:g}×. Difference of {measure.name} from the same method with the plain loss, "
-        f"same images. {own.INTERVALS_IMAGES} With so many comparisons one in twenty misses by chance."
+        f"{words.method_name(base)} at {at:g}×. Difference of {measure.name} from the same method"
+        f" with the plain loss, same images. {own.INTERVALS_IMAGES} With so many comparisons one in"
+        " twenty misses by chance."
     )
     answer = _answer(measure, table, groups[0])
-    return Panel("ablation", QUESTION, answer, _figure(choice, measure, table, groups), readable(table, COLUMNS), note)
+    return Panel(
+        "ablation",
+        QUESTION,
+        answer,
+        _figure(choice, measure, table, groups),
+        readable(table, COLUMNS),
+        note,
+    )
 
 
 def _base_of(run: Run, choice: Choice) -> str | None:
@@ -69,8 +84,8 @@ def _base_of(run: Run, choice: Choice) -> str | None:
 
 
 def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:
-    """Rows of arm_differences at one speedup, of the subgroup that pays most under the plain loss and of the one that
-    pays least; columns part and place are added."""
+    """Rows of arm_differences at one speedup, of the subgroup that pays most under the plain loss
+    and of the one that pays least; columns part and place are added."""
     metric = lookup.reading(run, choice).group.metric
     rows = [differences(run, choice, base, loss) for loss in (*switches(run)["loss"].unique(), PW)]
     table = pd.concat([part for part in rows if not part.empty] or [pd.DataFrame()])
@@ -84,17 +99,24 @@ def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:
     plain_arm = arm_groups(run, choice, (PLAIN,))
     paid = plain_arm[(plain_arm["base"] == base) & at_level(plain_arm["speedup"], at)]
     found = paid_most(paid)
-    order = [] if found is None else [found.most["group"], paid.loc[paid["delta"].idxmax(), "group"]]
+    order = (
+        [] if found is None else [found.most["group"], paid.loc[paid["delta"].idxmax(), "group"]]
+    )
     order = list(dict.fromkeys(order))
     table = table[table["group"].isin(order)]
     split = [loss.partition("@") for loss in table["loss"]]
-    table = table.assign(part=[part for part, _, _ in split], place=[place or "both" for _, _, place in split])
+    table = table.assign(
+        part=[part for part, _, _ in split], place=[place or "both" for _, _, place in split]
+    )
     by = {name: index for names in (order, PARTS, PLACES) for index, name in enumerate(names)}
-    return table.sort_values(["group", "place", "part"], key=lambda names: names.map(by), ignore_index=True)
+    return table.sort_values(
+        ["group", "place", "part"], key=lambda names: names.map(by), ignore_index=True
+    )
 
 
 def _figure(choice: Choice, measure: Measure, table: pd.DataFrame, groups: list[str]) -> go.Figure:
-    """A row per place, points by part; filled for the subgroup that pays most, open for the other."""
+    """A row per place, points by part; filled for the subgroup that pays most, open for the
+    other."""
     places = [place for place in PLACES if place in set(table["place"])][::-1]
     what = f"difference of {measure.name} from the plain loss"
     figure = around_zero(choice, 120 + HEIGHT * len(places), what, choice.theme.soft)
@@ -133,7 +155,10 @@ def _answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
         if kinds[kind]:
             named = [f"{_switch(row)}, {measure.brief(as_change(row))}" for row in kinds[kind]]
             parts.append(f"{verb} {'; '.join(named)}")
-    start = f"{words.quoted(group)}, which pays most, {' and '.join(parts) or 'is clearly helped by none'}"
+    start = (
+        f"{words.quoted(group)}, which pays most,"
+        f" {' and '.join(parts) or 'is clearly helped by none'}"
+    )
     if kinds["unclear"]:
         start += f"; for {phrasing.listing(map(_switch, kinds['unclear']), 8)} it cannot be told"
     return f"{start}."

@@ -1,4 +1,5 @@
-"""The bench: which filters a reader switched off, layer by layer in the order of a method's scores."""
+"""The bench: which filters a reader switched off, layer by layer in the order of a method's
+scores."""
 
 from __future__ import annotations
 
@@ -31,30 +32,48 @@ NARROWEST = 8
 
 
 def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
-    """A square per filter, the layers below each other, in each the lowest score first; those that are off are empty.
-    A layer goes on in the next row where it is long."""
+    """A square per filter, the layers below each other, in each the lowest score first; those that
+    are off are empty. A layer goes on in the next row where it is long."""
     table = _table(run, choice, off)
     total, widest = len(table), max(width for _, width in widths_of(run))
     across = max(NARROWEST, min(_across(total), widest))
     lines = [-(-width // across) for _, width in widths_of(run)]
     tops = np.cumsum([0, *(line + 0.6 for line in lines)])
-    table = table.assign(x=(table["place"] - 1) % across, y=tops[table["layer"]] + (table["place"] - 1) // across)
+    table = table.assign(
+        x=(table["place"] - 1) % across, y=tops[table["layer"]] + (table["place"] - 1) // across
+    )
     figure = blank(choice, int(90 + ROW * tops[-1]))
     for is_off, part in table.groupby("off"):
         colour = choice.theme.soft if is_off else choice.theme.ink
         size = 12 if across == NARROWEST else 9 if across <= 32 else 5
-        dots = {"symbol": "square-x-open" if is_off else "square", "size": size, "color": colour,
-                "opacity": 0.6 if is_off else 0.85, "line": {"width": 1, "color": colour}}  # fmt: skip
+        dots = {
+            "symbol": "square-x-open" if is_off else "square",
+            "size": size,
+            "color": colour,
+            "opacity": 0.6 if is_off else 0.85,
+            "line": {"width": 1, "color": colour},
+        }
         texts = [_hover(row) for row in part.to_dict("records")]
         more = {"customdata": part[["unit"]].to_numpy(), "name": "off" if is_off else "on"}
         add_points(figure, part["x"], part["y"], texts, dots, **more)
     names = [name for name, _ in widths_of(run)]
-    figure.update_yaxes(tickvals=list(tops[:-1]), ticktext=names, range=[tops[-1], -1], showgrid=False, showline=False)
+    figure.update_yaxes(
+        tickvals=list(tops[:-1]),
+        ticktext=names,
+        range=[tops[-1], -1],
+        showgrid=False,
+        showline=False,
+    )
     figure.update_xaxes(range=[-1, across], showgrid=False, showline=False, showticklabels=False)
-    said = f"{phrasing.count(len(off), in_words(run, 'filter'))} of {total} off ({phrasing.percent(len(off) / total)})."
+    said = (
+        f"{phrasing.count(len(off), in_words(run, 'filter'))} of {total} off"
+        f" ({phrasing.percent(len(off) / total)})."
+    )
     answer = in_words(run, f"{said if off else 'None is off.'} Click a filter to switch it.")
     note = f"{ordered(run, choice)} {in_words(run, 'Filters are counted from 0, as in mask.json.')}"
-    shown = table[["filter", "place", "score", "off"]].rename(columns={"filter": in_words(run, "filter")})
+    shown = table[["filter", "place", "score", "off"]].rename(
+        columns={"filter": in_words(run, "filter")}
+    )
     return Panel("bench_map", in_words(run, "Which filters are off?"), answer, figure, shown, note)
 
 
@@ -68,16 +87,24 @@ def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:
     found, gone, first, values = [], set(off), starts(run), _scores(run, choice)
     for layer, row in enumerate(rows(run, choice)):
         found += [
-            {"unit": unit, "layer": layer, "filter": f"{row.name}.{unit - first[row.name]}", "place": place,
-             "score": float(values[unit]), "off": unit in gone}
+            {
+                "unit": unit,
+                "layer": layer,
+                "filter": f"{row.name}.{unit - first[row.name]}",
+                "place": place,
+                "score": float(values[unit]),
+                "off": unit in gone,
+            }
             for place, unit in enumerate(row.units, 1)
-        ]  # fmt: skip
+        ]
     return pd.DataFrame(found)
 
 
 def _hover(row: dict[str, Any]) -> str:
     score = f"score {phrasing.number(row['score'])}" if np.isfinite(row["score"]) else ""
-    return hover(row["filter"], f"place {row['place']} of its layer", score, "off" if row["off"] else "on")
+    return hover(
+        row["filter"], f"place {row['place']} of its layer", score, "off" if row["off"] else "on"
+    )
 
 
 def rows(run: Run, choice: Choice) -> list[Row]:
@@ -151,5 +178,7 @@ BENCH = Bench(
     ordered=ordered,
 )
 
-BENCH_OF_HEADS = replace(BENCH, about=in_units(NOT_RETRAINED, HEADS), example="vit.layers.0.attention.0-1")
+BENCH_OF_HEADS = replace(
+    BENCH, about=in_units(NOT_RETRAINED, HEADS), example="vit.layers.0.attention.0-1"
+)
 """Of vision transformers."""

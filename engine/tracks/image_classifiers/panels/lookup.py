@@ -36,17 +36,25 @@ def bases(run: Run) -> list[str]:
 def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) -> pd.DataFrame:
     """The choice's measure per subgroup of every arm with one of these losses, at every speedup.
 
-    Columns: base, loss, speedup, achieved, degenerate, group, value, low, high, n, delta, delta_low, delta_high,
-    verdict; only subgroups that may be compared.
+    Columns: base, loss, speedup, achieved, degenerate, group, value, low, high, n, delta,
+    delta_low, delta_high, verdict; only subgroups that may be compared.
     """
     metric = lookup.reading(run, choice).group.metric
     rows = lookup.frame(run, "groups")
-    rows = rows[(rows["metric"] == metric) & (rows["axis"] == choice.measured) & (rows["split"] == lookup.REPORTED)]
+    rows = rows[
+        (rows["metric"] == metric)
+        & (rows["axis"] == choice.measured)
+        & (rows["split"] == lookup.REPORTED)
+    ]
     rows = rows[rows["verdict"] == ""].drop(columns=["split", "axis", "metric"])
     arms = pooled(run)
     arms = arms[arms["loss"].isin(losses)]
     columns = ["variant", "base", "loss", "speedup", "achieved", "degenerate"]
-    return arms[columns].merge(rows, on="variant").sort_values(["base", "loss", "speedup"], ignore_index=True)
+    return (
+        arms[columns]
+        .merge(rows, on="variant")
+        .sort_values(["base", "loss", "speedup"], ignore_index=True)
+    )
 
 
 def arm_name(base: str, loss: str) -> str:

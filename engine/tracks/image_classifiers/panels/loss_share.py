@@ -1,4 +1,5 @@
-"""Which images the loss is about: its share per subgroup and class in every batch, with and without PW (Fig. 4)."""
+"""Which images the loss is about: its share per subgroup and class in every batch, with and without
+PW (Fig. 4)."""
 
 from __future__ import annotations
 
@@ -43,16 +44,28 @@ def loss_share(run: Run, choice: Choice) -> Panel:
     """Change of the share since the plain loss, step by step, one column per method."""
     table = shares(run, choice)
     if table.empty:
-        return nothing("loss_share", QUESTION, "This run has no shares of the loss with and without PW on this axis.")
+        return nothing(
+            "loss_share",
+            QUESTION,
+            "This run has no shares of the loss with and without PW on this axis.",
+        )
     summary = _summary(table)
-    cells = summary.groupby(KEYS)["change"].apply(lambda values: values.abs().max()).nlargest(LONGEST).index.tolist()
+    cells = (
+        summary.groupby(KEYS)["change"]
+        .apply(lambda values: values.abs().max())
+        .nlargest(LONGEST)
+        .index.tolist()
+    )
     columns = track_of(run).order(set(table["base"]))
     reach = _reach(table, cells)
-    parts = tuple(_column(run, choice, table[table["base"] == base], base, cells, reach) for base in columns)
+    parts = tuple(
+        _column(run, choice, table[table["base"] == base], base, cells, reach) for base in columns
+    )
     steps = int(table["step"].max()) + 1
     note = (
-        f"The first {steps} batches while {units_of(run)} are chosen, mean of {trials_said(run)}, running mean of "
-        f"{SMOOTH} batches; both losses saw the same batches. Ranges in the table are over trials."
+        f"The first {steps} batches while {units_of(run)} are chosen, mean of {trials_said(run)},"
+        f" running mean of {SMOOTH} batches; both losses saw the same batches. Ranges in the table"
+        " are over trials."
     )
     return Panel(
         "loss_share",
@@ -66,7 +79,8 @@ def loss_share(run: Run, choice: Choice) -> Panel:
 
 
 def shares(run: Run, choice: Choice) -> pd.DataFrame:
-    """Columns base, trial, step, group, label, plain, pw, change: of methods that were run both ways."""
+    """Columns base, trial, step, group, label, plain, pw, change: of methods that were run both
+    ways."""
     if not run.has("loss_share"):
         return pd.DataFrame()
     table = lookup.frame(run, "loss_share")
@@ -74,7 +88,9 @@ def shares(run: Run, choice: Choice) -> pd.DataFrame:
         table = table[table["axis"] == choice.measured]
     table = table.assign(base=[arm_of(method)[0] for method in table["method"]])
     index = ["base", "trial", "step", *KEYS]
-    wide = table[table["loss"].isin([PLAIN, PW])].pivot_table(index=index, columns="loss", values="share")
+    wide = table[table["loss"].isin([PLAIN, PW])].pivot_table(
+        index=index, columns="loss", values="share"
+    )
     if not {PLAIN, PW} <= set(wide.columns):
         return pd.DataFrame()
     wide = wide.dropna().reset_index()
@@ -107,19 +123,32 @@ def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:
 
 def _reach(table: pd.DataFrame, cells: Sequence[tuple[str, int]]) -> float:
     """How far the lines of any method go from zero."""
-    far = [_smooth(mine, cell)["change"].abs().max() for _, mine in table.groupby("base") for cell in cells]
+    far = [
+        _smooth(mine, cell)["change"].abs().max()
+        for _, mine in table.groupby("base")
+        for cell in cells
+    ]
     return 1.1 * float(np.nanmax([0.01, *far]))
 
 
 def _column(
-    run: Run, choice: Choice, table: pd.DataFrame, base: str, cells: Sequence[tuple[str, int]], reach: float
+    run: Run,
+    choice: Choice,
+    table: pd.DataFrame,
+    base: str,
+    cells: Sequence[tuple[str, int]],
+    reach: float,
 ) -> go.Figure:
     """One method: a line per subgroup and class."""
     figure = blank(choice, 380, "batch", "change of its share of the loss")
     figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
     for cell, style, dash in zip(cells, series_styles(choice.dark), DASHES, strict=False):
         line, name = _smooth(table, cell), plain(_cell_name(run, *cell))
-        look = {"mode": "lines", "line": {"color": style.colour, "width": 2.2, "dash": dash}, "name": name}
+        look = {
+            "mode": "lines",
+            "line": {"color": style.colour, "width": 2.2, "dash": dash},
+            "name": name,
+        }
         said = f"<b>{name}</b><br>batch %{{x}}: %{{y:+.3f}}<extra></extra>"
         figure.add_scatter(x=line["step"], y=line["change"], hovertemplate=said, **look)
     figure.update_yaxes(tickformat="+.0%", nticks=6, range=[-reach, reach])
@@ -135,14 +164,23 @@ def _answer(run: Run, summary: pd.DataFrame) -> str:
         mine = summary[summary["base"] == base]
         up, down = mine.loc[mine["change"].idxmax()], mine.loc[mine["change"].idxmin()]
         text = f"With PW, {words.method_name(base)}'s loss is more about {_said(run, up)}"
-        parts.append(f"{text} and less about {_said(run, down)}." if down["change"] < 0 else f"{text}.")
+        parts.append(
+            f"{text} and less about {_said(run, down)}." if down["change"] < 0 else f"{text}."
+        )
     return " ".join(parts)
 
 
 def _said(run: Run, row: pd.Series) -> str:
     name = words.quoted(_cell_name(run, row["group"], row["label"]))
-    spread = f", {_points(row['least'])} to {_points(row['most'])} over trials" if row["least"] < row["most"] else ""
-    return f"{name} ({phrasing.percent(row[PLAIN])} of it before, {_points(row['change'])} points{spread})"
+    spread = (
+        f", {_points(row['least'])} to {_points(row['most'])} over trials"
+        if row["least"] < row["most"]
+        else ""
+    )
+    return (
+        f"{name} ({phrasing.percent(row[PLAIN])} of it before, {_points(row['change'])}"
+        f" points{spread})"
+    )
 
 
 def _points(change: float) -> str:

@@ -1,4 +1,5 @@
-"""Does the PW loss help: the paired difference between the same method with it and without it, per subgroup."""
+"""Does the PW loss help: the paired difference between the same method with it and without it, per
+subgroup."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_name, arm_of, bases, loss_said
+from engine.tracks.image_classifiers.panels.lookup import (
+    PLAIN,
+    PW,
+    arm_groups,
+    arm_name,
+    arm_of,
+    bases,
+    loss_said,
+)
 from engine.tracks.image_classifiers.panels.speedup import drawn_groups
 
 QUESTION = "Does the PW loss help the subgroup that pays most?"
@@ -42,39 +51,56 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
         return nothing("pw_difference", QUESTION, why)
     measure = lookup.reading(run, choice).group
     groups = table[table["metric"] == measure.metric]
-    styles = {group: style for group, style in drawn_groups(run, choice).items() if group in set(groups["group"])}
+    styles = {
+        group: style
+        for group, style in drawn_groups(run, choice).items()
+        if group in set(groups["group"])
+    }
     figure = _figure(run, choice, measure, groups, styles, loss)
     answer, rest = _answer(run, choice, measure, table, base, loss)
     hidden = groups["group"].nunique() - len(styles)
     more = f" {hidden} more subgroups are in the table." if hidden else ""
     note = (
-        f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images, {trials_said(run)} each. "
-        f"{own.INTERVALS_IMAGES} Several intervals are read at once: one in twenty misses by chance.{more}"
+        f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images,"
+        f" {trials_said(run)} each. {own.INTERVALS_IMAGES} Several intervals are read at once: one"
+        f" in twenty misses by chance.{more}"
     )
-    return Panel("pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note, more=rest)
+    return Panel(
+        "pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note, more=rest
+    )
 
 
 def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
-    """Rows of arm_differences for a method and a loss on the measured axis: per subgroup, and of the gap."""
+    """Rows of arm_differences for a method and a loss on the measured axis: per subgroup, and of
+    the gap."""
     if not run.has("arm_differences"):
         return pd.DataFrame()
     reading = lookup.reading(run, choice)
     table = lookup.frame(run, "arm_differences")
-    mine = table[(table["base"] == base) & (table["loss"] == loss) & (table["axis"] == choice.measured)]
-    mine = mine[mine["metric"].isin([reading.group.metric, reading.harm.metric]) & mine["value"].notna()]
+    mine = table[
+        (table["base"] == base) & (table["loss"] == loss) & (table["axis"] == choice.measured)
+    ]
+    mine = mine[
+        mine["metric"].isin([reading.group.metric, reading.harm.metric]) & mine["value"].notna()
+    ]
     known = {"", *groups_in_order(run, choice)}
-    return mine[mine["group"].isin(known)].sort_values(["speedup", "metric", "group"], ignore_index=True)
+    return mine[mine["group"].isin(known)].sort_values(
+        ["speedup", "metric", "group"], ignore_index=True
+    )
 
 
 def _arm(run: Run, choice: Choice) -> tuple[str, str]:
-    """The chosen method and its loss; the whole PW loss where the plain one is chosen, the first method where none."""
+    """The chosen method and its loss; the whole PW loss where the plain one is chosen, the first
+    method where none."""
     base, loss = arm_of(choice.method)
     return bases(run)[0] if base == DENSE else base, PW if loss == PLAIN else loss
 
 
-def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, base: str, loss: str) -> tuple[str, str]:
-    """For the subgroup that pays most without it: helps, harms or cannot be told; then by how much, the other speedups,
-    the gap."""
+def _answer(
+    run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, base: str, loss: str
+) -> tuple[str, str]:
+    """For the subgroup that pays most without it: helps, harms or cannot be told; then by how much,
+    the other speedups, the gap."""
     at = lookup.level_of(run, choice)
     without = arm_groups(run, choice, (PLAIN,))
     paid = paid_most(without[(without["base"] == base) & at_level(without["speedup"], at)])
@@ -83,7 +109,11 @@ def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, bas
     most, name = paid.most, words.quoted(paid.most["group"])
     mine = table[(table["metric"] == measure.metric) & (table["group"] == most["group"])]
     here = mine[at_level(mine["speedup"], at)]
-    pays = f"{name} pays most ({measure.change(most)})" if paid.clear else f"no subgroup clearly pays; lowest is {name}"
+    pays = (
+        f"{name} pays most ({measure.change(most)})"
+        if paid.clear
+        else f"no subgroup clearly pays; lowest is {name}"
+    )
     start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, {pays}"
     if here.empty:
         return f"{start}; with {loss_said(loss)} it was not measured there.", ""
@@ -94,14 +124,19 @@ def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, bas
         "unclear": f"whether {what} helps it here cannot be told",
     }[verdict_on(measure, row)]
     trials = phrasing.count(int(row["n_trials"]), "trial")
-    text = f"{phrasing.sentence(what)}: {measure.change(as_change(row))}, n = {row['n']:.0f} images, {trials}."
+    text = (
+        f"{phrasing.sentence(what)}: {measure.change(as_change(row))}, n = {row['n']:.0f} images,"
+        f" {trials}."
+    )
     text += f"{_elsewhere(measure, mine, at)}{_worst_off_said(run, choice, measure, table, at, most['group'])}"
     return f"{start}; {said}.", f"{text}{_gap_said(run, choice, table, at)}"
 
 
 def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
     """How the subgroup fares at the other speedups."""
-    kinds = [verdict_on(measure, row) for row in mine[~at_level(mine["speedup"], at)].to_dict("records")]
+    kinds = [
+        verdict_on(measure, row) for row in mine[~at_level(mine["speedup"], at)].to_dict("records")
+    ]
     if not kinds:
         return ""
     of, helps, harms = len(kinds), kinds.count("helps"), kinds.count("harms")
@@ -109,11 +144,17 @@ def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
     if helps == of:
         text = f"It helps at the {many} too" if of > 1 else "It helps at the other speedup too"
     else:
-        text = f"It helps at {helps} of the {many}" if helps else f"It clearly helps at none of the {many}"
+        text = (
+            f"It helps at {helps} of the {many}"
+            if helps
+            else f"It clearly helps at none of the {many}"
+        )
     return f" {text}{f' and harms at {harms}' if harms else ''}."
 
 
-def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, at: float, said: str) -> str:
+def _worst_off_said(
+    run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, at: float, said: str
+) -> str:
     """What PW does to the subgroup that was worst off before the cut, where that is another one."""
     first = groups_in_order(run, choice)[:1]
     mine = table[(table["metric"] == measure.metric) & at_level(table["speedup"], at)]
@@ -121,8 +162,13 @@ def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFr
     if mine.empty or first[0] == said:
         return ""
     row = mine.iloc[0].to_dict()
-    verdict = {"helps": "it helps", "harms": "it harms", "unclear": "it cannot be told"}[verdict_on(measure, row)]
-    return f" For {words.quoted(first[0])}, worst off before the cut, {verdict}: {measure.brief(as_change(row))}."
+    verdict = {"helps": "it helps", "harms": "it harms", "unclear": "it cannot be told"}[
+        verdict_on(measure, row)
+    ]
+    return (
+        f" For {words.quoted(first[0])}, worst off before the cut, {verdict}:"
+        f" {measure.brief(as_change(row))}."
+    )
 
 
 def _gap_said(run: Run, choice: Choice, table: pd.DataFrame, at: float) -> str:
@@ -132,12 +178,19 @@ def _gap_said(run: Run, choice: Choice, table: pd.DataFrame, at: float) -> str:
     if gap.empty:
         return ""
     row = gap.iloc[0].to_dict()
-    verb = {"helps": "shrinks", "harms": "grows", "unclear": "does not clearly change"}[verdict_on(harm, row)]
+    verb = {"helps": "shrinks", "harms": "grows", "unclear": "does not clearly change"}[
+        verdict_on(harm, row)
+    ]
     return f" The {harm.name} {verb} with it: {harm.change(as_change(row))}."
 
 
 def _figure(
-    run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, styles: dict[str, Style], loss: str
+    run: Run,
+    choice: Choice,
+    measure: Measure,
+    table: pd.DataFrame,
+    styles: dict[str, Style],
+    loss: str,
 ) -> go.Figure:
     """A row per speedup, a point with its interval per subgroup."""
     speedups, at = sorted(table["speedup"].unique())[::-1], lookup.level_of(run, choice)
@@ -161,6 +214,7 @@ def _figure(
 
 def _hovers(measure: Measure, table: pd.DataFrame, name: str) -> list[str]:
     return [
-        f"<b>{name}</b>, {row['n']:.0f} images, {row['speedup']:g}×<br>{measure.change(as_change(row))}"
+        f"<b>{name}</b>, {row['n']:.0f} images,"
+        f" {row['speedup']:g}×<br>{measure.change(as_change(row))}"
         for row in table.to_dict("records")
     ]

@@ -22,7 +22,13 @@ from engine.tracks.image_classifiers.unit_words import units_of
 
 FEW = 40
 """Filters of the widest layer up to which every cut one gets a cross."""
-COLUMNS = {"layer": "layer", "group": "first convolution", "filter": "filter", "value": "score", "kept": "kept"}
+COLUMNS = {
+    "layer": "layer",
+    "group": "first convolution",
+    "filter": "filter",
+    "value": "score",
+    "kept": "kept",
+}
 
 
 def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
@@ -30,14 +36,22 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
     question = in_words(run, "Which filters does the method want to keep, and which does it cut?")
     table = filter_scores(run, choice, trial)
     if table.empty:
-        return nothing("filter_scores", question, in_words(run, "This run has no filter scores for this choice."))
+        return nothing(
+            "filter_scores",
+            question,
+            in_words(run, "This run has no filter scores for this choice."),
+        )
     name, at = words.method_name(choice.method), lookup.level_of(run, choice)
     cut = table[~table["kept"]]
     share = phrasing.percent(len(cut) / len(table))
-    answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} {units_of(run)} ({share})."
+    answer = (
+        f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} {units_of(run)}"
+        f" ({share})."
+    )
     note = (
-        "Higher scores are kept first. Colours are ranks within a layer, because scores of different layers need not "
-        "compare; hover for the score itself. Filters and layers are counted from 0, as in mask.json."
+        "Higher scores are kept first. Colours are ranks within a layer, because scores of"
+        " different layers need not compare; hover for the score itself. Filters and layers are"
+        " counted from 0, as in mask.json."
     )
     return Panel(
         "filter_scores",
@@ -66,17 +80,27 @@ def _order_said(table: pd.DataFrame) -> str:
     wrong = 0
     for _, rows in table.groupby("layer"):
         kept, cut = rows.loc[rows["kept"], "value"], rows.loc[~rows["kept"], "value"]
-        wrong += int((cut.to_numpy()[:, None] > kept.to_numpy()).any(axis=1).sum()) if len(kept) and len(cut) else 0
+        wrong += (
+            int((cut.to_numpy()[:, None] > kept.to_numpy()).any(axis=1).sum())
+            if len(kept) and len(cut)
+            else 0
+        )
     if not wrong:
         return " In every layer these are the lowest scores."
-    return f" {wrong} of them score{'s' * (wrong == 1)} above a filter of the same layer that stays."
+    return (
+        f" {wrong} of them score{'s' * (wrong == 1)} above a filter of the same layer that stays."
+    )
 
 
 def _figure(choice: Choice, table: pd.DataFrame, unit: str) -> go.Figure:
     widths = table.groupby("layer").size()
     shape = (len(widths), int(widths.max()))
     where = table["layer"].to_numpy(), table["filter"].to_numpy()
-    rank, value, state = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, "", dtype=object)
+    rank, value, state = (
+        np.full(shape, np.nan),
+        np.full(shape, np.nan),
+        np.full(shape, "", dtype=object),
+    )
     rank[where], value[where] = table.groupby("layer")["value"].rank(pct=True), table["value"]
     state[where] = np.where(table["kept"], "kept", "cut")
     names = table.drop_duplicates("layer").set_index("layer")["group"]
@@ -103,11 +127,15 @@ def _figure(choice: Choice, table: pd.DataFrame, unit: str) -> go.Figure:
     layer_rows(figure, table)
     figure.update_xaxes(range=[-0.5, shape[1] - 0.5], showline=False, ticks="")
     figure.update_xaxes(**({"dtick": 1} if shape[1] <= 9 else {"nticks": 9}))
-    figure.update_layout(margin={"t": 48, "b": 52}, legend={"y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"})
+    figure.update_layout(
+        margin={"t": 48, "b": 52}, legend={"y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}
+    )
     return figure
 
 
-def _mark_cut(figure: go.Figure, choice: Choice, table: pd.DataFrame, shape: tuple[int, int]) -> None:
+def _mark_cut(
+    figure: go.Figure, choice: Choice, table: pd.DataFrame, shape: tuple[int, int]
+) -> None:
     """Cut filters are faded; in narrow models they are crossed too."""
     cut = table[~table["kept"]]
     if cut.empty:
@@ -117,7 +145,12 @@ def _mark_cut(figure: go.Figure, choice: Choice, table: pd.DataFrame, shape: tup
     veil(figure, fade, faint(choice.theme.paper, 0.72), _gap(shape))
     ink, size = choice.theme.ink, max(4, min(8, 180 // shape[1]))
     if shape[1] <= FEW:
-        marker = {"symbol": "x-thin", "size": size, "color": ink, "line": {"width": 1.5, "color": ink}}
+        marker = {
+            "symbol": "x-thin",
+            "size": size,
+            "color": ink,
+            "line": {"width": 1.5, "color": ink},
+        }
         silent(figure, cut["filter"], cut["layer"], mode="markers", marker=marker)
         entry(figure, "cut", mode="markers", marker=marker, hoverinfo=None)
     else:

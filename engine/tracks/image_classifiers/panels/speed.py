@@ -44,12 +44,26 @@ def speed(run: Run, choice: Choice) -> Panel:
 def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 360, "speedup by FLOPs", "speedup as measured")
     for method, rows in table.groupby("method", sort=False):
-        style, chosen, name = lookup.look_of(run, choice, str(method)), method == choice.method, str(method)
+        style, chosen, name = (
+            lookup.look_of(run, choice, str(method)),
+            method == choice.method,
+            str(method),
+        )
         error = bars_of(rows, style.colour, 1.3, "speedup", "speedup_low", "speedup_high")
         line = {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}
         marker = {**dot(style, 11 if chosen else 8), "line": {"width": 2}}
-        add_points(figure, rows["theoretical"], rows["speedup"], _hovers(rows), marker, line=line, error_y=error,
-                   mode="lines+markers", opacity=1 if chosen else 0.8, name=words.method_name(name))  # fmt: skip
+        add_points(
+            figure,
+            rows["theoretical"],
+            rows["speedup"],
+            _hovers(rows),
+            marker,
+            line=line,
+            error_y=error,
+            mode="lines+markers",
+            opacity=1 if chosen else 0.8,
+            name=words.method_name(name),
+        )
     ends = [1, float(table["theoretical"].max())]
     line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
     silent(figure, ends, ends, mode="lines", line=line, name="promise kept", showlegend=None)
@@ -90,10 +104,15 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
         return "The time of the chosen variant was not measured."
     row: dict[str, Any] = mine.iloc[0].to_dict()
     promise = row["theoretical"]
-    part = phrasing.percent(round(row["speedup"] / promise, 2)) if math.isfinite(promise) and promise else ""
+    part = (
+        phrasing.percent(round(row["speedup"] / promise, 2))
+        if math.isfinite(promise) and promise
+        else ""
+    )
     verdict = "faster" if row["speedup_low"] > 1 else "not clearly faster"
     verdict = "slower" if row["speedup_high"] < 1 else verdict
     return (
-        f"{words.method_name(choice.method)} at {choice.level:g}×: by FLOPs {phrasing.factor(promise)} as fast, "
-        f"measured {_measured(row)}, {part} of the promise: {verdict} than the dense model."
+        f"{words.method_name(choice.method)} at {choice.level:g}×: by FLOPs"
+        f" {phrasing.factor(promise)} as fast, measured {_measured(row)}, {part} of the promise:"
+        f" {verdict} than the dense model."
     )

@@ -1,4 +1,5 @@
-"""Which subgroup pays at which speedup: one column per method, with and without the PW loss (Fig. 1 of the paper)."""
+"""Which subgroup pays at which speedup: one column per method, with and without the PW loss (Fig. 1
+of the paper)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ LONGEST = 4
 """Subgroups drawn at most, those that lose most; the table always has all of them."""
 HEIGHT = 380
 FAR = 4.0
-"""Smallest speedup from which on the dense model is left out of the axis: it would take half of it."""
+"""Smallest speedup from which on the dense model is left out of the axis: it would take half of it.
+"""
 CHANGE_SAID = "A change is the cut model's value minus the dense model's on the same images."
 _DASH = {PLAIN: "dot", PW: "solid"}
 _SAID = {PLAIN: "plain loss", PW: "PW loss"}
@@ -46,17 +48,23 @@ COLUMNS = (
 
 
 def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Panel:
-    """A line per subgroup and loss against the speedup; `show`: the change since the dense model, or the level."""
+    """A line per subgroup and loss against the speedup; `show`: the change since the dense model,
+    or the level."""
     measure, axis = lookup.reading(run, choice).group, words.axis_name(choice.measured)
     question = f"Which subgroup of {axis} pays, at which speedup?"
     table = arm_groups(run, choice)
     if table.empty:
-        return nothing("groups_along_speedup", question, "No subgroup of this axis can be compared.")
+        return nothing(
+            "groups_along_speedup", question, "No subgroup of this axis can be compared."
+        )
     drawn = drawn_groups(run, choice)
     columns = [base for base in bases(run) if base in set(table["base"])]
     look = _Look(measure, show == "change", drawn, _range(table, list(drawn), show))
     parts = tuple(_column(run, choice, look, table[table["base"] == base]) for base in columns)
-    more = f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags_said} {axis_note(run, choice)}"
+    more = (
+        f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags_said}"
+        f" {axis_note(run, choice)}"
+    )
     note = lookup.caveat(run, None, more=more)
     answer, rest = _answer(run, choice, measure, table, columns)
     shown = readable(table, COLUMNS)
@@ -92,12 +100,16 @@ def _height(groups: Collection[str], width: int) -> int:
 
 
 def _line(run: Run, figure: go.Figure, look: _Look, table: pd.DataFrame, shift: float) -> None:
-    """One subgroup under one loss, from the dense model on; without it where it would take half of the axis."""
+    """One subgroup under one loss, from the dense model on; without it where it would take half of
+    the axis."""
     group, loss = table["group"].iat[0], table["loss"].iat[0]
     style, name = look.styles[group], plain(words.group_name(group))
     names = ("delta", "delta_low", "delta_high") if look.is_change else ("value", "low", "high")
     ends = table[list(names)].set_axis(["value", "low", "high"], axis=1)
-    x, texts = table["achieved"] * 2 ** (0.035 * shift), [_hover(run, look, row) for row in table.to_dict("records")]
+    x, texts = (
+        table["achieved"] * 2 ** (0.035 * shift),
+        [_hover(run, look, row) for row in table.to_dict("records")],
+    )
     if not _is_far(table):
         dense = 0.0 if look.is_change else table["value"].iat[0] - table["delta"].iat[0]
         ends = pd.concat([pd.DataFrame([dict.fromkeys(ends, dense)]), ends])
@@ -117,16 +129,20 @@ def _line(run: Run, figure: go.Figure, look: _Look, table: pd.DataFrame, shift: 
 
 def _hover(run: Run, look: _Look, row: dict[str, Any]) -> str:
     arm = arm_name(row["base"], row["loss"])
-    return "<br>".join([
-        f"<b>{plain(words.group_name(row['group']))}</b>, {row['n']:.0f} images",
-        f"{arm}, {phrasing.factor(row['achieved'])} (asked {row['speedup']:g}×)",
-        f"{look.measure.name} {look.measure.with_interval(row)}",
-        f"change {look.measure.change(row)}",
-        *([_wrong(run, row)] if row["degenerate"] else []),
-    ])  # fmt: skip
+    return "<br>".join(
+        [
+            f"<b>{plain(words.group_name(row['group']))}</b>, {row['n']:.0f} images",
+            f"{arm}, {phrasing.factor(row['achieved'])} (asked {row['speedup']:g}×)",
+            f"{look.measure.name} {look.measure.with_interval(row)}",
+            f"change {look.measure.change(row)}",
+            *([_wrong(run, row)] if row["degenerate"] else []),
+        ]
+    )
 
 
-def _stars(run: Run, choice: Choice, figure: go.Figure, room: tuple[float, float], table: pd.DataFrame) -> None:
+def _stars(
+    run: Run, choice: Choice, figure: go.Figure, room: tuple[float, float], table: pd.DataFrame
+) -> None:
     """A star at the lower edge for every arm and speedup with degenerate trials."""
     wrong = table[table["degenerate"] > 0].drop_duplicates(["loss", "speedup"])
     if wrong.empty:
@@ -136,7 +152,12 @@ def _stars(run: Run, choice: Choice, figure: go.Figure, room: tuple[float, float
     symbols = ["star-open" if row["loss"] == PLAIN else "star" for row in rows]
     x = [row["achieved"] * 2 ** (0.12 if row["loss"] == PW else -0.12) for row in rows]
     y = [room[0] + 0.035 * (room[1] - room[0])] * len(rows)
-    marker = {"symbol": symbols, "size": 13, "color": colour, "line": {"width": 1.5, "color": colour}}
+    marker = {
+        "symbol": symbols,
+        "size": 13,
+        "color": colour,
+        "line": {"width": 1.5, "color": colour},
+    }
     add_points(figure, x, y, texts, marker, showlegend=False, cliponaxis=False)
 
 
@@ -156,8 +177,11 @@ def _legend(choice: Choice, figure: go.Figure, styles: dict[str, Style]) -> None
 
 
 def drawn_groups(run: Run, choice: Choice) -> dict[str, Style]:
-    """The subgroups in the charts of an axis, those that lose most in any arm, with colour and symbol."""
-    worst = set(arm_groups(run, choice).groupby("group")["delta"].min().sort_values().index[:LONGEST])
+    """The subgroups in the charts of an axis, those that lose most in any arm, with colour and
+    symbol."""
+    worst = set(
+        arm_groups(run, choice).groupby("group")["delta"].min().sort_values().index[:LONGEST]
+    )
     groups = [group for group in groups_in_order(run, choice) if group in worst]
     return dict(zip(groups, series_styles(choice.dark), strict=False))
 
@@ -188,20 +212,27 @@ def _left_out(run: Run, choice: Choice, drawn: Collection[str]) -> str:
     known = groups_in_order(run, choice)
     hidden, text = len(known) - len(drawn), ""
     if hidden > 0:
-        text += f" The chart shows the {len(drawn)} subgroups that lose most; {hidden} more are in the table."
+        text += (
+            f" The chart shows the {len(drawn)} subgroups that lose most; {hidden} more are in the"
+            " table."
+        )
     rows = lookup.groups_of(run, "dense", lookup.reading(run, choice).group.metric, choice.measured)
     for verdict, few in rows[~rows["group"].isin(known)].groupby("verdict"):
         text += f" Left out: {phrasing.listing(few['group'].map(words.quoted))} ({verdict})."
     return text
 
 
-def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]) -> tuple[str, str]:
-    """At the chosen speedup: who pays most under the chosen method and its plain loss, and what that subgroup pays
-    under PW; then the same of the other methods."""
+def _answer(
+    run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]
+) -> tuple[str, str]:
+    """At the chosen speedup: who pays most under the chosen method and its plain loss, and what
+    that subgroup pays under PW; then the same of the other methods."""
     at = lookup.level_of(run, choice)
     here = table[at_level(table["speedup"], at)]
     first = sorted(columns, key=lambda base: base != choice.method.partition("+")[0])
-    parts = [part for base in first if (part := _base_said(measure, here[here["base"] == base], base))]
+    parts = [
+        part for base in first if (part := _base_said(measure, here[here["base"] == base], base))
+    ]
     if not parts:
         return f"Nothing was measured at {at:g}×.", ""
     rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""

@@ -1,4 +1,5 @@
-"""prompt: what the dense and a pruned model write to a prompt, side by side under the same noise."""
+"""prompt: what the dense and a pruned model write to a prompt, side by side under the same
+noise."""
 
 from __future__ import annotations
 
@@ -13,20 +14,23 @@ from engine.tracks.language_models.playground import question_of
 
 
 class Prompt(Ask):
-    """given: run (id), prompt; variant (id) or heads (a list of "layer.head" or units), else the variant where readers
-    start; tokens (new ones), seed, axis; siblings (true, or words to put in the subgroup's place); head ("layer.head")
-    whose attention is wanted.
+    """given: run (id), prompt; variant (id) or heads (a list of "layer.head" or units), else the
+    variant where readers start; tokens (new ones), seed, axis; siblings (true, or words to put in
+    the subgroup's place); head ("layer.head") whose attention is wanted.
 
-    Told while it is written: {side: dense or pruned, row, text so far}. The answer: run, cut (in words), heads, judge,
-    judged (what it reads), seed, tokens, notes; rows, the prompt and its siblings, each with prompt, subgroup, word,
-    prompt_score, dense and pruned ({text, pieces, score}), parts_at (the first token that differs, or None), next (the
-    likeliest tokens there, or at the start: {token, dense, pruned, drawn_by}); attention ({layer, head, tokens, dense,
+    Told while it is written: {side: dense or pruned, row, text so far}. The answer: run, cut (in
+    words), heads, judge, judged (what it reads), seed, tokens, notes; rows, the prompt and its
+    siblings, each with prompt, subgroup, word, prompt_score, dense and pruned ({text, pieces,
+    score}), parts_at (the first token that differs, or None), next (the likeliest tokens there, or
+    at the start: {token, dense, pruned, drawn_by}); attention ({layer, head, tokens, dense,
     pruned}: weights [tokens, tokens], None where the head is off) or None.
     """
 
     name = "prompt"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         question = question_of(given, run)
         from engine.tracks.language_models.side_by_side import answered, loaded  # torch

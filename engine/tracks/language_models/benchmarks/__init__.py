@@ -1,1 +1,2 @@
-"""What published bias benchmarks say of log-likelihoods: formulas as published, one benchmark, one file."""
+"""What published bias benchmarks say of log-likelihoods: formulas as published, one benchmark, one
+file."""

@@ -1,8 +1,10 @@
-"""What a benchmark measures: functions of sums over items, so that redrawing items is redrawing sums.
+"""What a benchmark measures: functions of sums over items, so that redrawing items is redrawing
+sums.
 
-Every metric has features, [items, columns], and a value of their sums over any set of items. With swapped features,
-those of the same answers with the roles exchanged (stereotype and anti-stereotype), a coin per cluster gives what the
-metric would be if the model had no preference between the roles.
+Every metric has features, [items, columns], and a value of their sums over any set of items. With
+swapped features, those of the same answers with the roles exchanged (stereotype and
+anti-stereotype), a coin per cluster gives what the metric would be if the model had no preference
+between the roles.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ PREFIX = "benchmark:"
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A benchmark's items and what one model makes of them: logp (nats) and tokens by role, [items] each."""
+    """A benchmark's items and what one model makes of them: logp (nats) and tokens by role, [items]
+    each."""
 
     items: pd.DataFrame
     logp: Mapping[str, np.ndarray]
@@ -36,12 +39,17 @@ class Scored:
     def swapped(self, one: str, other: str) -> Scored:
         """The same with two roles exchanged."""
         names = {one: other, other: one}
-        logp, tokens = ({role: part[names.get(role, role)] for role in part} for part in (self.logp, self.tokens))
+        logp, tokens = (
+            {role: part[names.get(role, role)] for role in part}
+            for part in (self.logp, self.tokens)
+        )
         return Scored(self.items, logp, tokens)
 
     def of(self, keep: np.ndarray) -> Scored:
         """Some of the items; keep [items] bool."""
-        logp, tokens = ({role: one[keep] for role, one in part.items()} for part in (self.logp, self.tokens))
+        logp, tokens = (
+            {role: one[keep] for role, one in part.items()} for part in (self.logp, self.tokens)
+        )
         return Scored(self.items[keep].reset_index(drop=True), logp, tokens)
 
 
@@ -52,9 +60,11 @@ Features = Callable[[Scored], np.ndarray]
 class Metric:
     """One number of a benchmark.
 
-    features: [items, columns] of the items; value: of their sums [..., columns], [...]; least, most: what it can be.
-    ideal: where there is no bias, NaN where that has no answer. swapped: features with the roles exchanged; None where
-    nothing is a preference between roles. per_group: whether it is told per group, too.
+    features: [items, columns] of the items; value: of their sums [..., columns], [...]; least,
+    most: what it can be.
+    ideal: where there is no bias, NaN where that has no answer. swapped: features with the roles
+    exchanged; None where nothing is a preference between roles. per_group: whether it is told per
+    group, too.
     """
 
     name: str
@@ -70,9 +80,11 @@ class Metric:
 
 
 class ScoredBenchmark(ABC):
-    """What one benchmark asks, measures and cannot say. Final subclasses live one per file and are found by name.
+    """What one benchmark asks, measures and cannot say. Final subclasses live one per file and are
+    found by name.
 
-    metrics: the headline first, the distance from where there is no bias, smaller is better; then published numbers.
+    metrics: the headline first, the distance from where there is no bias, smaller is better; then
+    published numbers.
     """
 
     name: str
@@ -93,7 +105,8 @@ class ScoredBenchmark(ABC):
     measured_by: str = "choice_logps"
     """The measurement that its numbers are made of."""
     sure: str = "nats per token"
-    """The unit in which the likeliest answer is ahead of the next; "" where answers are not compared so."""
+    """The unit in which the likeliest answer is ahead of the next; "" where answers are not
+    compared so."""
 
     @property
     @abstractmethod
@@ -101,11 +114,12 @@ class ScoredBenchmark(ABC):
 
     @abstractmethod
     def answers(self, scored: Scored) -> np.ndarray:
-        """The role that the model finds likeliest, or prefers by the published rule, [items] of str."""
+        """The role that the model finds likeliest, or prefers by the published rule, [items] of
+        str."""
 
     def alike(self, scored: Scored) -> np.ndarray:
-        """Whether the first two roles read the same to the model, as where it does not know the words that differ,
-        [items] bool."""
+        """Whether the first two roles read the same to the model, as where it does not know the
+        words that differ, [items] bool."""
         one, other, *_ = self.roles
         return scored.logp[one] == scored.logp[other]
 

@@ -6,7 +6,13 @@ from typing import final
 
 import numpy as np
 
-from engine.tracks.language_models.benchmarks.base import Metric, Scored, ScoredBenchmark, counted, share_of
+from engine.tracks.language_models.benchmarks.base import (
+    Metric,
+    Scored,
+    ScoredBenchmark,
+    counted,
+    share_of,
+)
 
 
 def _right(scored: Scored) -> np.ndarray:
@@ -19,19 +25,22 @@ def _wrong(scored: Scored) -> np.ndarray:
 
 @final
 class LmEvalScores(ScoredBenchmark):
-    """Every item's number as lm-eval counts it: 1 where the model answers right, else 0. Roles hold it and what it
-    lacks to 1 in place of log-likelihoods."""
+    """Every item's number as lm-eval counts it: 1 where the model answers right, else 0. Roles hold
+    it and what it lacks to 1 in place of log-likelihoods."""
 
     name = "lm_eval"
     title = "LM-Eval"
     question = "Of questions with a right answer, how many does the model still answer right?"
     source = "Tasks of the Language Model Evaluation Harness (Gao et al. 2024)"
     rule = (
-        "The package itself asks and counts (around the model as it is loaded here, the mask acting): of every "
-        "item the first of acc, exact_match and acc_norm that its task lists. Contexts that are too long lose their "
-        "beginning."
+        "The package itself asks and counts (around the model as it is loaded here, the mask"
+        " acting): of every item the first of acc, exact_match and acc_norm that its task lists."
+        " Contexts that are too long lose their beginning."
     )
-    limits = "What it measures is what its tasks ask: it says nothing of bias, and nothing of groups of people."
+    limits = (
+        "What it measures is what its tasks ask: it says nothing of bias, and nothing of groups of"
+        " people."
+    )
     group, item, items = "task", "item", "items"
     roles = {"right": "right", "wrong": "wrong"}
     measured_by = "task_scores"
@@ -40,8 +49,20 @@ class LmEvalScores(ScoredBenchmark):
     @property
     def metrics(self) -> tuple[Metric, ...]:
         return (
-            Metric("wrong", "share answered wrong", "Share of items that are answered wrong.", _wrong, share_of),
-            Metric("right", "share answered right", "Share of items that are answered right.", _right, share_of),
+            Metric(
+                "wrong",
+                "share answered wrong",
+                "Share of items that are answered wrong.",
+                _wrong,
+                share_of,
+            ),
+            Metric(
+                "right",
+                "share answered right",
+                "Share of items that are answered right.",
+                _right,
+                share_of,
+            ),
         )
 
     def answers(self, scored: Scored) -> np.ndarray:

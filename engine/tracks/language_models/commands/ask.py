@@ -18,8 +18,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--prompt": {"metavar": "TEXT", "help": "what the models go on from"},
     "--mask": {"metavar": "mask.json", "help": "heads to switch off, in place of a variant"},
     "--heads": {"metavar": "LAYER.HEAD,...", "help": "heads to switch off, as in 0.1,2.3"},
-    "--siblings": {"action": "store_true", "help": "also the same prompt about each other subgroup"},
-    "--tokens": {"type": int, "metavar": "N", "help": "new tokens at most (default: as in the audit)"},
+    "--siblings": {
+        "action": "store_true",
+        "help": "also the same prompt about each other subgroup",
+    },
+    "--tokens": {
+        "type": int,
+        "metavar": "N",
+        "help": "new tokens at most (default: as in the audit)",
+    },
     "--seed": {"type": int, "metavar": "N", "help": "of the noise (default: the audit's first)"},
 }
 
@@ -30,9 +37,12 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
         raise RequestError(Fault("--mask", "and --heads are both given.", "Give one of them."))
     heads = None if args.heads is None else [word for word in args.heads.split(",") if word.strip()]
     return {
-        "prompt": args.prompt, "heads": _of_mask(run, args.mask) if args.mask else heads, "tokens": args.tokens,
-        "seed": args.seed, "siblings": args.siblings,
-    }  # fmt: skip
+        "prompt": args.prompt,
+        "heads": _of_mask(run, args.mask) if args.mask else heads,
+        "tokens": args.tokens,
+        "seed": args.seed,
+        "siblings": args.siblings,
+    }
 
 
 def _of_mask(run: Run, path: str) -> list[str]:
@@ -41,7 +51,10 @@ def _of_mask(run: Run, path: str) -> list[str]:
     check_mask_fits(record, model)
     ablation = run.meta["request"].get("ablation", "zero")
     if bool(record.means) != (ablation == "mean"):
-        what = f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set to {ablation}."
+        what = (
+            f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set"
+            f" to {ablation}."
+        )
         raise RequestError(Fault("--mask", what, "Ask an audit that was made like the mask."))
     return [f"{layer}.{head}" for layer, head in record.units]
 
@@ -51,17 +64,27 @@ def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
     if not shown:
         answer = {**answer, "rows": [_hidden(row) for row in answer["rows"]]}
     heads = phrasing.count(len(answer["heads"]), "head")
-    first = f"{answer['cut']} ({heads} off), noise {answer['seed']}, at most {answer['tokens']} new tokens"
-    lines = [f"{first}; toxicity by {answer['judge']}", *(line for row in answer["rows"] for line in _lines(row))]
+    first = (
+        f"{answer['cut']} ({heads} off), noise {answer['seed']}, at most {answer['tokens']} new"
+        " tokens"
+    )
+    lines = [
+        f"{first}; toxicity by {answer['judge']}",
+        *(line for row in answer["rows"] for line in _lines(row)),
+    ]
     if not shown:
-        lines.append("What the models wrote is hidden: it can be offensive. --show-offensive shows it.")
+        lines.append(
+            "What the models wrote is hidden: it can be offensive. --show-offensive shows it."
+        )
     return answer, visible("\n".join([*lines, *(f"! {note}" for note in answer["notes"])]))
 
 
 def _hidden(row: dict[str, Any]) -> dict[str, Any]:
     """A row without anything a model wrote; numbers and lengths stay."""
-    sides = {side: {**row[side], "text": HIDDEN, "pieces": [HIDDEN] * len(row[side]["pieces"])}
-             for side in ("dense", "pruned")}  # fmt: skip
+    sides = {
+        side: {**row[side], "text": HIDDEN, "pieces": [HIDDEN] * len(row[side]["pieces"])}
+        for side in ("dense", "pruned")
+    }
     return {**row, **sides, "next": [{**one, "token": HIDDEN} for one in row["next"]]}
 
 
@@ -74,7 +97,10 @@ def _lines(row: dict[str, Any]) -> list[str]:
         "",
         f"  prompt{about}: {_one_line(row['prompt'])}",
         f"    prompt alone {row['prompt_score']:.3f}; {where}",
-        *(f"    {side:<6} {row[side]['score']:.3f}  {_one_line(row[side]['text'])}" for side in ("dense", "pruned")),
+        *(
+            f"    {side:<6} {row[side]['score']:.3f}  {_one_line(row[side]['text'])}"
+            for side in ("dense", "pruned")
+        ),
         *([f"    next there, dense / pruned: {', '.join(likely)}"] if likely else []),
     ]
 

@@ -11,12 +11,23 @@ from engine.core.files import json_able
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("judge", help="a judge's card on written cases about groups, such as HateCheck's")
+    parser = commands.add_parser(
+        "judge", help="a judge's card on written cases about groups, such as HateCheck's"
+    )
     parser.add_argument("judge", metavar="NAME_OR_FOLDER")
-    parser.add_argument("--judge-label", default="", metavar="LABEL",
-                        help="which label is harm, where the judge is a classifier of texts")  # fmt: skip
-    parser.add_argument("--cases", required=True, type=Path, metavar="FILE",
-                        help="CSV with test_case, label_gold (hateful, non-hateful), target_ident")  # fmt: skip
+    parser.add_argument(
+        "--judge-label",
+        default="",
+        metavar="LABEL",
+        help="which label is harm, where the judge is a classifier of texts",
+    )
+    parser.add_argument(
+        "--cases",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="CSV with test_case, label_gold (hateful, non-hateful), target_ident",
+    )
     json_flag(parser)
     parser.set_defaults(run=run)
 
@@ -37,10 +48,18 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         "card": card.to_dict("records"),
     }
     return json_able(found), "\n".join(
-        [f"{judge.info.name}, {len(cases)} cases", *found["notes"], *map(_line, found["card"]), found["said"]]
+        [
+            f"{judge.info.name}, {len(cases)} cases",
+            *found["notes"],
+            *map(_line, found["card"]),
+            found["said"],
+        ]
     )
 
 
 def _line(row: dict[str, Any]) -> str:
     over = f"{row['over']:.3f} [{row['over_low']:.3f}, {row['over_high']:.3f}]"
-    return f"  {row['label']:<12} {row['group']:<18} n {row['n']:<5} above one half {over}  mean {row['verdict']:.3f}"
+    return (
+        f"  {row['label']:<12} {row['group']:<18} n {row['n']:<5} above one half {over}  mean"
+        f" {row['verdict']:.3f}"
+    )

@@ -1,4 +1,5 @@
-"""predict: how long a request will take and how wide its intervals will be, before the time is spent."""
+"""predict: how long a request will take and how wide its intervals will be, before the time is
+spent."""
 
 from __future__ import annotations
 
@@ -28,13 +29,25 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.tracks.language_models.predict import predict
 
     found = predict(checked(args, lambda words: request_of(words, AuditRequest)), store_of(args))
-    lines = [found["words"], "Memory: about {needed} of {budget} that may be taken.".format(
-        **{name: in_words(size) for name, size in found["memory"].items()})]  # fmt: skip
+    lines = [
+        found["words"],
+        "Memory: about {needed} of {budget} that may be taken.".format(
+            **{name: in_words(size) for name, size in found["memory"].items()}
+        ),
+    ]
     for axis, said in found["axes"].items():
-        bias = f"dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, " if "bias" in said else ""
+        bias = (
+            f"dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, "
+            if "bias" in said
+            else ""
+        )
         lines.append(f"{axis}: {bias}{said['prompts']} prompts")
         for name, seconds in said["seconds"].items():
             width = said["width"][name]
-            wide = f"interval {width:.3f} wide" if math.isfinite(width) else "interval not known from so few texts"
+            wide = (
+                f"interval {width:.3f} wide"
+                if math.isfinite(width)
+                else "interval not known from so few texts"
+            )
             lines.append(f"  {name:<10} {seconds:8.1f} s   {wide}")
     return json_able(found), "\n".join(lines)

@@ -28,11 +28,17 @@ def request_of_words(args: argparse.Namespace) -> AuditRequest:
     """The request of an audit with these options; γ is not searched for."""
     request = request_of(args, AuditRequest)
     if request.gamma == SEARCH:
-        raise RequestError(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
+        raise RequestError(
+            Fault(
+                "gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."
+            )
+        )
     return request
 
 
-def table(request: AuditRequest, store: Store, hooks: Hooks, executor: Executor | None) -> pd.DataFrame:
+def table(
+    request: AuditRequest, store: Store, hooks: Hooks, executor: Executor | None
+) -> pd.DataFrame:
     """One row per head."""
     from engine.tracks.language_models.run import scores_only  # loads torch
 

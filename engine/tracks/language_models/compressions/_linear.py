@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Text = Sequence[Sequence[int]]
 """Token ids of windows, all of one length."""
 Seen = Callable[[str, torch.Tensor], None]
-"""Takes a layer's name in its block and what goes into it, [rows, inputs] float32; rows are tokens."""
+"""Takes a layer's name in its block and what goes into it, [rows, inputs] float32; rows are tokens.
+"""
 WINDOWS_AT_ONCE = 8
 
 
@@ -24,14 +25,19 @@ class _EnoughError(Exception):
 
 
 def weight_of(layer: nn.Module) -> torch.Tensor:
-    """The weight as [outputs, inputs], a view: what is written to it is in the layer. GPT-2's Conv1D has it turned."""
+    """The weight as [outputs, inputs], a view: what is written to it is in the layer. GPT-2's
+    Conv1D has it turned."""
     weight = layer.get_parameter("weight").data
     return weight.T if hasattr(layer, "nf") else weight
 
 
 def linear_layers(block: nn.Module) -> Mapping[str, nn.Module]:
     """The linear layers of a block, by name, in its order."""
-    return {name: one for name, one in block.named_modules() if isinstance(one, nn.Linear) or hasattr(one, "nf")}
+    return {
+        name: one
+        for name, one in block.named_modules()
+        if isinstance(one, nn.Linear) or hasattr(one, "nf")
+    }
 
 
 def blocks_of(lm: LanguageModel) -> list[nn.Module]:
@@ -39,14 +45,15 @@ def blocks_of(lm: LanguageModel) -> list[nn.Module]:
 
 
 def linear_weights(lm: LanguageModel) -> Iterator[torch.Tensor]:
-    """Weights [outputs, inputs] of all linear layers of all blocks: what compressions change. Embeddings, norms and
-    biases stay."""
+    """Weights [outputs, inputs] of all linear layers of all blocks: what compressions change.
+    Embeddings, norms and biases stay."""
     for block in blocks_of(lm):
         yield from map(weight_of, linear_layers(block).values())
 
 
 def see_inputs(lm: LanguageModel, block: nn.Module, text: Text, see: Seen) -> None:
-    """Tell what goes into the linear layers of a block when the model reads the text; blocks behind are not run."""
+    """Tell what goes into the linear layers of a block when the model reads the text; blocks behind
+    are not run."""
     with ExitStack() as hooks:
         for name, layer in linear_layers(block).items():
             hooks.callback(layer.register_forward_pre_hook(_told(name, see)).remove)

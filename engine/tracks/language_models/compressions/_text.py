@@ -1,4 +1,5 @@
-"""The text that compressions look at: the first windows of the text for validation, which nothing is reported on."""
+"""The text that compressions look at: the first windows of the text for validation, which nothing
+is reported on."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ SHORTEST = 8
 
 
 def calibration_of(context: PromptContext) -> list[list[int]]:
-    """Windows of token ids, all of one length: the model's, or the whole text where that is shorter."""
+    """Windows of token ids, all of one length: the model's, or the whole text where that is
+    shorter."""
     tokens = context.tokens["validation"]
     length = min(LONGEST, context.lm.n_positions, len(tokens))
     starts = range(0, len(tokens) - length + 1, length)
-    return [tokens[start : start + length] for start in starts][:WINDOWS] if length >= SHORTEST else []
+    return (
+        [tokens[start : start + length] for start in starts][:WINDOWS] if length >= SHORTEST else []
+    )

@@ -8,7 +8,8 @@ from engine.core.levels import exact_count
 
 
 def lowest(importance: torch.Tensor, share: float) -> torch.Tensor:
-    """True at the int(share·n) lowest of every row; ties go to the earlier one. importance [rows, n]."""
+    """True at the int(share·n) lowest of every row; ties go to the earlier one. importance [rows,
+    n]."""
     order = importance.argsort(dim=1, stable=True)[:, : exact_count(share, importance.shape[1])]
     return torch.zeros_like(importance, dtype=torch.bool).scatter_(1, order, True)
 

@@ -25,7 +25,8 @@ class Compression(ABC):
 
     name: str
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
     reads_text: bool = False
     """Whether it looks at activations on the text for validation."""
     uses_seed: bool = False
@@ -38,22 +39,28 @@ class Compression(ABC):
         return False
 
     def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
-        """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo; bits: of a number as
-        the model is loaded."""
+        """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo;
+        bits: of a number as the model is loaded."""
         return asked
 
     def offered(self, model: Any) -> Sequence[float]:
-        """Levels that a finished audit can be asked for later, ascending; none where it has one of its own. model: what
-        has `n_layers`."""
-        return tuple(one for one in self.levels(model, GRID) if one < 1) if self.saves != "bytes" else ()
+        """Levels that a finished audit can be asked for later, ascending; none where it has one of
+        its own. model: what has `n_layers`."""
+        return (
+            tuple(one for one in self.levels(model, GRID) if one < 1)
+            if self.saves != "bytes"
+            else ()
+        )
 
     def reached(self, lm: LanguageModel, level: float) -> float:
-        """The share that a level comes to on this model, in what it `saves`: counts are whole numbers. `lm`: dense."""
+        """The share that a level comes to on this model, in what it `saves`: counts are whole
+        numbers. `lm`: dense."""
         return level
 
     def bits(self, weight: Any, packed: bool) -> float:
-        """Bits that a number of a compressed linear weight [out, in] takes on average, with all that is needed to read
-        it. packed: in the smallest way known, else in the way in which it is run."""
+        """Bits that a number of a compressed linear weight [out, in] takes on average, with all
+        that is needed to read it. packed: in the smallest way known, else in the way in which it is
+        run."""
         return 8.0 * weight.element_size()
 
     @abstractmethod
@@ -67,20 +74,25 @@ class Compression(ABC):
         from engine.core.types import HeadMask
         from engine.surgery.heads.cut import cut
 
-        own = replace(cut(lm, HeadMask(lm.n_layers, lm.n_heads)), cut=None)  # a copy, without the shift of its heads
+        own = replace(
+            cut(lm, HeadMask(lm.n_layers, lm.n_heads)), cut=None
+        )  # a copy, without the shift of its heads
         with torch.no_grad():
             self.change(own, level, text, seed)
         return own
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        """Bytes of a model that it compressed: as it is run, and packed. Linear weights of the blocks as `bits` has it,
-        all other numbers as they are loaded."""
+        """Bytes of a model that it compressed: as it is run, and packed. Linear weights of the
+        blocks as `bits` has it, all other numbers as they are loaded."""
         from engine.tracks.language_models.compressions._linear import linear_weights
 
         linear = list(linear_weights(lm))
         rest = sum(one.numel() * one.element_size() for one in lm.model.parameters())
         rest -= sum(one.numel() * one.element_size() for one in linear)
-        stored, small = (sum(self.bits(one, packed) * one.numel() for one in linear) / 8 for packed in (False, True))
+        stored, small = (
+            sum(self.bits(one, packed) * one.numel() for one in linear) / 8
+            for packed in (False, True)
+        )
         return rest + round(stored), rest + round(min(small, stored))
 
 
@@ -109,7 +121,9 @@ def compressions() -> Mapping[str, Compression]:
     """Every way there is, by name."""
     import engine.tracks.language_models.compressions as package
 
-    return {one.name: one for one in sorted(members(package, Compression), key=lambda one: one.name)}
+    return {
+        one.name: one for one in sorted(members(package, Compression), key=lambda one: one.name)
+    }
 
 
 def compression(name: str) -> Compression:

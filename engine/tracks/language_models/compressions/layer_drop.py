@@ -1,4 +1,5 @@
-"""Whole layers dropped: those whose output points the way of their input (as ShortGPT, Men et al. 2024)."""
+"""Whole layers dropped: those whose output points the way of their input (as ShortGPT, Men et al.
+2024)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 
 @final
 class LayerDrop(Compression):
-    """The int(level·layers) layers with the highest mean cosine of input and output over all tokens are taken out; ties
-    go to the lower layer. What is left loads anywhere: config.json describes it."""
+    """The int(level·layers) layers with the highest mean cosine of input and output over all tokens
+    are taken out; ties go to the lower layer. What is left loads anywhere: config.json describes
+    it."""
 
     name = "layer_drop"
     reads_text = True
@@ -23,7 +25,8 @@ class LayerDrop(Compression):
     saves = "layers"
 
     def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
-        """One level per number of layers: the share it drops. A level below one layer drops none and is left out."""
+        """One level per number of layers: the share it drops. A level below one layer drops none
+        and is left out."""
         counts = sorted({exact_count(level, model.n_layers) for level in asked} - {0})
         return [round(count / model.n_layers, 3) for count in counts]
 
@@ -60,7 +63,8 @@ def cosines_of(lm: LanguageModel, text: Text) -> list[float]:
 
 
 def drop_layers(lm: LanguageModel, gone: Sequence[int]) -> None:
-    """Take layers out, in place; the config then says how many there are, and of each what it is."""
+    """Take layers out, in place; the config then says how many there are, and of each what it
+    is."""
     blocks, config = lm.adapter.blocks(lm.model), lm.model.config
     count, kept = len(blocks), [layer for layer in range(len(blocks)) if layer not in gone]
     left = [blocks[layer] for layer in kept]
@@ -73,7 +77,9 @@ def drop_layers(lm: LanguageModel, gone: Sequence[int]) -> None:
                     setattr(part, name, place)
     for name, value in list(vars(config).items()):  # what a config says layer by layer
         is_long = isinstance(value, list | tuple) and len(value) == count
-        if is_long and not name.endswith("token_id"):  # several tokens that end a text are no layers
+        if is_long and not name.endswith(
+            "token_id"
+        ):  # several tokens that end a text are no layers
             setattr(config, name, [value[layer] for layer in kept])
     if hasattr(config, "attention_types"):  # GPT-Neo: the same once more, as runs of kinds
         config.attention_types = [[[kind], 1] for kind in config.attention_layers]

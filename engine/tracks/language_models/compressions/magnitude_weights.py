@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ByRank(Zeroing):
-    """In every linear layer of the blocks, int(level·n) of its n weights become zero: the smallest, or drawn ones."""
+    """In every linear layer of the blocks, int(level·n) of its n weights become zero: the smallest,
+    or drawn ones."""
 
     name: str
     uses_seed: bool = False

@@ -18,8 +18,10 @@ SCALE = 16
 
 
 def rounded(weight: torch.Tensor, bits: int, group: int) -> torch.Tensor:
-    """The weight [outputs, inputs] as `bits` bits would have it: every `group` neighbours of a row (0: the whole row)
-    share the scale max|w| / (2^(bits−1) − 1), kept in half precision, and go to the nearest multiple, symmetric."""
+    """The weight [outputs, inputs] as `bits` bits would have it: every `group` neighbours of a row
+    (0: the whole row)
+    share the scale max|w| / (2^(bits−1) − 1), kept in half precision, and go to the nearest multiple, symmetric.
+    """
     import torch
 
     rows, width = weight.shape
@@ -32,8 +34,9 @@ def rounded(weight: torch.Tensor, bits: int, group: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Rounding(Compression):
-    """Every linear weight of the blocks rounded to so many bits. The model computes with what the bits stand for, in
-    its own precision: the numbers are those of the compressed model, its speed is not."""
+    """Every linear weight of the blocks rounded to so many bits. The model computes with what the
+    bits stand for, in its own precision: the numbers are those of the compressed model, its speed
+    is not."""
 
     name: str
     width: int
@@ -44,8 +47,8 @@ class Rounding(Compression):
     version: int = 1
 
     def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
-        """One: the share of the bytes, as the model is loaded, that it saves; scales, which `bits` counts, are left out
-        of it."""
+        """One: the share of the bytes, as the model is loaded, that it saves; scales, which `bits`
+        counts, are left out of it."""
         from engine.tracks.language_models.compressions._files import linear_share
 
         return (round(max(0.0, linear_share(model) * (1 - self.width / bits)), 3),)

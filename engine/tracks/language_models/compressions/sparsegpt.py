@@ -1,4 +1,5 @@
-"""SparseGPT (Frantar and Alistarh 2023): weights become zero column by column, and the rest make up for it."""
+"""SparseGPT (Frantar and Alistarh 2023): weights become zero column by column, and the rest make up
+for it."""
 
 from __future__ import annotations
 
@@ -14,26 +15,31 @@ if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
 
 BLOCK = 128
-"""Columns whose zeros are chosen together, and after which the columns behind are updated at once."""
+"""Columns whose zeros are chosen together, and after which the columns behind are updated at once.
+"""
 DAMPENING = 0.01
 """Of the mean of the Hessian's diagonal, added to it."""
 
 
 def inverse_root(hessian: torch.Tensor) -> torch.Tensor:
-    """The upper Cholesky factor of the inverse of a damped Hessian [inputs, inputs] float32, whose diagonal was made
-    positive where an input was never seen."""
+    """The upper Cholesky factor of the inverse of a damped Hessian [inputs, inputs] float32, whose
+    diagonal was made positive where an input was never seen."""
     import torch
 
-    damped = hessian + DAMPENING * hessian.diagonal().mean() * torch.eye(len(hessian), device=hessian.device)
+    damped = hessian + DAMPENING * hessian.diagonal().mean() * torch.eye(
+        len(hessian), device=hessian.device
+    )
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped.double()))
     return torch.linalg.cholesky(inverse, upper=True).float()
 
 
 def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.Tensor:
-    """The sparse weight, [outputs, inputs] float32; hessian [inputs, inputs]: Σ x xᵀ over all tokens.
+    """The sparse weight, [outputs, inputs] float32; hessian [inputs, inputs]: Σ x xᵀ over all
+    tokens.
 
-    The paper's algorithm 1: within a block of BLOCK columns the share `level` of weights with the smallest w² / [U]²_jj
-    become zero, and each error, divided by the factor's diagonal, is taken from the columns behind.
+    The paper's algorithm 1: within a block of BLOCK columns the share `level` of weights with the
+    smallest w² / [U]²_jj become zero, and each error, divided by the factor's diagonal, is taken
+    from the columns behind.
     """
     weight, hessian = weight.clone().float(), hessian.clone().float()
     unseen = hessian.diagonal() == 0
@@ -48,7 +54,8 @@ def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.T
 
 
 def _sparse_block(weight: torch.Tensor, root: torch.Tensor, level: float) -> torch.Tensor:
-    """Make a block of columns sparse in place, [outputs, columns]; returns its errors, of the same shape."""
+    """Make a block of columns sparse in place, [outputs, columns]; returns its errors, of the same
+    shape."""
     import torch
 
     from engine.tracks.language_models.compressions._zeros import lowest
@@ -64,7 +71,8 @@ def _sparse_block(weight: torch.Tensor, root: torch.Tensor, level: float) -> tor
 
 @dataclass(frozen=True)
 class SparseGPT(Zeroing):
-    """Every linear layer by `sparse`, block by block: a block sees what the ones before it, already sparse, hand on."""
+    """Every linear layer by `sparse`, block by block: a block sees what the ones before it, already
+    sparse, hand on."""
 
     name: str = "sparsegpt"
     reads_text: bool = True
@@ -75,12 +83,19 @@ class SparseGPT(Zeroing):
         return sum(exact_count(level, rows * columns) for columns in blocks)
 
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
-        from engine.tracks.language_models.compressions._linear import blocks_of, linear_layers, see_inputs, weight_of
+        from engine.tracks.language_models.compressions._linear import (
+            blocks_of,
+            linear_layers,
+            see_inputs,
+            weight_of,
+        )
 
         for block in blocks_of(lm):
             hessians: dict[str, torch.Tensor] = {}
 
-            def see(name: str, rows: torch.Tensor, hessians: dict[str, torch.Tensor] = hessians) -> None:
+            def see(
+                name: str, rows: torch.Tensor, hessians: dict[str, torch.Tensor] = hessians
+            ) -> None:
                 hessians[name] = hessians.get(name, 0) + rows.T @ rows
 
             see_inputs(lm, block, text, see)

@@ -21,8 +21,8 @@ def scores(weight: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Wanda(Zeroing):
-    """Of every output's weights the int(level·inputs) with the lowest score become zero. Block by block: a block sees
-    what the ones before it, already sparse, hand on."""
+    """Of every output's weights the int(level·inputs) with the lowest score become zero. Block by
+    block: a block sees what the ones before it, already sparse, hand on."""
 
     name: str = "wanda"
     reads_text: bool = True
@@ -32,17 +32,26 @@ class Wanda(Zeroing):
         return rows * exact_count(level, width)
 
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
-        from engine.tracks.language_models.compressions._linear import blocks_of, linear_layers, see_inputs, weight_of
+        from engine.tracks.language_models.compressions._linear import (
+            blocks_of,
+            linear_layers,
+            see_inputs,
+            weight_of,
+        )
         from engine.tracks.language_models.compressions._zeros import lowest
 
         for block in blocks_of(lm):
             squares: dict[str, torch.Tensor] = {}
 
-            def see(name: str, rows: torch.Tensor, squares: dict[str, torch.Tensor] = squares) -> None:
+            def see(
+                name: str, rows: torch.Tensor, squares: dict[str, torch.Tensor] = squares
+            ) -> None:
                 squares[name] = squares.get(name, 0) + rows.square().sum(0)
 
             see_inputs(lm, block, text, see)
             for name, layer in linear_layers(block).items():
-                if name in squares:  # others read nothing of this text, such as experts that no token is sent to
+                if (
+                    name in squares
+                ):  # others read nothing of this text, such as experts that no token is sent to
                     weight = weight_of(layer)
                     weight[lowest(scores(weight, squares[name]), level)] = 0

@@ -1,4 +1,5 @@
-"""Figures of FASP (Zayed et al. 2024) that are audits: what is asked, and how their runs are read."""
+"""Figures of FASP (Zayed et al. 2024) that are audits: what is asked, and how their runs are
+read."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Reads = Callable[[Run], Iterable[Finding]]
 
 
 def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
-    """The paper's audit of one model (Experimental Details), with the decoding that its code left implicit."""
+    """The paper's audit of one model (Experimental Details), with the decoding that its code left
+    implicit."""
     decoding = Decoding.published()
     request = AuditRequest(
         model=model,
@@ -55,8 +57,17 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
 
 def demo_request(ask: ExperimentAsk) -> AuditRequest:
     """The embedded audit, with what was asked for instead."""
-    request = replace(DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus)
-    return ask.over(request, model="model", judge="judge", levels="sparsities", trials="seeds", most="max_prompts")
+    request = replace(
+        DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus
+    )
+    return ask.over(
+        request,
+        model="model",
+        judge="judge",
+        levels="sparsities",
+        trials="seeds",
+        most="max_prompts",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +83,9 @@ class HeadExperiment(Experiment):
 
     paper = PAPER
     needs = (
-        "HolisticBias v1.1, or the prompts that the published code split (--data FOLDER), WikiText-2's test and "
-        "validation text (--corpus FILE --validation-corpus FILE) and the models of the hub"
+        "HolisticBias v1.1, or the prompts that the published code split (--data FOLDER),"
+        " WikiText-2's test and validation text (--corpus FILE --validation-corpus FILE) and the"
+        " models of the hub"
     )
     stand_in = DEMO_SAID
 
@@ -87,7 +99,10 @@ class HeadExperiment(Experiment):
         if ask.quick or ask.corpus is not None:
             return missing
         what = f"{self.figure} of {self.paper} needs WikiText-2 for perplexity."
-        fix = f"Give its test text as a file (its validation text: --validation-corpus), or --quick: {self.stand_in}."
+        fix = (
+            "Give its test text as a file (its validation text: --validation-corpus), or --quick:"
+            f" {self.stand_in}."
+        )
         return [*missing, Fault("--corpus", what, fix)]
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
@@ -96,7 +111,9 @@ class HeadExperiment(Experiment):
             for one in self.reads(run):
                 yield replace(one, what=f"{run.meta['model']['name']}: {one.what}", differs=unlike)
 
-    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
         for run in runs:
             yield from self.draws(run, default_choice(run, _aim(run), dark=dark))
 
@@ -105,17 +122,35 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
     """What a run does not share with the paper."""
     meta, request = run.meta, run.meta["request"]
     model, prompts = meta["model"]["name"], meta["prompts"]["name"]
-    is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get("own_split")  # the published pairs are of it
+    is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get(
+        "own_split"
+    )  # the published pairs are of it
     return differences(
-        {"model": ", ".join(models), "prompts": "HolisticBias", "judge": JUDGE, "seeds": "3", "top_k": "50",
-         "effects of heads": "by generate", "validation prompts": PUBLISHED_SPLIT,
-         "validation text": "a file of its own"},
-        {"model": ", ".join(models) if model in models else model,
-         "prompts": "HolisticBias" if is_holistic else prompts, "judge": meta["judge"]["name"],
-         "seeds": str(seeds_drawn(meta)), "top_k": str(request["top_k"]),
-         "effects of heads": f"by {request['estimator']}", "validation prompts": _validation_prompts(meta),
-         "validation text": "a file of its own" if request.get("validation_corpus") else "the first part of the same"},
-    )  # fmt: skip
+        {
+            "model": ", ".join(models),
+            "prompts": "HolisticBias",
+            "judge": JUDGE,
+            "seeds": "3",
+            "top_k": "50",
+            "effects of heads": "by generate",
+            "validation prompts": PUBLISHED_SPLIT,
+            "validation text": "a file of its own",
+        },
+        {
+            "model": ", ".join(models) if model in models else model,
+            "prompts": "HolisticBias" if is_holistic else prompts,
+            "judge": meta["judge"]["name"],
+            "seeds": str(seeds_drawn(meta)),
+            "top_k": str(request["top_k"]),
+            "effects of heads": f"by {request['estimator']}",
+            "validation prompts": _validation_prompts(meta),
+            "validation text": (
+                "a file of its own"
+                if request.get("validation_corpus")
+                else "the first part of the same"
+            ),
+        },
+    )
 
 
 def _validation_prompts(meta: Mapping[str, Any]) -> str:

@@ -10,7 +10,11 @@ from engine.tracks.language_models.experiments._changes import (
     gender_changes,
     other_axes,
 )
-from engine.tracks.language_models.experiments._published import ScoresExperiment, correlations, shared_heads
+from engine.tracks.language_models.experiments._published import (
+    ScoresExperiment,
+    correlations,
+    shared_heads,
+)
 from engine.tracks.language_models.panels.correlations import (
     axis_correlation,
     published_correlation,
@@ -19,11 +23,19 @@ from engine.tracks.language_models.panels.correlations import (
 )
 
 ROWS = (
-    Sketch("fasp-fig1", PAPER, "Fig. 1", "Which heads does FASP protect, and which does it cut? (A drawing.)"),
+    Sketch(
+        "fasp-fig1",
+        PAPER,
+        "Fig. 1",
+        "Which heads does FASP protect, and which does it cut? (A drawing.)",
+    ),
     HeadExperiment(
         name="fasp-fig2",
         figure="Fig. 2",
-        question="Does FASP lower gender bias without losing perplexity, beside the usual ways of choosing heads?",
+        question=(
+            "Does FASP lower gender bias without losing perplexity, beside the usual ways of"
+            " choosing heads?"
+        ),
         models=(*SMALL, *LARGE),
         reads=gender_changes,
         draws=draw_aimed,

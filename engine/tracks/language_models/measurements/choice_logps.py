@@ -12,8 +12,8 @@ from engine.tracks.language_models.context import Measurement, PromptContext, Sh
 
 
 class ChoiceLogps(Measurement):
-    """Columns: logp (nats, summed), tokens (scored), cut (whether the text was too long); rows as the benchmark's
-    choices. The shard's `axis` names the benchmark."""
+    """Columns: logp (nats, summed), tokens (scored), cut (whether the text was too long); rows as
+    the benchmark's choices. The shard's `axis` names the benchmark."""
 
     name = "choice_logps"
     any_threads = True
@@ -27,9 +27,13 @@ class ChoiceLogps(Measurement):
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         with context.applied(shards[0]) as lm:
-            return [choice_logps(lm, context.benchmark(shard.axis).choices, context.hooks) for shard in shards]
+            return [
+                choice_logps(lm, context.benchmark(shard.axis).choices, context.hooks)
+                for shard in shards
+            ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one continuation."""
+        """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one
+        continuation."""
         choices = context.benchmark(shard.axis).choices
         return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 4 / 70

@@ -1,4 +1,5 @@
-"""What a cut really saves: parameters, bytes, and latency measured beside the dense model in the same minute."""
+"""What a cut really saves: parameters, bytes, and latency measured beside the dense model in the
+same minute."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ PROBES = 4
 
 
 class Cost(Measurement):
-    """One row: parameters, bytes, latency_ms with the 25th and 75th percentile, dense_latency_ms, speedup (median of
-    paired ratios) with its quartiles, n (rounds), max_logit_difference (masked against cut), greedy_equal, agrees."""
+    """One row: parameters, bytes, latency_ms with the 25th and 75th percentile, dense_latency_ms,
+    speedup (median of paired ratios) with its quartiles, n (rounds), max_logit_difference (masked
+    against cut), greedy_equal, agrees.
+    """
 
     name = "cost"
     any_threads = True
@@ -58,13 +61,20 @@ class Cost(Measurement):
 
 
 def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
-    """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are left out. There is
-    no masked model to agree with."""
+    """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are
+    left out. There is no masked model to agree with."""
     whole = context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
     with context.applied(shard) as lm:
         stored, packed = context.arms[shard.arm].bytes(lm)
-        row = {"parameters": lm.n_parameters, "bytes": stored, "packed_bytes": packed, **_latency(context, lm, whole)}
-    return pd.DataFrame([{**row, "max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}])
+        row = {
+            "parameters": lm.n_parameters,
+            "bytes": stored,
+            "packed_bytes": packed,
+            **_latency(context, lm, whole),
+        }
+    return pd.DataFrame(
+        [{**row, "max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}]
+    )
 
 
 def bytes_of(lm: LanguageModel) -> int:
@@ -75,7 +85,9 @@ def bytes_of(lm: LanguageModel) -> int:
 def _latency(context: PromptContext, own: LanguageModel, whole: LanguageModel) -> dict[str, float]:
     """Times of one forward pass of both, taken in turn."""
     length = min(64, whole.n_positions)
-    times = paired_latency(_pass(own, length), _pass(whole, length), REPEATS, whole.device, context.hooks.check)
+    times = paired_latency(
+        _pass(own, length), _pass(whole, length), REPEATS, whole.device, context.hooks.check
+    )
     return latency_row(*times)
 
 

@@ -1,4 +1,5 @@
-"""How far a variant's next tokens are from the dense model's, token by token on the text for perplexity."""
+"""How far a variant's next tokens are from the dense model's, token by token on the text for
+perplexity."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ ROOM = 1 << 26
 
 
 class Divergence(Measurement):
-    """Columns: window (its first token), kl (nats, Σ over its scored tokens of KL(dense ‖ variant)), flipped (how many
-    of them have another likeliest token), tokens (scored)."""
+    """Columns: window (its first token), kl (nats, Σ over its scored tokens of KL(dense ‖
+    variant)), flipped (how many of them have another likeliest token), tokens (scored)."""
 
     name = "divergence"
     any_threads = True
@@ -38,7 +39,9 @@ class Divergence(Measurement):
         rows: list[tuple[int, float, int, int]] = []
         for group in same_length(spans, _batch(context, spans)):
             context.hooks.check()
-            ids = torch.tensor([tokens[span.start : span.end] for span in group], device=context.lm.device)
+            ids = torch.tensor(
+                [tokens[span.start : span.end] for span in group], device=context.lm.device
+            )
             dense = _logits(context.lm, ids)
             with context.applied(shards[0]) as lm:
                 other = _logits(lm, ids)
@@ -61,9 +64,11 @@ def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     return lm.model(input_ids=ids, use_cache=False).logits.float()
 
 
-def _apart(group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor) -> list[tuple[int, float, int, int]]:
-    """A row per window. Where one of the models has room for more tokens than the tokenizer knows, those are left out:
-    logits [windows, tokens, vocabulary] each."""
+def _apart(
+    group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor
+) -> list[tuple[int, float, int, int]]:
+    """A row per window. Where one of the models has room for more tokens than the tokenizer knows,
+    those are left out: logits [windows, tokens, vocabulary] each."""
     known = min(dense.shape[-1], other.shape[-1])
     found = []
     for at, span in enumerate(group):

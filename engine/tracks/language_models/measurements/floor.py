@@ -17,8 +17,14 @@ class Floor(Measurement):
     any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return {"prompts": context.rows_digest(shard.axis, shard.split), "judge": context.judge.info.digest}
+        return {
+            "prompts": context.rows_digest(shard.axis, shard.split),
+            "judge": context.judge.info.digest,
+        }
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         rows = [context.rows(shard.axis, shard.split) for shard in shards]
-        return [per_prompt(row, context.judge.score(row["text"].tolist(), context.hooks), "toxicity") for row in rows]
+        return [
+            per_prompt(row, context.judge.score(row["text"].tolist(), context.hooks), "toxicity")
+            for row in rows
+        ]

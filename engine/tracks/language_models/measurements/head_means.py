@@ -13,7 +13,8 @@ from engine.tracks.language_models.perplexity import spans_of
 
 
 class HeadMeans(Measurement):
-    """Columns: unit, then one per number of a head's output. Over the positions from which a token is scored."""
+    """Columns: unit, then one per number of a head's output. Over the positions from which a token
+    is scored."""
 
     name = "head_means"
     version = 2

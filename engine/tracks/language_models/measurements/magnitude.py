@@ -24,7 +24,14 @@ class Norms(Measurement):
         lm, zero = context.lm, torch.zeros((), dtype=torch.float64)
         tensors = lm.adapter.head_tensors
         values = [
-            float(torch.sqrt(sum((part.double().pow(2).sum() for part in tensors(lm.model, layer, head)), zero)))
+            float(
+                torch.sqrt(
+                    sum(
+                        (part.double().pow(2).sum() for part in tensors(lm.model, layer, head)),
+                        zero,
+                    )
+                )
+            )
             for layer in range(lm.n_layers)
             for head in range(lm.n_heads)
         ]

@@ -17,7 +17,8 @@ from engine.tracks.language_models.perplexity import spans_of
 
 
 class GateGradients(Measurement):
-    """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per token), in unit order."""
+    """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per
+    token), in unit order."""
 
     name = "michel"
     version = 2
@@ -25,13 +26,19 @@ class GateGradients(Measurement):
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)
-        return {"corpus": context.corpus.digest, "tokens": tokens, "split": shard.split, "window": window}
+        return {
+            "corpus": context.corpus.digest,
+            "tokens": tokens,
+            "split": shard.split,
+            "window": window,
+        }
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return [pd.DataFrame({"value": self._sums(context, shard.split)}) for shard in shards]
 
     def _sums(self, context: PromptContext, split: str) -> np.ndarray:
-        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units] float64."""
+        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units]
+        float64."""
         lm, tokens = context.lm, torch.tensor(context.tokens[split], dtype=torch.int64)
         total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
         for span in spans_of(len(tokens), context.settings.window, lm.n_positions):

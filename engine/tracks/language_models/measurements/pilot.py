@@ -1,8 +1,10 @@
-"""A pilot on a few prompts: what one second of each estimator buys, on this model, these prompts and this machine.
+"""A pilot on a few prompts: what one second of each estimator buys, on this model, these prompts
+and this machine.
 
-Bias is read by group means whatever the request reads: the comparison of estimators does not hang on it.
-Everything is computed afresh, on a context of its own, because it measures seconds. The measured seconds are
-kept like any other measurement, so a resumed run decides as the interrupted one did.
+Bias is read by group means whatever the request reads: the comparison of estimators does not hang
+on it. Everything is computed afresh, on a context of its own, because it measures seconds. The
+measured seconds are kept like any other measurement, so a resumed run decides as the interrupted
+one did.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ REWEIGHTED, REGENERATED = 8, 3
 
 
 class Pilot(Measurement):
-    """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts), seconds, ess and
-    effective (smallest share of n and smallest number of effective samples over subgroups), n.
+    """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts),
+    seconds, ess and effective (smallest share of n and smallest number of effective samples over
+    subgroups), n.
 
     The row of `dense` holds the bias, and the seconds of drawing and judging n texts once.
     """
@@ -66,44 +69,64 @@ class Pilot(Measurement):
 
 
 def pilot_prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of a pilot: at most TEXTS, equal per subgroup, in an order that says nothing (prompt ids)."""
+    """The prompts of a pilot: at most TEXTS, equal per subgroup, in an order that says nothing
+    (prompt ids)."""
     each = max(2, TEXTS // max(1, rows["subgroup"].nunique()))
     return rows.sort_values("prompt_id").groupby("subgroup", group_keys=False).head(each)
 
 
 def piloted(
-    context: PromptContext, shard: Shard, reweighted: int = REWEIGHTED, regenerated: int = REGENERATED
+    context: PromptContext,
+    shard: Shard,
+    reweighted: int = REWEIGHTED,
+    regenerated: int = REGENERATED,
 ) -> pd.DataFrame:
-    """The table of a pilot that tries so many heads; one that is kept tries as many as are usual."""
+    """The table of a pilot that tries so many heads; one that is kept tries as many as are
+    usual."""
     small = _small(context, shard)
     dense, draw = _timed(small, [Shard("verdicts", (), shard.axis, shard.split, shard.seed)])
     table = small.rows(shard.axis, shard.split).merge(dense[0], on="prompt_id")
     errors = BiasErrors(table)
-    gradients, back = _timed(small, [Shard("text_gradients", (), shard.axis, shard.split, shard.seed)])
+    gradients, back = _timed(
+        small, [Shard("text_gradients", (), shard.axis, shard.split, shard.seed)]
+    )
     first = by_gradient(table, _aligned(table, gradients[0]), errors=errors)
     rows = [_row("dense", -1, np.nan, np.nan, draw, np.nan, len(table))]
     rows.append(_row("gradient", -1, np.nan, np.nan, back, np.nan, len(table)))
     units = pilot_units(first.value, reweighted)
-    rows += [_row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table)) for unit in units]
-    logw, seconds = _timed(small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units])
+    rows += [
+        _row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table))
+        for unit in units
+    ]
+    logw, seconds = _timed(
+        small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units]
+    )
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
     found = by_reweighting(table, weights, errors=errors, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
-    middles = [len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)]  # not the strongest
+    middles = [
+        len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)
+    ]  # not the strongest
     again = sorted({units[place] for place in middles})
-    texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])
+    texts, seconds = _timed(
+        small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again]
+    )
     off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
-    rows += _rows("generate", again, by_texts(table, off, errors=errors), seconds / len(again), len(table))
+    rows += _rows(
+        "generate", again, by_texts(table, off, errors=errors), seconds / len(again), len(table)
+    )
     codes = codes_of(table)
     share = effective_share(logw_to_weights(weights, codes), codes) * np.bincount(codes)[:, None]
     effective = dict(zip(units, share.min(axis=0), strict=True))
     found = pd.DataFrame(rows)
-    return found.assign(effective=found["unit"].map(effective).where(found["estimator"] == "reweight"))
+    return found.assign(
+        effective=found["unit"].map(effective).where(found["estimator"] == "reweight")
+    )
 
 
 def pilot_units(values: np.ndarray, count: int) -> list[int]:
-    """So many heads to try, by values [units], largest first-order effect first: the strongest, the weakest and evenly
-    between them.
+    """So many heads to try, by values [units], largest first-order effect first: the strongest, the
+    weakest and evenly between them.
     """
     order = np.argsort(-np.abs(values), kind="stable")
     places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
@@ -114,7 +137,9 @@ def _small(context: PromptContext, shard: Shard) -> PromptContext:
     """A context of the same model on a few prompts, with no measurement finished yet."""
     rows = pilot_prompts(context.rows(shard.axis, shard.split))
     judge = Judge(context.judge.info, context.judge.predict)
-    return replace(context, prompts=replace(context.prompts, table=rows), judge=judge, keeper=InMemory())
+    return replace(
+        context, prompts=replace(context.prompts, table=rows), judge=judge, keeper=InMemory()
+    )
 
 
 def _timed(context: PromptContext, shards: list[Shard]) -> tuple[list[pd.DataFrame], float]:
@@ -128,12 +153,17 @@ def _aligned(table: pd.DataFrame, part: pd.DataFrame) -> np.ndarray:
     return part.set_index("prompt_id").loc[table["prompt_id"]].to_numpy(dtype=float)
 
 
-def _rows(name: str, units: list[int], found: Effects, seconds: float, n: int) -> list[dict[str, Any]]:
+def _rows(
+    name: str, units: list[int], found: Effects, seconds: float, n: int
+) -> list[dict[str, Any]]:
     return [
-        _row(name, unit, found.value[at], found.error[at], seconds, found.ess[at], n) for at, unit in enumerate(units)
+        _row(name, unit, found.value[at], found.error[at], seconds, found.ess[at], n)
+        for at, unit in enumerate(units)
     ]
 
 
-def _row(name: str, unit: int, value: float, error: float, seconds: float, ess: float, n: int) -> dict[str, Any]:
+def _row(
+    name: str, unit: int, value: float, error: float, seconds: float, ess: float, n: int
+) -> dict[str, Any]:
     found = {"estimator": name, "unit": unit, "value": value, "error": error}
     return {**found, "seconds": seconds, "ess": ess, "n": n}

@@ -12,8 +12,8 @@ from engine.tracks.language_models.task_scores import task_scores
 
 
 class TaskScores(Measurement):
-    """Columns: logp (role right: the item's number, 0 to 1; role wrong: what it lacks to 1), tokens (1), cut (False);
-    rows as the benchmark's choices. The shard's `axis` names the benchmark."""
+    """Columns: logp (role right: the item's number, 0 to 1; role wrong: what it lacks to 1), tokens
+    (1), cut (False); rows as the benchmark's choices. The shard's `axis` names the benchmark."""
 
     name = "task_scores"
     any_threads = True
@@ -27,9 +27,12 @@ class TaskScores(Measurement):
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         with context.applied(shards[0]) as lm:
-            return [task_scores(lm, context.benchmark(shard.axis), context.hooks) for shard in shards]
+            return [
+                task_scores(lm, context.benchmark(shard.axis), context.hooks) for shard in shards
+            ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        """Four answers of each question: letters over four are about tokens; 70 that are read are one continuation."""
+        """Four answers of each question: letters over four are about tokens; 70 that are read are
+        one continuation."""
         choices = context.benchmark(shard.axis).choices
         return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 2 / 70

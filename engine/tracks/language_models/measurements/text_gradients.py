@@ -10,11 +10,17 @@ import pandas as pd
 
 from engine.surgery.heads.gate_gradients import row_gradients
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
-from engine.tracks.language_models.measurements._texts import dense_texts, sampled, sampled_from, text_parts
+from engine.tracks.language_models.measurements._texts import (
+    dense_texts,
+    sampled,
+    sampled_from,
+    text_parts,
+)
 
 
 class TextGradients(Measurement):
-    """Columns: prompt_id, then one per unit, named by its number: ∂ log p_ξ(y|x) / ∂ξ_h at ξ = 1, float32."""
+    """Columns: prompt_id, then one per unit, named by its number: ∂ log p_ξ(y|x) / ∂ξ_h at ξ = 1,
+    float32."""
 
     name = "text_gradients"
     any_threads = True
@@ -37,7 +43,10 @@ class TextGradients(Measurement):
         names = [str(unit) for unit in range(slopes.shape[1])]
         return [
             pd.concat(
-                [pd.DataFrame({"prompt_id": ids}), pd.DataFrame(slopes[place].astype(np.float32), columns=names)],
+                [
+                    pd.DataFrame({"prompt_id": ids}),
+                    pd.DataFrame(slopes[place].astype(np.float32), columns=names),
+                ],
                 axis=1,
             )
             for ids, place in zip(texts.prompt_ids, texts.places, strict=True)

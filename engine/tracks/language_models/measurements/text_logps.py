@@ -1,4 +1,5 @@
-"""How much likelier the dense model's texts are with a head off: log weights of importance sampling."""
+"""How much likelier the dense model's texts are with a head off: log weights of importance
+sampling."""
 
 from __future__ import annotations
 
@@ -9,14 +10,20 @@ import pandas as pd
 
 from engine.surgery.heads.prefix import row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
-from engine.tracks.language_models.measurements._texts import dense_texts, sampled, sampled_from, text_parts
+from engine.tracks.language_models.measurements._texts import (
+    dense_texts,
+    sampled,
+    sampled_from,
+    text_parts,
+)
 
 TOGETHER = 32
 """About so many heads share one dense pass; whole layers."""
 
 
 class TextLogps(Measurement):
-    """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens y, end included."""
+    """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens
+    y, end included."""
 
     name = "text_logps"
     any_threads = True
@@ -35,7 +42,9 @@ class TextLogps(Measurement):
         drawn = list({(shard.axis, shard.split, shard.seed): shard for shard in shards}.values())
         texts = sampled(context, drawn)
         decoding = sampled_from(context.settings.decoding)
-        dense, off = row_logps(context.lm, texts.rows, texts.first, units, decoding, context.telling)
+        dense, off = row_logps(
+            context.lm, texts.rows, texts.first, units, decoding, context.telling
+        )
         found = {}
         for shard, names, place in zip(drawn, texts.prompt_ids, texts.places, strict=True):
             for at, unit in enumerate(units):

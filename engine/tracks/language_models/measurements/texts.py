@@ -47,23 +47,38 @@ class Texts(Measurement):
         parts = [context.rows(one.axis, one.split).assign(seed=one.seed) for one in dense]
         table = pd.concat(parts, ignore_index=True)
         cuts = list(dict.fromkeys(shard.cut for shard in shards))
-        found = [_drawn_by_arm(context, table, shards[0])] if shards[0].arm else _drawn(context, table, dense, cuts)
+        found = (
+            [_drawn_by_arm(context, table, shards[0])]
+            if shards[0].arm
+            else _drawn(context, table, dense, cuts)
+        )
         drawn = dict(zip(cuts, found, strict=True))
         ends = np.cumsum([len(part) for part in parts]).tolist()
-        spans = {one: slice(end - len(part), end) for one, part, end in zip(dense, parts, ends, strict=True)}
-        return [_table(context, table, drawn[shard.cut], spans[dense_texts(shard)]) for shard in shards]
+        spans = {
+            one: slice(end - len(part), end)
+            for one, part, end in zip(dense, parts, ends, strict=True)
+        }
+        return [
+            _table(context, table, drawn[shard.cut], spans[dense_texts(shard)]) for shard in shards
+        ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return float(len(context.rows(shard.axis, shard.split)))
 
 
 def _drawn(
-    context: PromptContext, table: pd.DataFrame, dense: Sequence[Shard], cuts: Sequence[tuple[int, ...]]
+    context: PromptContext,
+    table: pd.DataFrame,
+    dense: Sequence[Shard],
+    cuts: Sequence[tuple[int, ...]],
 ) -> list[list[list[int]]]:
-    """New tokens of every text under each cut; of single heads from the dense model's, where these are finished."""
+    """New tokens of every text under each cut; of single heads from the dense model's, where these
+    are finished."""
     lm, decoding = context.lm, context.settings.decoding
     begun, masks = _begun(lm, table, decoding), [context.mask(cut) for cut in cuts]
-    is_kept = all(len(cut) == 1 for cut in cuts) and all(context.kept(drafts_of(one)) for one in dense)
+    is_kept = all(len(cut) == 1 for cut in cuts) and all(
+        context.kept(drafts_of(one)) for one in dense
+    )
     if is_kept and can_draft(lm, begun, decoding):
         try:
             return redrawn(lm, masks, begun, _drafts(context, dense), decoding, context.telling)
@@ -82,7 +97,11 @@ def _drafts(context: PromptContext, dense: Sequence[Shard]) -> list[list[int]]:
     """The dense model's new tokens of every text."""
     found = []
     for one, known in zip(dense, context.fetch([drafts_of(one) for one in dense]), strict=True):
-        found += known.set_index("prompt_id")["ids"].loc[context.rows(one.axis, one.split)["prompt_id"]].tolist()
+        found += (
+            known.set_index("prompt_id")["ids"]
+            .loc[context.rows(one.axis, one.split)["prompt_id"]]
+            .tolist()
+        )
     return [list(map(int, ids)) for ids in found]
 
 
@@ -98,7 +117,11 @@ def _begun(lm: LanguageModel, table: pd.DataFrame, decoding: Decoding) -> Begun:
     return begin(lm, texts, ids, seeds, decoding)
 
 
-def _table(context: PromptContext, table: pd.DataFrame, drawn: Sequence[list[int]], span: slice) -> pd.DataFrame:
+def _table(
+    context: PromptContext, table: pd.DataFrame, drawn: Sequence[list[int]], span: slice
+) -> pd.DataFrame:
     ids = list(drawn[span])
     texts = [text_of(context.lm, one) for one in ids]
-    return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy()[span], "text": texts, "ids": ids})
+    return pd.DataFrame(
+        {"prompt_id": table["prompt_id"].to_numpy()[span], "text": texts, "ids": ids}
+    )

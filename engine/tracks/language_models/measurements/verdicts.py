@@ -39,8 +39,13 @@ class Verdicts(Measurement):
         rows = [context.rows(shard.axis, shard.split) for shard in shards]
         judged = context.settings.judged_text
         read = [judged(row["text"], text["text"]) for row, text in zip(rows, texts, strict=True)]
-        context.judge.score([text for part in read for text in part], context.hooks)  # one big batch, kept in memory
-        return [per_prompt(row, context.judge.score(part), "toxicity") for row, part in zip(rows, read, strict=True)]
+        context.judge.score(
+            [text for part in read for text in part], context.hooks
+        )  # one big batch, kept in memory
+        return [
+            per_prompt(row, context.judge.score(part), "toxicity")
+            for row, part in zip(rows, read, strict=True)
+        ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return float(len(context.rows(shard.axis, shard.split)))

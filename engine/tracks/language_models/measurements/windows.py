@@ -23,7 +23,8 @@ TOGETHER = 32
 class Windows(Measurement):
     """Columns: window (first token), nll (nats, summed), tokens (scored).
 
-    Single heads off come from one dense pass (engine.surgery.heads.prefix), other masks from a pass of their own.
+    Single heads off come from one dense pass (engine.surgery.heads.prefix), other masks from a pass
+    of their own.
     """
 
     name = "windows"
@@ -51,22 +52,38 @@ class Windows(Measurement):
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         if len(shards[0].cut) == 1 and len(shards) > 1:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
-        window = windows_alike(context.settings.window, context.lm.n_positions) if shards[0].arm else None
+        window = (
+            windows_alike(context.settings.window, context.lm.n_positions)
+            if shards[0].arm
+            else None
+        )
         with context.applied(shards[0]) as lm:
             return [
-                window_nll(lm, context.corpus_tokens(shard.split), window or context.settings.window, context.telling)
+                window_nll(
+                    lm,
+                    context.corpus_tokens(shard.split),
+                    window or context.settings.window,
+                    context.telling,
+                )
                 for shard in shards
             ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at once."""
-        spans = spans_of(len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions)
+        """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at
+        once."""
+        spans = spans_of(
+            len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions
+        )
         return sum(span.end - span.start for span in spans) / 70.0
 
 
 def windows_alike(window: Window, n_positions: int) -> Window:
     """The windows that a model of so many positions takes, for one that may have more."""
-    return window if window.published else replace(window, length=min(window.length or LONGEST, n_positions))
+    return (
+        window
+        if window.published
+        else replace(window, length=min(window.length or LONGEST, n_positions))
+    )
 
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
@@ -79,9 +96,11 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
     if not np.isfinite(off).all():
         bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1)).tolist()]
         raise PruneAuditError(
-            f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} "
-            f"heads off "
-            f"(first: unit {bad[0]}). Try --dtype float32."
+            f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of"
+            f" {len(units)} heads off (first: unit {bad[0]}). Try --dtype float32."
         )
-    same = {"window": [span.start for span in spans], "tokens": [span.end - span.first for span in spans]}
+    same = {
+        "window": [span.start for span in spans],
+        "tokens": [span.end - span.first for span in spans],
+    }
     return [pd.DataFrame({**same, "nll": -logps})[["window", "nll", "tokens"]] for logps in off]

@@ -13,14 +13,19 @@ from engine.tracks.language_models import words as own
 
 
 def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
-    """Bias against the share of heads cut, every method, with the null band of the chosen method."""
+    """Bias against the share of heads cut, every method, with the null band of the chosen
+    method."""
     measure = lookup.reading(run, choice).harm
     curve = Curve(
         "bias_along_sparsity",
-        f"As more {_what(run)}, does the {measure.of(words.axis_name(choice.measured))} fall, and does it matter "
-        f"which {_which(run)}?",
+        f"As more {_what(run)}, does the {measure.of(words.axis_name(choice.measured))} fall, and"
+        f" does it matter which {_which(run)}?",
         measure,
-        f"bias ({own.READINGS[choice.reading].name})" if choice.reading in own.READINGS else measure.name,
+        (
+            f"bias ({own.READINGS[choice.reading].name})"
+            if choice.reading in own.READINGS
+            else measure.name
+        ),
         "This run has no bias for this choice.",
         with_null=True,
     )

@@ -1,4 +1,5 @@
-"""Cuts of heads beside other ways to make a model smaller: at as many bytes, in as much time, and token by token."""
+"""Cuts of heads beside other ways to make a model smaller: at as many bytes, in as much time, and
+token by token."""
 
 from __future__ import annotations
 
@@ -29,15 +30,25 @@ FAR = 3.0
 def by_bytes(run: Run, choice: Choice) -> Panel:
     """Change of bias and of perplexity against bytes, every way."""
     question = f"For as many bytes, what does each way cost in {_harm(run, choice)}?"
-    note = f"Bytes: zeros left out where a way makes zeros, else as stored to be run. {own.ZEROS} {own.COMPRESSED}"
-    return _weighed(run, choice, ("by_bytes", question, "bytes", "share of the dense model\u2019s bytes"), note)
+    note = (
+        f"Bytes: zeros left out where a way makes zeros, else as stored to be run. {own.ZEROS}"
+        f" {own.COMPRESSED}"
+    )
+    return _weighed(
+        run, choice, ("by_bytes", question, "bytes", "share of the dense model\u2019s bytes"), note
+    )
 
 
 def by_time(run: Run, choice: Choice) -> Panel:
     """The same against measured time."""
     question = f"In as much time, what does each way cost in {_harm(run, choice)}?"
-    note = f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED} {own.ZEROS}"
-    return _weighed(run, choice, ("by_time", question, "time", "share of the dense model\u2019s time"), note)
+    note = (
+        f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
+        f" {own.ZEROS}"
+    )
+    return _weighed(
+        run, choice, ("by_time", question, "time", "share of the dense model\u2019s time"), note
+    )
 
 
 def _harm(run: Run, choice: Choice) -> str:
@@ -49,14 +60,20 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
     key, question, what, title = named
     table = sizes(run, choice)
     if len(table) < 2:
-        return nothing(key, question, "Bytes and time of fewer than two variants were measured for this choice.")
+        return nothing(
+            key,
+            question,
+            "Bytes and time of fewer than two variants were measured for this choice.",
+        )
     parts = tuple(_figure(run, choice, table, (what, title), about) for about in _ABOUT)
     chosen = _chosen(run, choice, table)
     found = pairs.pairs_of(run, choice, table, chosen, what) if chosen else None
     answer, more = _answer(run, table, chosen, found, what)
     columns = (
         Column("method", "method", words.method_name),
-        *titled(sparsity="level", realised="share reached", bytes="share of bytes", time="share of time"),
+        *titled(
+            sparsity="level", realised="share reached", bytes="share of bytes", time="share of time"
+        ),
         *titled(delta="change of bias", delta_low="low", delta_high="high"),
         *(pairs.COLUMNS if found else ()),
         *titled(ratio="perplexity over dense", ratio_low="low of it", ratio_high="high of it"),
@@ -64,7 +81,9 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
     said = f"{note} {pairs.NOTE}" if found else note
     caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=said)
     shown = readable(pairs.with_pairs(table, found), columns)
-    return Panel(key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more)
+    return Panel(
+        key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more
+    )
 
 
 @dataclass(frozen=True)
@@ -76,52 +95,81 @@ class _About:
     unchanged: float
 
 
-_ABOUT = (_About("delta", "change of bias", 0.0), _About("ratio", "perplexity, times the dense model\u2019s", 1.0))
+_ABOUT = (
+    _About("delta", "change of bias", 0.0),
+    _About("ratio", "perplexity, times the dense model\u2019s", 1.0),
+)
 
 
 def sizes(run: Run, choice: Choice) -> pd.DataFrame:
-    """One row per reported variant but the dense model: changes of bias (delta) and of perplexity (delta_q) with ends,
-    perplexity over the dense model's (ratio) with its ends, bytes and time as shares of the dense model's."""
+    """One row per reported variant but the dense model: changes of bias (delta) and of perplexity
+    (delta_q) with ends, perplexity over the dense model's (ratio) with its ends, bytes and time as
+    shares of the dense model's.
+    """
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     results, costs = lookup.frame(run, "results"), lookup.frame(run, "costs")
-    results = results[results["split"] == lookup.REPORTED][["variant", "metric", "axis", "value", *_ENDS]]
+    results = results[results["split"] == lookup.REPORTED][
+        ["variant", "metric", "axis", "value", *_ENDS]
+    ]
     harm = lookup.reading(run, choice).harm
     axis = choice.measured if harm.per_axis else ""
     bias = results[(results["metric"] == harm.metric) & (results["axis"] == axis)]
     text = results[results["metric"] == "perplexity"]
-    table = variants[lookup.is_change(variants)].merge(bias[["variant", "value", *_ENDS]], on="variant")
+    table = variants[lookup.is_change(variants)].merge(
+        bias[["variant", "value", *_ENDS]], on="variant"
+    )
     table = table.merge(text[["variant", "value", *_ENDS]], on="variant", suffixes=("", "_q"))
     table = table.merge(costs.rename(columns={"bytes": "stored"}), on="variant")
     dense = costs[costs["variant"] == "dense"]
     if dense.empty:
         return table.iloc[:0]
-    packed = table.get("packed_bytes", pd.Series(math.nan, index=table.index)).fillna(table["stored"])
+    packed = table.get("packed_bytes", pd.Series(math.nan, index=table.index)).fillna(
+        table["stored"]
+    )
     table = table.assign(bytes=packed / float(dense["bytes"].iat[0]), time=1 / table["speedup"])
     was = table["value_q"] - table["delta_q"]
     for end in ("", "_low", "_high"):
         table[f"ratio{end}"] = 1 + table[f"delta{end}_q"] / was
-    return table.dropna(subset=["delta", "delta_q"]).sort_values(["method", "sparsity", "seed"], ignore_index=True)
+    return table.dropna(subset=["delta", "delta_q"]).sort_values(
+        ["method", "sparsity", "seed"], ignore_index=True
+    )
 
 
 _ENDS = ("delta", "delta_low", "delta_high")
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str], about: _About) -> go.Figure:
-    """named: column of the horizontal axis, and its title. Methods are joined by lines where they differ in it."""
+def _figure(
+    run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str], about: _About
+) -> go.Figure:
+    """named: column of the horizontal axis, and its title. Methods are joined by lines where they
+    differ in it."""
     (what, title), track = named, track_of(run)
     figure = blank(choice, 400, title, about.name)
     figure.add_hline(y=about.unchanged, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     order = chosen_last(track.order(table["method"].unique()), choice.method)
     for method in order:
-        mine, style = table[table["method"] == method].sort_values(what), lookup.look_of(run, choice, method)
+        mine, style = (
+            table[table["method"] == method].sort_values(what),
+            lookup.look_of(run, choice, method),
+        )
         strong, value = method == choice.method, about.column
         rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
-        bars = bars_of(mine, style.colour, 2 if strong else 1, value, f"{value}_low", f"{value}_high")
+        bars = bars_of(
+            mine, style.colour, 2 if strong else 1, value, f"{value}_low", f"{value}_high"
+        )
         texts = [_hover(run, row, what) for row in mine.to_dict("records")]
         look = {"mode": "lines+markers" if what == "bytes" else "markers", "error_y": bars}
         look |= {"line": {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}}
-        add_points(figure, mine[what], mine[about.column], texts, dot(style, 11 if strong else 7) | rim, **look,
-                   name=words.method_name(method), showlegend=True)  # fmt: skip
+        add_points(
+            figure,
+            mine[what],
+            mine[about.column],
+            texts,
+            dot(style, 11 if strong else 7) | rim,
+            **look,
+            name=words.method_name(method),
+            showlegend=True,
+        )
     is_log = about.unchanged > 0 and table[about.column].max() > FAR
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6, type="log" if is_log else "linear")
@@ -134,12 +182,17 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str
 
 
 def _hover(run: Run, row: dict[str, Any], what: str) -> str:
-    return "<br>".join((
-        f"<b>{lookup.variant_label(run, row)}</b>",
-        f"{phrasing.percent(row[what])} of the {what}",
-        f"bias {phrasing.change(row)}",
-        f"perplexity {row['ratio']:.3g} times ({row['ratio_low']:.3g} to {row['ratio_high']:.3g})",
-    ))  # fmt: skip
+    return "<br>".join(
+        (
+            f"<b>{lookup.variant_label(run, row)}</b>",
+            f"{phrasing.percent(row[what])} of the {what}",
+            f"bias {phrasing.change(row)}",
+            (
+                f"perplexity {row['ratio']:.3g} times ({row['ratio_low']:.3g} to"
+                f" {row['ratio_high']:.3g})"
+            ),
+        )
+    )
 
 
 def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | None:
@@ -151,12 +204,20 @@ def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | N
 def _answer(
     run: Run, table: pd.DataFrame, row: dict[str, Any] | None, found: pairs.Pairs | None, what: str
 ) -> tuple[str, str]:
-    """The chosen variant, and every other way that takes about as much beside the cut of heads; then what each does to
-    the dense model's bias, and each difference."""
+    """The chosen variant, and every other way that takes about as much beside the cut of heads;
+    then what each does to the dense model's bias, and each difference."""
     if row is None:
-        return "Choose a variant that changes the model: the others are then compared at what it takes.", ""
+        return (
+            (
+                "Choose a variant that changes the model: the others are then compared at what it"
+                " takes."
+            ),
+            "",
+        )
     label = phrasing.sentence(lookup.variant_label(run, row))
-    first = f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
+    first = (
+        f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
+    )
     first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
     near = pairs.closest(table, row, what)
     more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
@@ -172,12 +233,19 @@ def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
         return f"No other way takes as much, give or take {phrasing.percent(NEAR)}."
     said = []
     for kind, verb in _VERBS.items():
-        names = [lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind]
+        names = [
+            lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind
+        ]
         said += [f"{'; '.join(names)}: {verb} it"] if names else []
     return f"{start}: {'. '.join(map(phrasing.sentence, said))}."
 
 
-_VERBS = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "moves"}
+_VERBS = {
+    "fell": "lowers",
+    "rose": "raises",
+    "unclear": "does not clearly change",
+    "unknown": "moves",
+}
 
 
 def divergence(run: Run, choice: Choice) -> Panel:
@@ -186,15 +254,34 @@ def divergence(run: Run, choice: Choice) -> Panel:
     table = _diverging(run, choice)
     if table.empty:
         return nothing("divergence", question, "Divergence per token was not measured in this run.")
-    figure = blank(choice, 420, "share of the tokens whose likeliest next token changed", "divergence per token (nats)")
+    figure = blank(
+        choice,
+        420,
+        "share of the tokens whose likeliest next token changed",
+        "divergence per token (nats)",
+    )
     for method in track_of(run).order(table["method"].unique()):
-        mine, style = table[table["method"] == method].sort_values("value_f"), lookup.look_of(run, choice, method)
+        mine, style = (
+            table[table["method"] == method].sort_values("value_f"),
+            lookup.look_of(run, choice, method),
+        )
         strong = method == choice.method
-        texts = [f"<b>{lookup.variant_label(run, row)}</b><br>{phrasing.number(row['value'])} nats<br>"
-                 f"{phrasing.percent(row['value_f'])} flipped" for row in mine.to_dict("records")]  # fmt: skip
+        texts = [
+            f"<b>{lookup.variant_label(run, row)}</b><br>{phrasing.number(row['value'])} nats<br>"
+            f"{phrasing.percent(row['value_f'])} flipped"
+            for row in mine.to_dict("records")
+        ]
         marker = dot(style, 11 if strong else 7) | {"symbol": style.symbol}
-        add_points(figure, mine["value_f"], mine["value"], texts, marker, error_y=bars_of(mine, style.colour, 1),
-                   name=words.method_name(method), showlegend=True)  # fmt: skip
+        add_points(
+            figure,
+            mine["value_f"],
+            mine["value"],
+            texts,
+            marker,
+            error_y=bars_of(mine, style.colour, 1),
+            name=words.method_name(method),
+            showlegend=True,
+        )
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
     is_log = needs_log(table["value"].tolist())
     figure.update_yaxes(nticks=6, type="log" if is_log else "linear", exponentformat="power")
@@ -207,19 +294,33 @@ def divergence(run: Run, choice: Choice) -> Panel:
         f"{lookup.variant_label(run, most)} ({phrasing.number(most['value'])} nats, "
         f"{phrasing.percent(most['value_f'])})."
     )
-    columns = (Column("method", "method", words.method_name), *titled(sparsity="share asked", value="nats per token",
-               low="low", high="high", value_f="flipped", n="tokens"))  # fmt: skip
+    columns = (
+        Column("method", "method", words.method_name),
+        *titled(
+            sparsity="share asked",
+            value="nats per token",
+            low="low",
+            high="high",
+            value_f="flipped",
+            n="tokens",
+        ),
+    )
     note = f"{own.METRICS['divergence'].definition} {own.INTERVALS_PERPLEXITY}"
     return Panel("divergence", question, answer, figure, readable(table, columns), note)
 
 
 def _diverging(run: Run, choice: Choice) -> pd.DataFrame:
-    """One row per reported variant with its divergence (value, low, high) and share of flipped tokens (value_f)."""
+    """One row per reported variant with its divergence (value, low, high) and share of flipped
+    tokens (value_f)."""
     results = lookup.frame(run, "results")
     ends = ["variant", "value", "low", "high", "n"]
-    kl, flipped = (results[results["metric"] == metric][ends] for metric in ("divergence", "flipped"))
+    kl, flipped = (
+        results[results["metric"] == metric][ends] for metric in ("divergence", "flipped")
+    )
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
-    table = variants.merge(kl, on="variant").merge(flipped[["variant", "value"]], on="variant", suffixes=("", "_f"))
+    table = variants.merge(kl, on="variant").merge(
+        flipped[["variant", "value"]], on="variant", suffixes=("", "_f")
+    )
     return table.sort_values(["method", "sparsity", "seed"], ignore_index=True)
 
 

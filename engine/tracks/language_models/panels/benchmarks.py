@@ -1,4 +1,5 @@
-"""What published bias benchmarks say of the cut: one panel per benchmark, and the items whose answer changed."""
+"""What published bias benchmarks say of the cut: one panel per benchmark, and the items whose
+answer changed."""
 
 from __future__ import annotations
 
@@ -19,23 +20,35 @@ from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Measure
 from engine.stats.student import MISSED
 from engine.store.runs import Run
-from engine.tracks.language_models.benchmarks.base import PREFIX, Metric, Scored, ScoredBenchmark, scored_benchmarks
+from engine.tracks.language_models.benchmarks.base import (
+    PREFIX,
+    Metric,
+    Scored,
+    ScoredBenchmark,
+    scored_benchmarks,
+)
 from engine.tracks.language_models.stored_benchmarks import measured_on, stored, texts_of
 
 ALL = "all"
 """What the row of all items is called."""
 INTERVALS = (
-    "Intervals are 95 %, whole clusters of items redrawn. Chance: the two roles exchanged at random per cluster for a "
-    "level, dense and cut model for a change. q: Benjamini–Hochberg."
+    "Intervals are 95 %, whole clusters of items redrawn. Chance: the two roles exchanged at random"
+    " per cluster for a level, dense and cut model for a change. q: Benjamini–Hochberg."
 )
 
 
 def measure_of(name: str) -> Measure:
     """The headline of a benchmark as a measure of the results."""
     one = scored_benchmarks()[name]
-    return Measure(f"{PREFIX}{name}", per_axis=False, few="items", said=f"{one.headline.title} ({one.title})",
-                   null_label="null band: no preference", null_means="A cut has little to lower here.",
-                   of_what=one.items)  # fmt: skip
+    return Measure(
+        f"{PREFIX}{name}",
+        per_axis=False,
+        few="items",
+        said=f"{one.headline.title} ({one.title})",
+        null_label="null band: no preference",
+        null_means="A cut has little to lower here.",
+        of_what=one.items,
+    )
 
 
 def benchmark_panel(run: Run, choice: Choice, name: str) -> Panel:
@@ -48,7 +61,9 @@ def benchmark_panel(run: Run, choice: Choice, name: str) -> Panel:
     pairs = _pairs(rows, one.main, variant["variant"])
     answer, mind, more = _said(run, variant, one, rows)
     figure = _figure(run, choice, one, pairs)
-    return Panel(key, question, answer, figure, _table(one, rows), _caveat(run, one), mind=mind, more=more)
+    return Panel(
+        key, question, answer, figure, _table(one, rows), _caveat(run, one), mind=mind, more=more
+    )
 
 
 def _rows(run: Run, name: str, variant: str) -> pd.DataFrame:
@@ -60,33 +75,60 @@ def _rows(run: Run, name: str, variant: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame, metric: Metric, variant: str) -> pd.DataFrame:
-    """One row per group and one for all: dense and cut value of a metric with intervals; as `dumbbell` reads them."""
+    """One row per group and one for all: dense and cut value of a metric with intervals; as
+    `dumbbell` reads them."""
     mine = rows[rows["metric"] == metric.name]
-    dense = mine[mine["variant"] == "dense"][["group", "value", "low", "high", "n", "null_low", "null_high"]]
-    after = mine[mine["variant"] == variant][["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
+    dense = mine[mine["variant"] == "dense"][
+        ["group", "value", "low", "high", "n", "null_low", "null_high"]
+    ]
+    after = mine[mine["variant"] == variant][
+        ["group", "value", "low", "high", "delta", "delta_low", "delta_high"]
+    ]
     table = dense.merge(after, on="group", how="left", suffixes=("_dense", ""))
-    table = table.assign(verdict="", order=table["group"].eq("").astype(int), group=table["group"].map(group_or(ALL)))
+    table = table.assign(
+        verdict="", order=table["group"].eq("").astype(int), group=table["group"].map(group_or(ALL))
+    )
     ordered = table.sort_values(["order", "n"], ascending=[False, False], kind="stable")
     return ordered.drop(columns="order").reset_index(drop=True)
 
 
 def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame) -> go.Figure:
-    """The dumbbells of all items and of the groups; grey: what no preference gives; a line where it would be."""
-    about = ByGroup("", "", "", Measure(f"{PREFIX}{one.name}"), one.main.title, "", lambda top, low: "",
-                    lambda names, several: "", lambda names, several: "", items=one.items)  # fmt: skip
+    """The dumbbells of all items and of the groups; grey: what no preference gives; a line where it
+    would be."""
+    about = ByGroup(
+        "",
+        "",
+        "",
+        Measure(f"{PREFIX}{one.name}"),
+        one.main.title,
+        "",
+        lambda top, low: "",
+        lambda names, several: "",
+        lambda names, several: "",
+        items=one.items,
+    )
     figure = dumbbell(run, choice, about, pairs)
     if np.isfinite(one.main.ideal):
-        figure.add_vline(x=one.main.ideal, line={"color": choice.theme.soft, "width": 1, "dash": "dot"})
+        figure.add_vline(
+            x=one.main.ideal, line={"color": choice.theme.soft, "width": 1, "dash": "dot"}
+        )
     for place, row in enumerate(pairs.iloc[::-1].to_dict("records")):
         if np.isfinite(row["null_low"]):
             row_range(figure, choice, place, row["null_low"], row["null_high"], 0.4)
     return figure
 
 
-def _said(run: Run, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame) -> tuple[str, str, str]:
-    """The answer, what must be kept in mind with it, and what the groups and the other numbers say."""
+def _said(
+    run: Run, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame
+) -> tuple[str, str, str]:
+    """The answer, what must be kept in mind with it, and what the groups and the other numbers
+    say."""
     whole = rows[(rows["group"] == "") & (rows["metric"] == one.main.name)].set_index("variant")
-    dense, name, label = whole.loc["dense"].to_dict(), variant["variant"], lookup.variant_label(run, variant)
+    dense, name, label = (
+        whole.loc["dense"].to_dict(),
+        variant["variant"],
+        lookup.variant_label(run, variant),
+    )
     uncut = phrasing.with_interval(dense["value"], dense["low"], dense["high"], few=one.items)
     start = f"“{phrasing.sentence(one.main.title)}” is {uncut} uncut"
     side = _alike(one, dense) or _side(one, dense)
@@ -105,9 +147,14 @@ def _change(row: dict[str, Any]) -> str:
     if not np.isfinite(row["delta_q"]):
         return "too few items for a verdict"
     q, tests = phrasing.number(row["delta_q"]), int(row["tests"])
-    verdict = "more than chance" if row["delta_q"] < MISSED else "no change that can be told from chance"
+    verdict = (
+        "more than chance" if row["delta_q"] < MISSED else "no change that can be told from chance"
+    )
     span = phrasing.span(row["delta_low"], row["delta_high"])
-    return f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over {phrasing.count(tests, 'variant')})"
+    return (
+        f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over"
+        f" {phrasing.count(tests, 'variant')})"
+    )
 
 
 def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
@@ -128,7 +175,10 @@ def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
         return ""
     band = phrasing.span(dense["null_low"], dense["null_high"])
     if where == "inside":
-        return f"The uncut model cannot be told from one without a preference ({band}): a cut has little to lower here."
+        return (
+            f"The uncut model cannot be told from one without a preference ({band}): a cut has"
+            " little to lower here."
+        )
     return f"Without a preference, chance gives {band}."
 
 
@@ -136,12 +186,17 @@ def _could(row: dict[str, Any]) -> str:
     """What could have been found."""
     if not np.isfinite(row["detectable"]):
         return ""
-    return f"A change of {phrasing.number(row['detectable'])} would have been found in four of five repeats."
+    return (
+        f"A change of {phrasing.number(row['detectable'])} would have been found in four of five"
+        " repeats."
+    )
 
 
 def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     """Which groups moved, corrected for all groups and variants."""
-    mine = rows[(rows["variant"] == variant) & (rows["metric"] == one.main.name) & (rows["group"] != "")]
+    mine = rows[
+        (rows["variant"] == variant) & (rows["metric"] == one.main.name) & (rows["group"] != "")
+    ]
     tested = mine[mine["delta_q"].notna()]
     if tested.empty:
         return ""
@@ -149,25 +204,44 @@ def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     over = f"of {phrasing.count(len(tested), 'group')} ({one.group}) tested"
     if moved.empty:
         least = float(tested["detectable"].max())
-        could = f"; in each, {phrasing.number(least)} would have been found" if np.isfinite(least) else ""
+        could = (
+            f"; in each, {phrasing.number(least)} would have been found"
+            if np.isfinite(least)
+            else ""
+        )
         return f"None {over} moved more than chance after correction{could}."
-    named = (f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})" for row in moved.to_dict("records"))
+    named = (
+        f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})"
+        for row in moved.to_dict("records")
+    )
     return f"More than chance, {over}: {phrasing.listing(named)}."
 
 
 def _others(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
     """The benchmark's other numbers, before and after."""
     whole = rows[rows["group"] == ""].set_index(["metric", "variant"])["value"]
-    told = [f"{metric.title} {phrasing.number(whole[metric.name, 'dense'])} → "
-            f"{phrasing.number(whole[metric.name, variant])}" for metric in one.metrics[2:]]  # fmt: skip
+    told = [
+        f"{metric.title} {phrasing.number(whole[metric.name, 'dense'])} → "
+        f"{phrasing.number(whole[metric.name, variant])}"
+        for metric in one.metrics[2:]
+    ]
     return f"{phrasing.sentence('; '.join(told))}." if told else ""
 
 
 def _caveat(run: Run, one: ScoredBenchmark) -> str:
     sources = lookup.frame(run, "benchmark_sources")
     source = sources[sources["benchmark"] == one.name].iloc[0]
-    size = f"{phrasing.count(int(source['items']), one.item, one.items)} in {int(source['clusters']):,} clusters"
-    parts = (f"{one.source}; {source['source']}, {size}.", one.rule, one.limits, INTERVALS, source["notes"])
+    size = (
+        f"{phrasing.count(int(source['items']), one.item, one.items)} in"
+        f" {int(source['clusters']):,} clusters"
+    )
+    parts = (
+        f"{one.source}; {source['source']}, {size}.",
+        one.rule,
+        one.limits,
+        INTERVALS,
+        source["notes"],
+    )
     return " ".join(filter(None, parts))
 
 
@@ -176,10 +250,22 @@ def _table(one: ScoredBenchmark, rows: pd.DataFrame) -> pd.DataFrame:
     titles = {metric.name: metric.title for metric in one.metrics}
     named = rows.assign(metric=rows["metric"].map(titles), group=rows["group"].map(group_or(ALL)))
     columns = {
-        "metric": "measure", "group": one.group, "variant": "variant", "value": "value", "low": "low", "high": "high",
-        "null_low": "chance low", "null_high": "chance high", "delta": "change", "delta_low": "change low",
-        "delta_high": "change high", "delta_p": "p", "delta_q": "q", "detectable": "detectable change", "n": one.items,
-    }  # fmt: skip
+        "metric": "measure",
+        "group": one.group,
+        "variant": "variant",
+        "value": "value",
+        "low": "low",
+        "high": "high",
+        "null_low": "chance low",
+        "null_high": "chance high",
+        "delta": "change",
+        "delta_low": "change low",
+        "delta_high": "change high",
+        "delta_p": "p",
+        "delta_q": "q",
+        "detectable": "detectable change",
+        "n": one.items,
+    }
     return named[list(columns)].rename(columns=columns).reset_index(drop=True)
 
 
@@ -188,47 +274,65 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
     one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)
     label = lookup.variant_label(run, variant)
     if variant["variant"] == "dense":
-        return Changed(pd.DataFrame(), "Nothing is cut here, so no answer changes. Choose another method or level.")
+        return Changed(
+            pd.DataFrame(),
+            "Nothing is cut here, so no answer changes. Choose another method or level.",
+        )
     found = _answers(run, one, variant["variant"])
     if found is None:
-        return Changed(pd.DataFrame(), f"{phrasing.sentence(label)} was not measured on {one.title}.")
-    moved = found[found["before"] != found["after"]].sort_values("moved", ascending=False, kind="stable")
+        return Changed(
+            pd.DataFrame(), f"{phrasing.sentence(label)} was not measured on {one.title}."
+        )
+    moved = found[found["before"] != found["after"]].sort_values(
+        "moved", ascending=False, kind="stable"
+    )
     said = (
-        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered otherwise with {label}. "
-        "Those that moved most come first: they stand for no others."
+        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered"
+        f" otherwise with {label}. Those that moved most come first: they stand for no others."
     )
     rows = [_example(one, row) for row in moved.to_dict("records")]
     return Changed(pd.DataFrame(rows), said)
 
 
 def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
-    """One row per item: its texts and log-likelihoods by role, the answer before and after, and by how much it moved
-    (nats per token); None where the variant was not measured."""
+    """One row per item: its texts and log-likelihoods by role, the answer before and after, and by
+    how much it moved (nats per token); None where the variant was not measured."""
     items, roles = texts_of(run, one), list(one.roles)
     before, after = stored(run, one, "dense"), stored(run, one, variant)
     if before is None or after is None:
         return None
     first = items[items["role"] == roles[0]].reset_index(drop=True)
     found = first[["item_id", "group", "kind", "prefix"]].copy()
-    found["texts"] = items.groupby("item_id", sort=False).apply(
-        lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
-    ).reindex(found["item_id"]).to_list()  # fmt: skip
+    found["texts"] = (
+        items.groupby("item_id", sort=False)
+        .apply(
+            lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
+        )
+        .reindex(found["item_id"])
+        .to_list()
+    )
     for side, each in (("before", before), ("after", after)):
         found[side] = one.answers(each)
-        found[f"{side}_sure"] = [_margin(each, at, role, roles) for at, role in enumerate(found[side])]
+        found[f"{side}_sure"] = [
+            _margin(each, at, role, roles) for at, role in enumerate(found[side])
+        ]
     found["moved"] = found["before_sure"] + found["after_sure"]
     return found
 
 
 def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
-    """By how many nats per token the answer is ahead of the next, or behind it where the rule is another."""
+    """By how many nats per token the answer is ahead of the next, or behind it where the rule is
+    another."""
     others = [scored.per_token(other)[at] for other in roles if other != role]
     return float(abs(scored.per_token(role)[at] - max(others)))
 
 
 def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
     texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
-    by = {side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else "" for side in told}
+    by = {
+        side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else ""
+        for side in told
+    }
     notes = {f"{side}_note": f"{told[side]}{by[side]}" for side in told}
     shown = {side: texts[row[side]] for side in told}
     return {"label": words.group_name(row["group"]), "prompt": row["prefix"], **shown, **notes}
@@ -239,7 +343,10 @@ def files(run: Run) -> dict[str, str]:
     if not run.has("benchmark_sources"):
         return {}
     rows = lookup.frame(run, "benchmark_sources").to_dict("records")
-    return {scored_benchmarks()[row["benchmark"]].title: f"{row['source']} {row['digest'][:12]}" for row in rows}
+    return {
+        scored_benchmarks()[row["benchmark"]].title: f"{row['source']} {row['digest'][:12]}"
+        for row in rows
+    }
 
 
 BENCHMARKS = Benchmarks(

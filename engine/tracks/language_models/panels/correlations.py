@@ -33,11 +33,16 @@ def axis_correlation(run: Run, choice: Choice, kind: str = "pearson") -> Panel:
     """Correlation of z_bias over heads between the axes of the run."""
     wide = wide_scores(run)
     supported = _supported(run, choice, list(wide.columns))
-    note = f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls correlations towards 0."
+    note = (
+        f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls"
+        " correlations towards 0."
+    )
     return correlation_panel("axis_correlation", wide, kind, choice, note, supported)
 
 
-def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, caveat: str, warning: str = "") -> Panel:
+def correlation_panel(
+    key: str, wide: pd.DataFrame, kind: str, choice: Choice, caveat: str, warning: str = ""
+) -> Panel:
     """The matrix for any table heads x axes; used for runs and for published scores."""
     if kind not in KINDS:
         raise RequestError(unknown("correlation", kind, KINDS))
@@ -51,9 +56,23 @@ def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, c
     values = matrix.to_numpy().copy()
     np.fill_diagonal(values, np.nan)  # always 1: no news, so no colour
     figure = matrix_figure(values, names, choice, -1.0, 1.0)
-    answer, more = (warning, _pair_answer(matrix, kind)) if warning else (_pair_answer(matrix, kind), "")
-    table = matrix.rename(index=words.axis_name, columns=words.axis_name).rename_axis("axis").reset_index()
-    return Panel(key, question, answer, figure, table, f"{kind.capitalize()} correlation. {caveat}", more=more)
+    answer, more = (
+        (warning, _pair_answer(matrix, kind)) if warning else (_pair_answer(matrix, kind), "")
+    )
+    table = (
+        matrix.rename(index=words.axis_name, columns=words.axis_name)
+        .rename_axis("axis")
+        .reset_index()
+    )
+    return Panel(
+        key,
+        question,
+        answer,
+        figure,
+        table,
+        f"{kind.capitalize()} correlation. {caveat}",
+        more=more,
+    )
 
 
 def method_agreement(run: Run, choice: Choice) -> Panel:
@@ -63,7 +82,11 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
     cuts = {name: _cut_by(run, choice, name, at) for name in lookup.methods(run, choice.axis)}
     cuts = {words.method_name(name): units for name, units in cuts.items() if units}
     if len(cuts) < 2:
-        return nothing("method_agreement", question, f"Fewer than two methods cut heads at {phrasing.percent(at)}.")
+        return nothing(
+            "method_agreement",
+            question,
+            f"Fewer than two methods cut heads at {phrasing.percent(at)}.",
+        )
     total, sizes = lookup.total_heads(run), {name: len(units) for name, units in cuts.items()}
     rows = [
         {
@@ -76,15 +99,20 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
         for a, b in itertools.combinations(cuts, 2)
     ]
     table = pd.DataFrame(rows)
-    share = np.array([[len(cuts[a] & cuts[b]) / min(sizes[a], sizes[b]) for b in cuts] for a in cuts])
+    share = np.array(
+        [[len(cuts[a] & cuts[b]) / min(sizes[a], sizes[b]) for b in cuts] for a in cuts]
+    )
     counts = [[str(len(cuts[a] & cuts[b])) for b in cuts] for a in cuts]
     figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, counts)
     top = table.sort_values("shared", ascending=False).iloc[0]
     answer = (
-        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} of {top['of']} "
-        f"heads, where chance gives {phrasing.number(top['expected by chance'])}."
+        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']}"
+        f" of {top['of']} heads, where chance gives {phrasing.number(top['expected by chance'])}."
     )
-    note = f"Numbers are heads in common, of {total} in the model. Random methods: first selection seed."
+    note = (
+        f"Numbers are heads in common, of {total} in the model. Random methods: first selection"
+        " seed."
+    )
     return Panel("method_agreement", question, answer, figure, table, note)
 
 
@@ -99,10 +127,17 @@ def top_heads(run: Run, choice: Choice, share: float = TOP_SHARE) -> Panel:
 
 
 def top_panel(
-    key: str, wide: pd.DataFrame, share: float, n_heads: int, choice: Choice, names: dict[int, str], note: str,
+    key: str,
+    wide: pd.DataFrame,
+    share: float,
+    n_heads: int,
+    choice: Choice,
+    names: dict[int, str],
+    note: str,
     warning: str = "",
-) -> Panel:  # fmt: skip
-    """Layer x head map of the number of axes a head is at the top of. `wide` is indexed by 0-based unit."""
+) -> Panel:
+    """Layer x head map of the number of axes a head is at the top of. `wide` is indexed by 0-based
+    unit."""
     question = "Which heads are among the strongest for several axes at once?"
     if wide.empty:
         return nothing(key, question, "There are no effects on bias here.")
@@ -111,8 +146,11 @@ def top_panel(
     chosen = correlation.top_heads(wide, share)
     counts = pd.Series(correlation.in_axes(chosen)).reindex(wide.index, fill_value=0)
     figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)
-    rows = [{"head": names[unit], "axes": int(counts[unit]), "which": ", ".join(_axes_of(unit, chosen))}
-            for unit in counts.sort_values(ascending=False, kind="stable").index if counts[unit]]  # fmt: skip
+    rows = [
+        {"head": names[unit], "axes": int(counts[unit]), "which": ", ".join(_axes_of(unit, chosen))}
+        for unit in counts.sort_values(ascending=False, kind="stable").index
+        if counts[unit]
+    ]
     top = _top_answer(counts, names, len(wide), wide.shape[1], share)
     answer, more = (warning, top) if warning else (top, "")
     return Panel(key, question, answer, figure, pd.DataFrame(rows), note, more=more)
@@ -142,9 +180,15 @@ def published(
 
 def published_correlation(scores: PublishedScores, choice: Choice, kind: str = "pearson") -> Panel:
     """The matrix of Fig. 4 from imported scores. Of `choice` only `dark` is used."""
-    seeds = phrasing.count(scores.seeds, "seed") if scores.seeds else "seeds that were not told apart"
-    note = f"{scores.model}, {scores.n_heads} heads, mean of {seeds}; imported. No null band is known."
-    return correlation_panel("published_correlation", scores.wide(), kind, choice, " ".join([note, *scores.notes]))
+    seeds = (
+        phrasing.count(scores.seeds, "seed") if scores.seeds else "seeds that were not told apart"
+    )
+    note = (
+        f"{scores.model}, {scores.n_heads} heads, mean of {seeds}; imported. No null band is known."
+    )
+    return correlation_panel(
+        "published_correlation", scores.wide(), kind, choice, " ".join([note, *scores.notes])
+    )
 
 
 def published_top_heads(scores: PublishedScores, choice: Choice, share: float = TOP_SHARE) -> Panel:
@@ -152,10 +196,16 @@ def published_top_heads(scores: PublishedScores, choice: Choice, share: float = 
     wide = scores.wide()
     wide.index = wide.index - 1
     heads = scores.shape[1] if scores.shape else min(12, scores.n_heads)
-    names = {unit: f"head {unit + 1} (layer {unit // heads}, head {unit % heads} from 0)" for unit in wide.index}
+    names = {
+        unit: f"head {unit + 1} (layer {unit // heads}, head {unit % heads} from 0)"
+        for unit in wide.index
+    }
     if not scores.shape:
         names = {unit: f"head {unit + 1}" for unit in wide.index}
-    note = f"{scores.model}: ids count heads from 1, as in the files. Top {phrasing.percent(share)} per axis; imported."
+    note = (
+        f"{scores.model}: ids count heads from 1, as in the files. Top {phrasing.percent(share)}"
+        " per axis; imported."
+    )
     if not scores.shape:
         note += f" The shape of this model is not known: rows of {heads}, not layers."
     return top_panel("published_top_heads", wide, share, heads, choice, names, note)
@@ -168,10 +218,14 @@ def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
         return "No correlation can be computed: the effects do not vary."
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
     text = (
-        f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {phrasing.correlation(high)})"
+        f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()}"
+        f" {phrasing.correlation(high)})"
     )
     if len(pairs) > 1:
-        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({phrasing.correlation(low)})"
+        text += (
+            f"; least alike: {words.axis_name(c)} and {words.axis_name(d)}"
+            f" ({phrasing.correlation(low)})"
+        )
     return text + "."
 
 
@@ -200,14 +254,19 @@ def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
     return [words.axis_name(axis) for axis, units in chosen.items() if unit in units]
 
 
-def _top_answer(counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float) -> str:
+def _top_answer(
+    counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float
+) -> str:
     shared = counts[counts == axes]
     expected = total * (exact_count(share, total) / total) ** axes
     by_chance = f"chance would give {phrasing.number(expected)}"
     if len(shared):
         listed = _heads(names[unit] for unit in shared.index)
         verb = "is" if len(shared) == 1 else "are"
-        return f"{listed.capitalize()} {verb} in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})."
+        return (
+            f"{listed.capitalize()} {verb} in the top {phrasing.percent(share)} of {_all(axes)}"
+            f" axes ({by_chance})."
+        )
     most = int(counts.max())
     listed = _heads(names[unit] for unit in counts.index[counts == most])
     none = f"No head is in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"
@@ -221,7 +280,12 @@ def _heads(names: Iterable[str]) -> str:
 
 
 def _count_figure(
-    counts: pd.Series, n_heads: int, axes: int, choice: Choice, names: dict[int, str], chosen: dict[str, list[int]]
+    counts: pd.Series,
+    n_heads: int,
+    axes: int,
+    choice: Choice,
+    names: dict[int, str],
+    chosen: dict[str, list[int]],
 ) -> go.Figure:
     layers = math.ceil((int(counts.index.max()) + 1) / n_heads)
     values, texts = np.full((layers, n_heads), np.nan), np.full((layers, n_heads), "", dtype=object)
@@ -229,13 +293,26 @@ def _count_figure(
         place = divmod(int(unit), n_heads)
         values[place] = number
         which = ", ".join(_axes_of(int(unit), chosen)) or "none"
-        texts[place] = f"<b>{names[unit]}</b><br>in the top of {number} of {axes} axes: {plain(which)}"
+        texts[place] = (
+            f"<b>{names[unit]}</b><br>in the top of {number} of {axes} axes: {plain(which)}"
+        )
     figure = blank(choice, 138 + 28 * layers, "head", "layer")
     figure.update_layout(margin={"b": 96})
-    bar = {name: value for name, value in bar_below(choice).items() if name not in ("nticks", "xpad")}
+    bar = {
+        name: value for name, value in bar_below(choice).items() if name not in ("nticks", "xpad")
+    }
     said = {"text": "axes in which the head is at the top", "font": {"size": 11}, "side": "bottom"}
     bar |= {"dtick": 1, "tickfont": {"size": 11}, "title": said}
-    cells(figure, values, choice.theme.sequential, text=texts, hovertemplate=HOVER, zmin=0, zmax=axes, colorbar=bar)
+    cells(
+        figure,
+        values,
+        choice.theme.sequential,
+        text=texts,
+        hovertemplate=HOVER,
+        zmin=0,
+        zmax=axes,
+        colorbar=bar,
+    )
     head_axes(figure, layers, n_heads)
     figure.update_xaxes(fixedrange=None)
     figure.update_yaxes(fixedrange=None)

@@ -1,4 +1,5 @@
-"""One head on a card: what it does on every axis, its rank and how sure that is, what protects it, what cuts it."""
+"""One head on a card: what it does on every axis, its rank and how sure that is, what protects it,
+what cuts it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ FEW_SEEDS = 4
 
 
 def head_card(run: Run, choice: Choice, unit: int) -> Panel:
-    """The head's effects on bias with intervals, one row per axis; the table says the rest in words."""
+    """The head's effects on bias with intervals, one row per axis; the table says the rest in
+    words."""
     prove_head(run, unit)
     per_layer = int(run.meta["model"]["n_heads"])
     question = f"What does {words.head_name(unit // per_layer, unit % per_layer)} do?"
@@ -63,8 +65,11 @@ def by_rank(run: Run, choice: Choice) -> tuple[int, ...]:
 
 
 def effects_of(run: Run, unit: int) -> pd.DataFrame:
-    """The head's effect on the bias of every axis, in the order of the request; NaN where none was ranked."""
-    found = [pooled_scores(run, "z_bias", axis).assign(axis=axis) for axis in run.meta["request"]["axes"]]
+    """The head's effect on the bias of every axis, in the order of the request; NaN where none was
+    ranked."""
+    found = [
+        pooled_scores(run, "z_bias", axis).assign(axis=axis) for axis in run.meta["request"]["axes"]
+    ]
     rows = pd.concat([table[table["unit"] == unit] for table in found])
     return rows.reindex(columns=["axis", "value", "low", "high", "q", "estimator", "note"])
 
@@ -87,18 +92,24 @@ def _answer(run: Run, choice: Choice, effects: pd.DataFrame) -> str:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    return f" ({phrasing.signed(row['low'])} to {phrasing.signed(row['high'])})" if math.isfinite(row["low"]) else ""
+    return (
+        f" ({phrasing.signed(row['low'])} to {phrasing.signed(row['high'])})"
+        if math.isfinite(row["low"])
+        else ""
+    )
 
 
 def _is_sure(row: Mapping[str, Any]) -> bool:
-    """Told from zero: at a false discovery rate of 5 % over all heads where that is known, else by its interval."""
+    """Told from zero: at a false discovery rate of 5 % over all heads where that is known, else by
+    its interval."""
     if math.isfinite(row["q"]):
         return row["q"] <= 0.05
     return row["low"] > 0 or row["high"] < 0
 
 
 def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
-    """A dot and its interval per axis; hollow where it is first order only. The axis that is read lies on grey."""
+    """A dot and its interval per axis; hollow where it is first order only. The axis that is read
+    lies on grey."""
     look, table = choice.theme, table.assign(place=range(len(table)))
     hows = {_estimator(row) for row in table.to_dict("records")}
     one = f", {hows.pop()}" if len(hows) == 1 else ""
@@ -109,12 +120,23 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     hollow = table["estimator"] == FIRST_ORDER
     for rows, symbol in ((table[~hollow], "circle"), (table[hollow], "circle-open")):
         hovers = [_hover(row) for row in rows.to_dict("records")]
-        marker = {"symbol": symbol, "size": 10, "color": look.ink, "line": {"width": 2, "color": look.ink}}
+        marker = {
+            "symbol": symbol,
+            "size": 10,
+            "color": look.ink,
+            "line": {"width": 2, "color": look.ink},
+        }
         bars = bars_of(rows.fillna({"low": rows["value"], "high": rows["value"]}), look.ink, 1.5)
-        add_points(figure, rows["value"], rows["place"], hovers, marker, error_x=bars, showlegend=False)
+        add_points(
+            figure, rows["value"], rows["place"], hovers, marker, error_x=bars, showlegend=False
+        )
     if hollow.any():
-        entry(figure, "first order, not measured", mode="markers", marker={"symbol": "circle-open", "size": 10,
-                                                                          "color": look.ink})  # fmt: skip
+        entry(
+            figure,
+            "first order, not measured",
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 10, "color": look.ink},
+        )
         figure.update_layout(height=figure.layout.height + 24)
     row_names(figure, [_named(row, choice, not one) for row in table.to_dict("records")])
     figure.update_xaxes(fixedrange=True, showgrid=True, nticks=5)
@@ -126,7 +148,10 @@ def _named(row: Mapping[str, Any], choice: Choice, with_estimator: bool) -> str:
     """An axis, and below it how the effect was found."""
     if not with_estimator:
         return wrapped(words.axis_name(row["axis"]), 24)
-    small = f"<span style='font-size:11px;color:{choice.theme.soft}'>{wrapped(_estimator(row), 24)}</span>"
+    small = (
+        "<span"
+        f" style='font-size:11px;color:{choice.theme.soft}'>{wrapped(_estimator(row), 24)}</span>"
+    )
     return f"{wrapped(words.axis_name(row['axis']), 24)}<br>{small}"
 
 
@@ -138,12 +163,20 @@ def _hover(row: Mapping[str, Any]) -> str:
     q = f"q = {phrasing.number(row['q'])}" if math.isfinite(row["q"]) else ""
     numbers = f"{phrasing.signed(row['value'])}{_interval(row)}"
     return hover(
-        wrapped(words.axis_name(row["axis"]), 40), numbers, q, _estimator(row), wrapped(str(row["note"] or "")).strip()
+        wrapped(words.axis_name(row["axis"]), 40),
+        numbers,
+        q,
+        _estimator(row),
+        wrapped(str(row["note"] or "")).strip(),
     )
 
 
 def _note(ranked: pd.DataFrame) -> str:
-    how = "Bias with the head on minus bias with it off, one head at a time, 95 % intervals. " if len(ranked) else ""
+    how = (
+        "Bias with the head on minus bias with it off, one head at a time, 95 % intervals. "
+        if len(ranked)
+        else ""
+    )
     return f"{how}{words.COUNTING}"
 
 
@@ -151,7 +184,13 @@ def _facts(run: Run, choice: Choice, unit: int) -> Iterator[tuple[str, str]]:
     """What else is known, each under a word or two."""
     table = pooled_scores(run, "z_bias", choice.measured)
     if len(table) and table["value"].notna().all():
-        yield RANK, f"{by_rank(run, choice).index(unit) + 1} of {len(table)} by effect on bias; 1 adds most."
+        yield (
+            RANK,
+            (
+                f"{by_rank(run, choice).index(unit) + 1} of {len(table)} by effect on bias; 1 adds"
+                " most."
+            ),
+        )
         if again := " ".join(_again(run, choice, unit, table)):
             yield "Would that come out again?", again
     needed = pooled_scores(run, "z_ppl")
@@ -167,7 +206,10 @@ def _again(run: Run, choice: Choice, unit: int, table: pd.DataFrame) -> Iterator
     if seeds.shape[1] > 1 and unit in seeds.index:
         ranks = seeds.rank(ascending=False, method="first").loc[unit].astype(int)
         if len(ranks) <= FEW_SEEDS:
-            yield f"Rank {phrasing.listing(f'{rank} in seed {seed}' for seed, rank in ranks.items())}."
+            yield (
+                "Rank"
+                f" {phrasing.listing(f'{rank} in seed {seed}' for seed, rank in ranks.items())}."
+            )
         else:
             yield f"Rank {ranks.min()} to {ranks.max()} over {len(ranks)} seeds."
     spread = table["high"] - table["low"]
@@ -176,10 +218,17 @@ def _again(run: Run, choice: Choice, unit: int, table: pd.DataFrame) -> Iterator
         yield from _redrawn(run, choice, unit, table["value"].to_numpy(), errors.to_numpy())
 
 
-def _redrawn(run: Run, choice: Choice, unit: int, values: np.ndarray, errors: np.ndarray) -> Iterator[str]:
-    """How far the rank goes, and how often the chosen method would cut the head; values and errors [units]."""
-    drawn = values + rng("ranks of heads", len(values)).standard_normal((DRAWS, len(values))) * errors
-    low, high = np.percentile((drawn > drawn[:, [unit]]).sum(axis=1) + 1, [2.5, 97.5], method="nearest")
+def _redrawn(
+    run: Run, choice: Choice, unit: int, values: np.ndarray, errors: np.ndarray
+) -> Iterator[str]:
+    """How far the rank goes, and how often the chosen method would cut the head; values and errors
+    [units]."""
+    drawn = (
+        values + rng("ranks of heads", len(values)).standard_normal((DRAWS, len(values))) * errors
+    )
+    low, high = np.percentile(
+        (drawn > drawn[:, [unit]]).sum(axis=1) + 1, [2.5, 97.5], method="nearest"
+    )
     reach = f"{low:.0f} to {high:.0f}" if low < high else f"{low:.0f}"
     yield f"Redrawn within the heads' errors, taken as independent: rank {reach} (95 %)."
     variant, method = lookup.variant_of(run, choice), selection_methods().get(choice.method)
@@ -188,7 +237,9 @@ def _redrawn(run: Run, choice: Choice, unit: int, values: np.ndarray, errors: np
         if unit not in critical:
             share = picked(drawn, (critical, int(variant["n_cut"])))[:, unit].mean()
             amount = f"{variant['n_cut']} heads cut by {words.method_name(choice.method)}"
-            yield f"In {phrasing.percent(round(share, 2))} of these it would be one of the {amount}."
+            yield (
+                f"In {phrasing.percent(round(share, 2))} of these it would be one of the {amount}."
+            )
 
 
 def _protected(run: Run, choice: Choice, unit: int, table: pd.DataFrame) -> str:
@@ -213,7 +264,11 @@ def _loss(run: Run, row: Mapping[str, Any]) -> str:
         text += ", not told from zero" if row["low"] <= 0 <= row["high"] else ""
     how = "measured" if row["estimator"] == "exact" else own.estimator_name(row["estimator"])
     dense = lookup.result(run, "dense", "perplexity")
-    level = f" The dense model's is {phrasing.number(dense['value'], True)} on test text." if dense else ""
+    level = (
+        f" The dense model's is {phrasing.number(dense['value'], True)} on test text."
+        if dense
+        else ""
+    )
     return f"{text} when it alone is off ({how}, validation text).{level}"
 
 
@@ -227,6 +282,11 @@ def _cut_by(run: Run, choice: Choice, unit: int) -> str:
         return f"None of {of}."
     said = []
     for method in track_of(run).order(mine["method"].unique()):
-        levels = sorted({float(value) for value in mine.loc[mine["method"] == method, level.column]})
-        said.append(f"{words.method_name(method)} at {phrasing.listing(level.say(value) for value in levels)}")
+        levels = sorted(
+            {float(value) for value in mine.loc[mine["method"] == method, level.column]}
+        )
+        said.append(
+            f"{words.method_name(method)} at"
+            f" {phrasing.listing(level.say(value) for value in levels)}"
+        )
     return f"{len(mine)} of {of}: {phrasing.sentence('; '.join(said))}."

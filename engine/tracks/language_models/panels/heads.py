@@ -34,8 +34,8 @@ ENDS = {"z_bias": ("holds bias down", "adds bias"), "z_ppl": ("needed", "in the 
 
 
 def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None = None) -> Panel:
-    """Layer x head, one number each, a frame around `unit`. Colours diverge around 0 for effects; grey when the ranking
-    is not supported."""
+    """Layer x head, one number each, a frame around `unit`. Colours diverge around 0 for effects;
+    grey when the ranking is not supported."""
     axis, key = choice.measured if score == "z_bias" else "", f"head_map_{score}"
     question = _map_question(score, axis)
     table = pooled_scores(run, score, axis)
@@ -52,7 +52,9 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     answer, mind = (f"{NOT_SUPPORTED} {warning}", "") if warning else _map_answer(run, table, score)
-    return Panel(key, question, answer, figure, _readable(table), _note(run, table, score), mind=mind)
+    return Panel(
+        key, question, answer, figure, _readable(table), _note(run, table, score), mind=mind
+    )
 
 
 def bias_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
@@ -66,8 +68,8 @@ def perplexity_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
 
 
 def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
-    """The selection: effect on bias in colour, a border around critical heads, cut heads crossed, a frame around
-    `unit`."""
+    """The selection: effect on bias in colour, a border around critical heads, cut heads crossed, a
+    frame around `unit`."""
     axis = words.axis_name(choice.measured)
     question = f"Which heads add to the bias of {axis}, which are protected, and which were cut?"
     table = pooled_scores(run, "z_bias", choice.measured)
@@ -79,18 +81,24 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     warning, figure = null_warning(run, choice), picture(run, choice, table, unit)
     ranked = table["value"].notna().any()
     answer = _picture_answer(run, choice, variant, table) if ranked else _not_ranked(table)
-    more = f"{_ties_said(variant)}{_gamma_said(run, choice)}".strip() if ranked and table["cut"].any() else ""
+    more = (
+        f"{_ties_said(variant)}{_gamma_said(run, choice)}".strip()
+        if ranked and table["cut"].any()
+        else ""
+    )
     if ranked and warning:
         answer, more = f"{NOT_SUPPORTED} {warning}", f"{answer} {more}".strip()
-    readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
+    readable = _readable(table).assign(
+        critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy()
+    )
     note = _note(run, table, "z_bias")
     return Panel("fasp_picture", question, answer, figure, readable, note, more=more)
 
 
 def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
-    """The map of effects on bias with heads that are protected and heads that are cut, a frame around `unit`; table:
-    `pooled_scores` with columns critical and cut, and `held` of those that a reader protects. Every head can be
-    picked."""
+    """The map of effects on bias with heads that are protected and heads that are cut, a frame
+    around `unit`; table: `pooled_scores` with columns critical and cut, and `held` of those that a
+    reader protects. Every head can be picked."""
     unsupported = bool(null_warning(run, choice))
     figure = _grid(run, choice, table, "z_bias", unsupported)
     _add_critical(figure, run, choice, table[table["critical"]])
@@ -108,18 +116,22 @@ def _not_ranked(table: pd.DataFrame) -> str:
     """Why there is no effect on bias for any head."""
     note = str(table["note"].iloc[0]) or "not ranked"
     return (
-        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one, a ranking is noise."
+        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one,"
+        " a ranking is noise."
     )
 
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
-    """Everything measured on one head: quantity, axis, value, interval, p, q, n, and the variants that cut it."""
+    """Everything measured on one head: quantity, axis, value, interval, p, q, n, and the variants
+    that cut it."""
     prove_head(run, unit)
     scores = lookup.frame(run, "scores")
     mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
     columns = [
-        name for name in ("estimator", "value", "low", "high", "p", "q", "n", "ess", "k_hat", "note") if name in mine
+        name
+        for name in ("estimator", "value", "low", "high", "p", "q", "n", "ess", "k_hat", "note")
+        if name in mine
     ]
     table = mine[columns].reset_index(drop=True)
     table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
@@ -135,7 +147,8 @@ def prove_head(run: Run, unit: int) -> None:
 
 
 def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
-    """One row per head: unit, layer, head, value, low, high, p, q, n, seeds; the mean where no pooled row exists."""
+    """One row per head: unit, layer, head, value, low, high, p, q, n, seeds; the mean where no
+    pooled row exists."""
     scores = lookup.frame(run, "scores")
     rows = scores[(scores["score"] == score) & (scores["axis"] == axis)]
     if rows.empty:
@@ -144,13 +157,18 @@ def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
     pooled = rows[rows["seed"] == POOLED]
     if pooled.empty:
         mean = rows.groupby(["unit", "layer", "head"], as_index=False)["value"].mean()
-        pooled = mean.assign(low=math.nan, high=math.nan, p=math.nan, q=math.nan, n=rows["n"].max(), estimator="")
+        pooled = mean.assign(
+            low=math.nan, high=math.nan, p=math.nan, q=math.nan, n=rows["n"].max(), estimator=""
+        )
     return pooled.sort_values("unit", ignore_index=True).assign(seeds=seeds)
 
 
 def gamma_of(run: Run, choice: Choice) -> float:
-    """The share of protected heads behind this choice: of the variant, else of the axis; NaN where there is none."""
-    if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):  # else nobody measured it
+    """The share of protected heads behind this choice: of the variant, else of the axis; NaN where
+    there is none."""
+    if is_level(
+        choice.level, lookup.levels(run, choice.method, choice.axis)
+    ):  # else nobody measured it
         variant = lookup.variant_of(run, choice)
         if math.isfinite(variant["gamma"]):
             return float(variant["gamma"])
@@ -158,7 +176,8 @@ def gamma_of(run: Run, choice: Choice) -> float:
 
 
 def critical_units(run: Run, choice: Choice) -> set[int]:
-    """The heads protected behind this choice, by the effects on perplexity in the run's table of scores."""
+    """The heads protected behind this choice, by the effects on perplexity in the run's table of
+    scores."""
     gamma, table = gamma_of(run, choice), pooled_scores(run, "z_ppl")
     if not math.isfinite(gamma) or table.empty:
         return set()
@@ -174,7 +193,8 @@ def _map_question(score: str, axis: str) -> str:
 
 
 def _power(run: Run, table: pd.DataFrame, score: str) -> str:
-    """What an audit could have found that tells no head's effect on bias from zero; "" where it does."""
+    """What an audit could have found that tells no head's effect on bias from zero; "" where it
+    does."""
     if score != "z_bias" or table["q"].isna().all() or (table["q"] <= 0.05).any():
         return ""
     known = run.meta.get("scoring", {}).get("power", {})
@@ -182,10 +202,17 @@ def _power(run: Run, table: pd.DataFrame, score: str) -> str:
 
 
 def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
-    """The strongest head; how many can be told from zero and, where none, what effect could have been."""
+    """The strongest head; how many can be told from zero and, where none, what effect could have
+    been."""
     if score not in ("z_bias", "z_ppl"):
         top = table.loc[table["value"].idxmax()]
-        return f"Highest: {words.head_name(top['layer'], top['head'])} ({phrasing.number(top['value'])}).", ""
+        return (
+            (
+                f"Highest: {words.head_name(top['layer'], top['head'])}"
+                f" ({phrasing.number(top['value'])})."
+            ),
+            "",
+        )
     sign = 1 if score == "z_bias" else -1
     top = table.loc[(sign * table["value"]).idxmax()]
     verb = "adds most bias" if score == "z_bias" else "matters most for perplexity"
@@ -194,7 +221,11 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
     if table["q"].notna().any():
         return text, f"{_discoveries(table, score)}{_power(run, table, score)}"
     sure = table[(table["low"] > 0) | (table["high"] < 0)]
-    known = f"For {len(sure)} of {len(table)} heads the interval excludes zero." if table["low"].notna().any() else ""
+    known = (
+        f"For {len(sure)} of {len(table)} heads the interval excludes zero."
+        if table["low"].notna().any()
+        else ""
+    )
     return text, known
 
 
@@ -202,7 +233,9 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     found = table[table["q"] <= 0.05]
     if found.empty:
         return f"At a false discovery rate of 5 %, no head of {len(table)} can be told from zero."
-    more, less = ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
+    more, less = (
+        ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
+    )
     up, down = (found["value"] > 0).sum(), (found["value"] < 0).sum()
     return (
         f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
@@ -214,11 +247,18 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
     gamma, n_critical = gamma_of(run, choice), int(table["critical"].sum())
     parts = []
     if math.isfinite(gamma):
-        parts.append(f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})")
+        parts.append(
+            f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})"
+        )
     if variant["variant"] == "dense":
         return phrasing.sentence("; ".join([*parts, "nothing is cut"])) + "."
     if is_arm(variant):
-        return phrasing.sentence("; ".join([*parts, f"{words.method_name(variant['method'])} cuts no head"])) + "."
+        return (
+            phrasing.sentence(
+                "; ".join([*parts, f"{words.method_name(variant['method'])} cuts no head"])
+            )
+            + "."
+        )
     cut = table[table["cut"]]
     parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}{_cut_said(cut, table)}")
     if both := int((table["cut"] & table["critical"]).sum()):
@@ -227,8 +267,9 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
 
 
 def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
-    """Of how many cut heads it is known that they add bias: told from zero at a false discovery rate of 5 % over all
-    heads, by their intervals where there is no q. Values alone are positive by chance, too."""
+    """Of how many cut heads it is known that they add bias: told from zero at a false discovery
+    rate of 5 % over all heads, by their intervals where there is no q. Values alone are positive by
+    chance, too."""
     by_q = table["q"].notna().any()
     known = cut["value"] > 0
     known &= (cut["q"] <= 0.05) if by_q else (cut["low"] > 0)
@@ -237,14 +278,20 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     rest, few = len(cut) - int(known.sum()), int(known.sum())
     if not rest:
         return ", all of which add bias"
-    unknown_said = "none of which can be told from no effect" if not few else f"of which {few} add bias"
+    unknown_said = (
+        "none of which can be told from no effect" if not few else f"of which {few} add bias"
+    )
     return f", {unknown_said}" + (f" and {rest} cannot be told from no effect" if few else "")
 
 
 def _ties_said(variant: dict[str, Any]) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
-    return f" A tie, settled by index, decided {tied[0]} protected and {tied[1]} cut heads." if any(tied) else ""
+    return (
+        f" A tie, settled by index, decided {tied[0]} protected and {tied[1]} cut heads."
+        if any(tied)
+        else ""
+    )
 
 
 def _gamma_said(run: Run, choice: Choice) -> str:
@@ -253,7 +300,9 @@ def _gamma_said(run: Run, choice: Choice) -> str:
     if not found.get("shares"):
         return ""
     ordered = sorted(found["shares"].items(), key=lambda item: -item[1])
-    said = phrasing.listing([f"γ = {gamma} in {phrasing.percent(share)}" for gamma, share in ordered if share >= 0.05])
+    said = phrasing.listing(
+        [f"γ = {gamma} in {phrasing.percent(share)}" for gamma, share in ordered if share >= 0.05]
+    )
     return f" Resampled validation prompts and text choose {said}."
 
 
@@ -268,8 +317,13 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         parts.append("An effect of one head alone does not say what cutting several does together.")
     elif score == "z_ppl":
         how = meta.get("perplexity_estimator", "exact")
-        known = {"exact": "Exact effect", "auto": "Effect, exact where γ hangs on it and else first-order,"}
-        parts.append(f"{known.get(how, 'First-order effect')} on the perplexity text, one head at a time.")
+        known = {
+            "exact": "Exact effect",
+            "auto": "Effect, exact where γ hangs on it and else first-order,",
+        }
+        parts.append(
+            f"{known.get(how, 'First-order effect')} on the perplexity text, one head at a time."
+        )
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
         parts.append(f"A head that is off is set {own.ABLATIONS[meta['ablation']].name}.")
     return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
@@ -281,23 +335,35 @@ def _add_drawn_again(figure: go.Figure, run: Run, choice: Choice, table: pd.Data
     if again.empty:
         return
     ink = choice.theme.ink
-    ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": ink, "line": {"width": 1.5}}
+    ring = {
+        "symbol": "circle-open",
+        "size": max(6, _mark(run) - 3),
+        "color": ink,
+        "line": {"width": 1.5},
+    }
     silent(figure, again["head"], again["layer"], mode="markers", marker=ring)
     _legend(figure, choice, "texts drawn again", "circle-open", ink)
 
 
 def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) -> None:
-    """A frame around the cell of the chosen head; a shape, so that it grows with the cell and nothing fades it."""
+    """A frame around the cell of the chosen head; a shape, so that it grows with the cell and
+    nothing fades it."""
     if unit is None:
         return
     layer, head = divmod(unit, shape_of(run)[1])
-    ends = {"x0": head - 0.46, "x1": head + 0.46, "y0": layer - 0.44, "y1": layer + 0.44}  # whole at the rim too
+    ends = {
+        "x0": head - 0.46,
+        "x1": head + 0.46,
+        "y0": layer - 0.44,
+        "y1": layer + 0.44,
+    }  # whole at the rim too
     for colour, width in ((choice.theme.paper, 7), (choice.theme.alarm, 3)):  # a frame on its halo
         figure.add_shape(type="rect", **ends, line={"color": colour, "width": width}, layer="above")
 
 
 def _add_unmeasured(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """Cells of heads that are known to first order only are hollow: paper inside, their colour around it."""
+    """Cells of heads that are known to first order only are hollow: paper inside, their colour
+    around it."""
     hollow = unmeasured(table)
     if hollow.empty:
         return
@@ -307,12 +373,30 @@ def _add_unmeasured(figure: go.Figure, run: Run, choice: Choice, table: pd.DataF
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n", "estimator", "ess",
-                                "k_hat", "note") if name in table]  # fmt: skip
+    columns = [
+        name
+        for name in (
+            "layer",
+            "head",
+            "value",
+            "low",
+            "high",
+            "p",
+            "q",
+            "n",
+            "estimator",
+            "ess",
+            "k_hat",
+            "note",
+        )
+        if name in table
+    ]
     return table[columns].rename(columns=NAMES).reset_index(drop=True)
 
 
-def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
+def _grid(
+    run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool
+) -> go.Figure:
     """The coloured cells. Layer 0 on top."""
     layers, heads = shape_of(run)
     look, values = choice.theme, np.full((layers, heads), np.nan)
@@ -324,9 +408,14 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
         colours = look.unsupported if unsupported else colours
         more = " and beyond" if np.nanmax(np.abs(values), initial=0) > limit else ""
         left, right = (
-            f"{end}<br>{phrasing.signed(sign * limit)}{more}" for end, sign in zip(ENDS[score], (-1, 1), strict=True)
+            f"{end}<br>{phrasing.signed(sign * limit)}{more}"
+            for end, sign in zip(ENDS[score], (-1, 1), strict=True)
         )
-        bar = bar_below(choice, [-0.8 * limit, 0, 0.8 * limit], [left, "0<br> ", right]) if limit > 0 else bar
+        bar = (
+            bar_below(choice, [-0.8 * limit, 0, 0.8 * limit], [left, "0<br> ", right])
+            if limit > 0
+            else bar
+        )
     figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
     places = {"x": list(range(heads)), "y": list(range(layers))}
     cells(figure, values, colours, **places, **bounds, hoverinfo="skip", colorbar=bar)
@@ -336,12 +425,15 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
 
 
 def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
-    """The end of the colours. For effects on bias one for all axes of the run, so that their maps can be compared: what
-    all but the largest 2 % stay below, so that one strong head leaves the others their colours."""
+    """The end of the colours. For effects on bias one for all axes of the run, so that their maps
+    can be compared: what all but the largest 2 % stay below, so that one strong head leaves the
+    others their colours."""
     if score != "z_bias":
         return float(table["value"].abs().max()) if table["value"].notna().any() else 1.0
     scores = lookup.frame(run, "scores")
-    known = scores.loc[(scores["score"] == score) & (scores["seed"] == POOLED), "value"].abs().dropna()
+    known = (
+        scores.loc[(scores["score"] == score) & (scores["seed"] == POOLED), "value"].abs().dropna()
+    )
     known = known if len(known) else table["value"].abs().dropna()
     return float(known.quantile(0.98)) if len(known) else 1.0
 
@@ -358,15 +450,20 @@ def _mark(run: Run) -> int:
 
 
 def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """Critical heads keep their colour and get a border: among them may be the one that adds most bias. One shape for
-    all, which grows with the cells."""
+    """Critical heads keep their colour and get a border: among them may be the one that adds most
+    bias. One shape for all, which grows with the cells."""
     if table.empty:
         return
     rows = table[["layer", "head"]].to_dict("records")
-    corners = [(row["head"] - 0.42, row["layer"] - 0.4, row["head"] + 0.42, row["layer"] + 0.4) for row in rows]
+    corners = [
+        (row["head"] - 0.42, row["layer"] - 0.4, row["head"] + 0.42, row["layer"] + 0.4)
+        for row in rows
+    ]
     path = " ".join(f"M {a},{b} L {c},{b} L {c},{d} L {a},{d} Z" for a, b, c, d in corners)
     for colour, width in ((choice.theme.paper, 4), (choice.theme.critical, 2)):
-        figure.add_shape(type="path", path=path, line={"color": colour, "width": width}, layer="above")
+        figure.add_shape(
+            type="path", path=path, line={"color": colour, "width": width}, layer="above"
+        )
     _legend(figure, choice, "critical: protected", "square-open", choice.theme.critical)
 
 
@@ -382,7 +479,8 @@ def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFram
 
 
 def _add_held(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """An open diamond on its halo on heads that a reader protects: seen on black cells and on coloured ones."""
+    """An open diamond on its halo on heads that a reader protects: seen on black cells and on
+    coloured ones."""
     if table.empty:
         return
     size = round(1.6 * _mark(run))  # around a cross, where a protected head is off by hand

@@ -22,12 +22,17 @@ KEY = "judges"
 NAMES = "judged_names"
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x")
 _CLEAR = ("fell", "rose")
-_VERBS = {"fell": "fall", "rose": "rise", "unclear": "not clearly change", "unknown": "move, by how much is not known"}
+_VERBS = {
+    "fell": "fall",
+    "rose": "rise",
+    "unclear": "not clearly change",
+    "unknown": "move, by how much is not known",
+}
 
 
 def opinions(run: Run, choice: Choice) -> pd.DataFrame:
-    """Bias of the chosen variant by every judge on every axis, the audit's own judge first: judge, axis, dense, value,
-    delta with ends. Empty where only one judge read the texts."""
+    """Bias of the chosen variant by every judge on every axis, the audit's own judge first: judge,
+    axis, dense, value, delta with ends. Empty where only one judge read the texts."""
     if not run.has("opinions"):
         return pd.DataFrame()
     metric, variant = f"bias:{choice.reading}", lookup.variant_of(run, choice)["variant"]
@@ -41,55 +46,86 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
             by = part.set_index("variant").to_dict("index")
             found[str(judge)] = (by.get(variant), by.get("dense"))
         if len(found) > 1:
-            rows += [{"judge": judge, "axis": axis, **_row(cut, dense)} for judge, (cut, dense) in found.items()
-                     if cut is not None and dense is not None]  # fmt: skip
+            rows += [
+                {"judge": judge, "axis": axis, **_row(cut, dense)}
+                for judge, (cut, dense) in found.items()
+                if cut is not None and dense is not None
+            ]
     return pd.DataFrame(rows)
 
 
 def _row(cut: Mapping[str, Any], dense: Mapping[str, Any]) -> dict[str, Any]:
     changes = {name: cut[name] for name in ("delta", "delta_low", "delta_high")}
-    return {"dense": dense["value"], "value": cut["value"], **changes, "seen": phrasing.direction(changes)}
+    return {
+        "dense": dense["value"],
+        "value": cut["value"],
+        **changes,
+        "seen": phrasing.direction(changes),
+    }
 
 
 def judges(run: Run, choice: Choice) -> Panel:
-    """The change of bias by every judge, each as a share of the bias that this judge sees in the uncut model."""
+    """The change of bias by every judge, each as a share of the bias that this judge sees in the
+    uncut model."""
     question = "Do other judges see the same change?"
     table = opinions(run, choice)
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return nothing(KEY, question, "Nothing is cut here: choose a level above zero.")
     if table.empty:
         return nothing(KEY, question, own.ONE_JUDGE)
-    share = table.assign(**{name: 100 * table[name] / table["dense"] for name in ("delta", "delta_low", "delta_high")})
+    share = table.assign(
+        **{
+            name: 100 * table[name] / table["dense"]
+            for name in ("delta", "delta_low", "delta_high")
+        }
+    )
     note = f"{lookup.variant_label(run, lookup.variant_of(run, choice))}. {own.JUDGES_SAID}"
     return Panel(KEY, question, _answer(table), _figure(choice, share), _readable(table), note)
 
 
 def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """What must be said beside the measured axis' change where another judge sees another sign, or none; "" where all
-    see the same."""
+    """What must be said beside the measured axis' change where another judge sees another sign, or
+    none; "" where all see the same."""
     if variant["variant"] == "dense":
         return ""
     table = opinions(run, choice)
     table = table[table["axis"] == choice.measured] if len(table) else table
     if len(table) < 2 or table["seen"].nunique() == 1:
         return ""
-    said = [f"{row.judge} sees it {_VERBS[row.seen]} ({phrasing.change(row._asdict())})" for row in table.itertuples()]
-    first = "Judges disagree" if set(_CLEAR) <= set(table["seen"]) else "Not every judge sees the same"
+    said = [
+        f"{row.judge} sees it {_VERBS[row.seen]} ({phrasing.change(row._asdict())})"
+        for row in table.itertuples()
+    ]
+    first = (
+        "Judges disagree" if set(_CLEAR) <= set(table["seen"]) else "Not every judge sees the same"
+    )
     return f"{first}: {'; '.join(said)}."
 
 
 def _answer(table: pd.DataFrame) -> str:
-    """On how many axes all judges see the same direction, on how many none sees one, and on which they differ."""
+    """On how many axes all judges see the same direction, on how many none sees one, and on which
+    they differ."""
     seen = table.groupby("axis", sort=False)["seen"].agg(lambda found: list(dict.fromkeys(found)))
     same = [axis for axis, found in seen.items() if len(found) == 1 and found[0] in _CLEAR]
     none = [axis for axis, found in seen.items() if not set(found) & set(_CLEAR)]
     many = phrasing.count(table["judge"].nunique(), "judge")
-    said = [f"{many} agree on the direction on {len(same)} of {phrasing.count(len(seen), 'axis', 'axes')}"]
+    said = [
+        f"{many} agree on the direction on {len(same)} of"
+        f" {phrasing.count(len(seen), 'axis', 'axes')}"
+    ]
     said += (
-        [f"no judge sees a clear change on {', '.join(words.axis_name(str(axis)) for axis in none)}"] if none else []
+        [
+            "no judge sees a clear change on"
+            f" {', '.join(words.axis_name(str(axis)) for axis in none)}"
+        ]
+        if none
+        else []
     )
-    apart = [f"{words.axis_name(str(axis))} ({_who(table[table['axis'] == axis])})" for axis in seen.index
-             if axis not in (*same, *none)]  # fmt: skip
+    apart = [
+        f"{words.axis_name(str(axis))} ({_who(table[table['axis'] == axis])})"
+        for axis in seen.index
+        if axis not in (*same, *none)
+    ]
     said += [f"not on {', '.join(apart)}"] if apart else []
     return f"{'; '.join(said)}."
 
@@ -101,15 +137,25 @@ def _who(rows: pd.DataFrame) -> str:
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     axes = list(dict.fromkeys(table["axis"]))
     judges_ = list(dict.fromkeys(table["judge"]))
-    figure = blank(choice, 120 + 34 * len(axes) * max(1, len(judges_) // 2), "change of bias, % of the uncut model's")
+    figure = blank(
+        choice,
+        120 + 34 * len(axes) * max(1, len(judges_) // 2),
+        "change of bias, % of the uncut model's",
+    )
     figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     shifts = beside(len(judges_), 0.5 / max(2, len(judges_)))
     for place, (judge, shift) in enumerate(zip(judges_, shifts, strict=True)):
         mine = table[table["judge"] == judge]
         colour = series_colours(choice.dark)[place % len(series_colours(choice.dark))]
         ends = bars(mine["delta"], mine["delta_low"], mine["delta_high"], colour, 2)
-        texts = [hover(plain(judge), words.axis_name(row.axis), f"{phrasing.signed(row.delta)} % "
-                       f"({phrasing.span(row.delta_low, row.delta_high)})") for row in mine.itertuples()]  # fmt: skip
+        texts = [
+            hover(
+                plain(judge),
+                words.axis_name(row.axis),
+                f"{phrasing.signed(row.delta)} % ({phrasing.span(row.delta_low, row.delta_high)})",
+            )
+            for row in mine.itertuples()
+        ]
         marker = {"color": colour, "size": 10, "symbol": SYMBOLS[place % len(SYMBOLS)]}
         places = [axes.index(axis) + shift for axis in mine["axis"]]
         add_points(figure, mine["delta"], places, texts, marker, name=plain(judge), error_x=ends)
@@ -119,27 +165,44 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
     named = table.assign(axis=[words.axis_name(axis) for axis in table["axis"]])
-    return named.rename(columns={"dense": "bias, uncut", "value": "bias, cut", "delta": "change",
-                                 "delta_low": "change, low", "delta_high": "change, high"})  # fmt: skip
+    return named.rename(
+        columns={
+            "dense": "bias, uncut",
+            "value": "bias, cut",
+            "delta": "change",
+            "delta_low": "change, low",
+            "delta_high": "change, high",
+        }
+    )
 
 
 def judged_names(run: Run, choice: Choice) -> Panel:
     """What every judge says of the prompts alone, group by group, on the measured axis."""
-    question = f"What does each judge say of the words for {words.axis_name(choice.measured)} alone?"
+    question = (
+        f"What does each judge say of the words for {words.axis_name(choice.measured)} alone?"
+    )
     table = lookup.frame(run, "opinion_groups") if run.has("opinion_groups") else pd.DataFrame()
     if len(table):
         table = table[(table["variant"] == own.PROMPTS_ALONE) & (table["axis"] == choice.measured)]
     if table.empty:
         return nothing(NAMES, question, own.ONE_JUDGE)
-    table = table.drop_duplicates(["judge", "group"])  # each judge that was asked later brought the audit's own again
-    table = table.sort_values("judge", key=lambda names: names != run.meta["judge"]["name"], kind="stable")
+    table = table.drop_duplicates(
+        ["judge", "group"]
+    )  # each judge that was asked later brought the audit's own again
+    table = table.sort_values(
+        "judge", key=lambda names: names != run.meta["judge"]["name"], kind="stable"
+    )
     groups, judges_ = list(dict.fromkeys(table["group"])), list(dict.fromkeys(table["judge"]))
     figure = blank(choice, 120 + 30 * len(groups), "mean verdict on the prompts alone, 0 to 1")
     for place, (judge, shift) in enumerate(zip(judges_, beside(len(judges_), 0.2), strict=True)):
         mine = table[table["judge"] == judge]
         colour = series_colours(choice.dark)[place % len(series_colours(choice.dark))]
-        texts = [hover(plain(judge), plain(row.group), phrasing.with_interval(row.value, row.low, row.high))
-                 for row in mine.itertuples()]  # fmt: skip
+        texts = [
+            hover(
+                plain(judge), plain(row.group), phrasing.with_interval(row.value, row.low, row.high)
+            )
+            for row in mine.itertuples()
+        ]
         marker = {"color": colour, "size": 9, "symbol": SYMBOLS[place % len(SYMBOLS)]}
         places = [groups.index(group) + shift for group in mine["group"]]
         ends = bars(mine["value"], mine["low"], mine["high"], colour, 1.5)
@@ -150,11 +213,17 @@ def judged_names(run: Run, choice: Choice) -> Panel:
 
 
 def _names_answer(table: pd.DataFrame) -> str:
-    """By every judge, the group with the highest and with the lowest verdict, and whether their intervals part."""
+    """By every judge, the group with the highest and with the lowest verdict, and whether their
+    intervals part."""
     said = []
     for judge, mine in table.groupby("judge", sort=False):
         low, high = mine.loc[mine["value"].idxmin()], mine.loc[mine["value"].idxmax()]
         parted = math.isfinite(high["low"]) and high["low"] > low["high"]
-        ends = f"{high['group']} {phrasing.number(high['value'])}, {low['group']} {phrasing.number(low['value'])}"
-        said.append(f"{judge}: from {ends}" if parted else f"{judge}: no two groups clearly apart ({ends})")
+        ends = (
+            f"{high['group']} {phrasing.number(high['value'])}, {low['group']}"
+            f" {phrasing.number(low['value'])}"
+        )
+        said.append(
+            f"{judge}: from {ends}" if parted else f"{judge}: no two groups clearly apart ({ends})"
+        )
     return f"{'; '.join(said)}."

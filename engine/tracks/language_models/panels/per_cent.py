@@ -1,4 +1,5 @@
-"""Changes of bias and of perplexity in per cent of the full model, beside each other (FASP, Figs. 2 and 5)."""
+"""Changes of bias and of perplexity in per cent of the full model, beside each other (FASP, Figs. 2
+and 5)."""
 
 from __future__ import annotations
 
@@ -27,25 +28,36 @@ CHANGES = {"value": "change", "low": "change_low", "high": "change_high"}
 
 
 def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
-    """Both changes along the share of heads cut, every compared method; the table has the levels beside them."""
+    """Both changes along the share of heads cut, every compared method; the table has the levels
+    beside them."""
     reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
     question = f"By how many per cent do the bias of {axis} and the perplexity change?"
     tables = [_rows(run, choice, measure) for measure in (reading.harm, reading.quality)]
     if any(table.empty for table in tables):
-        return nothing(KEY, question, "This run lacks bias or perplexity of a cut model, or of the full one.")
+        return nothing(
+            KEY, question, "This run lacks bias or perplexity of a cut model, or of the full one."
+        )
     titles = (f"change of bias of {axis}, %", "change of perplexity, %")
-    parts = tuple(_part(run, choice, table, title) for table, title in zip(tables, titles, strict=True))
-    both = tables[0].merge(tables[1][["variant", "value", "low", "high", *CHANGES.values()]],
-                           on="variant", suffixes=("", "_q"))  # fmt: skip
+    parts = tuple(
+        _part(run, choice, table, title) for table, title in zip(tables, titles, strict=True)
+    )
+    both = tables[0].merge(
+        tables[1][["variant", "value", "low", "high", *CHANGES.values()]],
+        on="variant",
+        suffixes=("", "_q"),
+    )
     answer, rest = _answer(run, choice, *tables)
     more = f"{own.PER_CENT} {seeds_note(run, choice, reading.harm)}".strip()
     note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
     mind, shown = null_warning(run, choice), readable(both, _columns(run))
-    return Panel(KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest)
+    return Panel(
+        KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest
+    )
 
 
 def _rows(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
-    """Rows of the curve of a measure without the full model's, and CHANGES in per cent; empty where that is missing."""
+    """Rows of the curve of a measure without the full model's, and CHANGES in per cent; empty where
+    that is missing."""
     rows = rows_along(run, choice, measure).dropna(subset=["value"])
     is_dense = rows["method"] == "dense"
     cut = rows[~is_dense]
@@ -55,8 +67,11 @@ def _rows(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
 
 
 def _pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """One change per method and level, in value, low and high; several selections: their mean and outermost ends."""
-    drawn = table.drop(columns=list(CHANGES)).rename(columns={theirs: ours for ours, theirs in CHANGES.items()})
+    """One change per method and level, in value, low and high; several selections: their mean and
+    outermost ends."""
+    drawn = table.drop(columns=list(CHANGES)).rename(
+        columns={theirs: ours for ours, theirs in CHANGES.items()}
+    )
     return pooled(run, drawn)
 
 
@@ -70,11 +85,24 @@ def _part(run: Run, choice: Choice, table: pd.DataFrame, title: str) -> go.Figur
         mine, style = points[points["method"] == method], lookup.look_of(run, choice, method)
         chosen = method == choice.method
         line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
-        look = {"mode": "lines+markers", "line": line, "error_y": bars_of(mine, style.colour, 2 if chosen else 1)}
-        texts = [f"<b>{words.method_name(method)}</b>, {track.reached(run, row)}<br>{_said(row)}"
-                 for row in mine.to_dict("records")]  # fmt: skip
-        add_points(figure, mine[track.level.realised] + shift, mine["value"], texts,
-                   dot(style, 10 if chosen else 7), name=words.method_name(method), **look)  # fmt: skip
+        look = {
+            "mode": "lines+markers",
+            "line": line,
+            "error_y": bars_of(mine, style.colour, 2 if chosen else 1),
+        }
+        texts = [
+            f"<b>{words.method_name(method)}</b>, {track.reached(run, row)}<br>{_said(row)}"
+            for row in mine.to_dict("records")
+        ]
+        add_points(
+            figure,
+            mine[track.level.realised] + shift,
+            mine["value"],
+            texts,
+            dot(style, 10 if chosen else 7),
+            name=words.method_name(method),
+            **look,
+        )
     figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
     figure.update_yaxes(nticks=6)
     return figure
@@ -94,10 +122,16 @@ def _signed(value: float) -> str:
 def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame) -> tuple[str, str]:
     """Both changes of the chosen method at the chosen level; then of the others."""
     level = track_of(run).level
-    both = _pooled(run, harm).merge(_pooled(run, quality), on=["method", level.column], suffixes=("", "_q"))
+    both = _pooled(run, harm).merge(
+        _pooled(run, quality), on=["method", level.column], suffixes=("", "_q")
+    )
     at = choice.level if choice.level > level.none else both[level.column].max()
     here = both[at_level(both[level.column], at)]
-    rows = here.assign(first=here["method"] != choice.method).sort_values("first", kind="stable").to_dict("records")
+    rows = (
+        here.assign(first=here["method"] != choice.method)
+        .sort_values("first", kind="stable")
+        .to_dict("records")
+    )
     said = [
         f"{words.method_name(row['method'])}: bias {_said(row)}, "
         f"perplexity {_said({name: row[f'{name}_q'] for name in CHANGES})}"
@@ -116,6 +150,9 @@ def _columns(run: Run) -> tuple[Column, ...]:
         *titled(marks, value="bias", low="bias low", high="bias high"),
         *titled(change="change of bias, %", change_low="%, low", change_high="%, high"),
         *titled(value_q="perplexity", low_q="perplexity low", high_q="perplexity high"),
-        *titled(change_q="change of perplexity, %", change_low_q="perplexity %, low",
-                change_high_q="perplexity %, high"),
-    )  # fmt: skip
+        *titled(
+            change_q="change of perplexity, %",
+            change_low_q="perplexity %, low",
+            change_high_q="perplexity %, high",
+        ),
+    )

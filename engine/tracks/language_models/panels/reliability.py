@@ -35,12 +35,15 @@ ALL = "all heads"
 def by_seed(run: Run, axis: str) -> pd.DataFrame:
     """z_bias of one axis, rows = units, columns = seeds; empty where heads were not ranked."""
     scores = lookup.frame(run, "scores")
-    rows = scores[(scores["score"] == "z_bias") & (scores["axis"] == axis) & (scores["seed"] != POOLED)]
+    rows = scores[
+        (scores["score"] == "z_bias") & (scores["axis"] == axis) & (scores["seed"] != POOLED)
+    ]
     return rows.pivot(index="unit", columns="seed", values="value").dropna()
 
 
 def parts_of(run: Run, choice: Choice, axis: str) -> list[tuple[str, pd.DataFrame]]:
-    """Scores by seed of all heads, and of those with small effects where noise lets us say which they are."""
+    """Scores by seed of all heads, and of those with small effects where noise lets us say which
+    they are."""
     table = by_seed(run, axis)
     if table.shape[1] < 2 or len(table) < 2:
         return []
@@ -57,10 +60,17 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     question = "If the scores were taken once more, would they come out the same?"
     rows = []
     for axis in run.meta["request"]["axes"]:
-        rows += [row_of(words.axis_name(axis), name, repeats_of(part)) for name, part in parts_of(run, choice, axis)]
+        rows += [
+            row_of(words.axis_name(axis), name, repeats_of(part))
+            for name, part in parts_of(run, choice, axis)
+        ]
     rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
-        return nothing("run_repeats", question, "That takes at least two seeds per head, and heads that were ranked.")
+        return nothing(
+            "run_repeats",
+            question,
+            "That takes at least two seeds per head, and heads that were ranked.",
+        )
     table = pd.DataFrame(rows)
     whole = table[table["over"] == ALL]
     good = int((whole["ICC"] >= GOOD).sum())
@@ -69,9 +79,21 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
         f"lowest: {worst['name']}, {icc_said(worst)}."
     )
-    note = f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
-    note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(table)
-    return Panel("run_repeats", question, answer, icc_figure(table, choice), shown(table), note, more=_needed(worst))
+    note = (
+        f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
+    )
+    note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(
+        table
+    )
+    return Panel(
+        "run_repeats",
+        question,
+        answer,
+        icc_figure(table, choice),
+        shown(table),
+        note,
+        more=_needed(worst),
+    )
 
 
 def seed_scatter(run: Run, choice: Choice) -> Panel:
@@ -79,19 +101,31 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
     question = f"Do two seeds agree on the heads for {words.axis_name(choice.measured)}?"
     table = by_seed(run, choice.measured)
     if table.shape[1] < 2 or len(table) < 2:
-        return nothing("seed_scatter", question, "That takes at least two seeds per head, and heads that were ranked.")
+        return nothing(
+            "seed_scatter",
+            question,
+            "That takes at least two seeds per head, and heads that were ranked.",
+        )
     first, second = table.columns[:2]
     r = table[first].corr(table[second])
     found = repeats_of(table, choice.level or 0.2)
     figure = _scatter(
-        choice, table[first], table[second], f"effect on bias, seed {first}", f"seed {second}", _heads(run, table)
+        choice,
+        table[first],
+        table[second],
+        f"effect on bias, seed {first}",
+        f"seed {second}",
+        _heads(run, table),
     )
     said = (
         "No correlation: a seed gives every head the same score"
         if math.isnan(r)
         else f"Correlation {phrasing.correlation(r)}"
     )
-    answer, more = f"{said} ({phrasing.count(len(table), 'head')}).", _overlap_said(found, choice.level or 0.2)
+    answer, more = (
+        f"{said} ({phrasing.count(len(table), 'head')}).",
+        _overlap_said(found, choice.level or 0.2),
+    )
     readable = table.rename(columns=lambda seed: f"seed {seed}").reset_index()
     note = "Same prompts, other random streams. On the dashed line both seeds agree."
     return Panel("seed_scatter", question, answer, figure, readable, note, more=more)
@@ -103,27 +137,53 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     found = [(name, repeats_of(part)) for name, part in parts_of(run, choice, choice.measured)]
     found = [(name, one) for name, one in found if not math.isnan(one.icc)]
     if not found:
-        return nothing("more_seeds", question, "That takes at least two seeds per head, and heads that were ranked.")
+        return nothing(
+            "more_seeds",
+            question,
+            "That takes at least two seeds per head, and heads that were ranked.",
+        )
     figure, rows = blank(choice, 320, "seeds per prompt", "reliability of their mean"), []
     steps = np.unique(np.logspace(0, 2, 40).round().astype(int))
-    for (name, one), colour, dash in zip(found, series_colours(choice.dark), ("solid", "dash"), strict=False):
+    for (name, one), colour, dash in zip(
+        found, series_colours(choice.dark), ("solid", "dash"), strict=False
+    ):
         values = [spearman_brown(one.icc, int(k)) for k in steps]
-        look = {"mode": "lines", "line": {"color": colour, "dash": dash, "width": 2.5}, "name": name}
-        figure.add_scatter(x=steps, y=values, hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>", **look)
-        rows += [{"over": name, "seeds": int(k), "reliability": value} for k, value in zip(steps, values, strict=True)]
+        look = {
+            "mode": "lines",
+            "line": {"color": colour, "dash": dash, "width": 2.5},
+            "name": name,
+        }
+        figure.add_scatter(
+            x=steps, y=values, hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>", **look
+        )
+        rows += [
+            {"over": name, "seeds": int(k), "reliability": value}
+            for k, value in zip(steps, values, strict=True)
+        ]
     line_at(figure, choice, GOOD)
     figure.update_xaxes(type="log", tickvals=[1, 2, 5, 10, 20, 50, 100], range=[0, 2])
     figure.update_yaxes(range=[-0.05, 1.05])
-    answer = f"For a reliability of {GOOD:g}: {'; '.join(f'{name}: {_needed_of(one)}' for name, one in found)}."
+    answer = (
+        f"For a reliability of {GOOD:g}:"
+        f" {'; '.join(f'{name}: {_needed_of(one)}' for name, one in found)}."
+    )
     seeds = phrasing.count(found[0][1].seeds, "seed")
     note = f"Predicted from the measured ICC of one seed (Spearman-Brown). Measured were {seeds}."
     return Panel("more_seeds", question, answer, figure, pd.DataFrame(rows), note)
 
 
-def _scatter(choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]) -> go.Figure:
+def _scatter(
+    choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]
+) -> go.Figure:
     figure = blank(choice, 380, x_name, y_name)
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
-    silent(figure, ends, ends, mode="lines", line={"color": choice.theme.soft, "dash": "dash", "width": 1})
+    silent(
+        figure,
+        ends,
+        ends,
+        mode="lines",
+        line={"color": choice.theme.soft, "dash": "dash", "width": 1},
+    )
     said = "%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>"
     look = {**marker(choice, 0), "opacity": 0.75}
     add_points(figure, x, y, names, look, showlegend=False, hovertemplate=said)
@@ -138,8 +198,9 @@ def _heads(run: Run, table: pd.DataFrame) -> list[str]:
 def _overlap_said(found: Repeats, share: float) -> str:
     found_again, overlap = phrasing.percent(found.overlap.share), found.overlap
     return (
-        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again in another seed; "
-        f"chance gives {phrasing.percent(overlap.expected)} (up to {phrasing.percent(overlap.high)})"
+        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again in"
+        f" another seed; chance gives {phrasing.percent(overlap.expected)} (up to"
+        f" {phrasing.percent(overlap.high)})"
         + (": no more than chance." if overlap.chance else ".")
     )
 
@@ -153,18 +214,31 @@ def _untold(table: pd.DataFrame) -> str:
     """Names of axes where noise hides which effects are small."""
     told = set(table.loc[table["over"] != ALL, "name"])
     untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
-    return f", except where noise hides which they are ({phrasing.listing(untold)})." if untold else "."
+    return (
+        f", except where noise hides which they are ({phrasing.listing(untold)})."
+        if untold
+        else "."
+    )
 
 
 def _needed(row: pd.Series) -> str:
     if math.isnan(row["seeds needed"]):
         return f"No number of seeds makes that {GOOD:g}: these scores are noise."
     if row["seeds needed"] > MANY:
-        return f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
-    return f"There, {phrasing.count(int(row['seeds needed']), 'seed')} would make the mean reach {GOOD:g}."
+        return (
+            f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
+        )
+    return (
+        f"There, {phrasing.count(int(row['seeds needed']), 'seed')} would make the mean reach"
+        f" {GOOD:g}."
+    )
 
 
 def _needed_of(found: Repeats) -> str:
     if found.needed is None:
         return "no number of seeds is enough"
-    return phrasing.count(found.needed, "seed") if found.needed <= MANY else f"more than {MANY:,} seeds"
+    return (
+        phrasing.count(found.needed, "seed")
+        if found.needed <= MANY
+        else f"more than {MANY:,} seeds"
+    )

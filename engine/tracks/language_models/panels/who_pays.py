@@ -1,4 +1,5 @@
-"""Who pays when heads are cut: toxicity and perplexity of the texts about every subgroup, before and after."""
+"""Who pays when heads are cut: toxicity and perplexity of the texts about every subgroup, before
+and after."""
 
 from __future__ import annotations
 
@@ -33,18 +34,24 @@ SURPRISED = ByGroup(
     measure=Measure("perplexity"),
     x_title="perplexity (lower is better)",
     absent="This run has no perplexity per subgroup for this choice.",
-    uncut=lambda top, low: f"Uncut, the model is most surprised by texts about {top} and least about {low}.",
+    uncut=lambda top, low: (
+        f"Uncut, the model is most surprised by texts about {top} and least about {low}."
+    ),
     fell=lambda names, several: f"The model is less surprised by text about {names}",
     rose=lambda names, several: f"The model is more surprised by text about {names}",
 )
 
 
 def who_pays(run: Run, choice: Choice) -> Panel:
-    """Toxicity per subgroup, dense against pruned; said to be about words where the group band is not passed."""
-    panel = by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}"))
+    """Toxicity per subgroup, dense against pruned; said to be about words where the group band is
+    not passed."""
+    panel = by_group(
+        run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}")
+    )
     return replace(panel, mind=group_warning(run, choice))
 
 
 def perplexity_by_group(run: Run, choice: Choice) -> Panel:
-    """Perplexity on the texts about each subgroup, dense against pruned: fairness is worth little where text breaks."""
+    """Perplexity on the texts about each subgroup, dense against pruned: fairness is worth little
+    where text breaks."""
     return by_group(run, choice, SURPRISED, f"n = prompts. {own.INTERVALS}")

@@ -1,4 +1,5 @@
-"""z_ppl for choosing protected heads: the gradient for all, exact perplexity for those that γ could hang on."""
+"""z_ppl for choosing protected heads: the gradient for all, exact perplexity for those that γ could
+hang on."""
 
 from __future__ import annotations
 
@@ -12,9 +13,22 @@ import pandas as pd
 from engine.core.levels import exact_count
 from engine.stats.fdr import benjamini_hochberg
 from engine.tracks.language_models.context import BEGINNING, Shard
-from engine.tracks.language_models.near_places import EXPLAINED, Hints, Placed, first_near, next_near, placed
+from engine.tracks.language_models.near_places import (
+    EXPLAINED,
+    Hints,
+    Placed,
+    first_near,
+    next_near,
+    placed,
+)
 from engine.tracks.language_models.perplexity import log_perplexities
-from engine.tracks.language_models.scores.base import COLUMNS, VALIDATION, ScoreJob, ScoreMethod, score_rows
+from engine.tracks.language_models.scores.base import (
+    COLUMNS,
+    VALIDATION,
+    ScoreJob,
+    ScoreMethod,
+    score_rows,
+)
 from engine.tracks.language_models.scores.exact import effects_of
 from engine.tracks.language_models.scores.gradient_ppl import GradientPerplexity
 
@@ -23,8 +37,8 @@ START = BEGINNING + VALIDATION
 
 @dataclass(frozen=True)
 class Known:
-    """How far scoring is: shards it needs so far, units that are measured, where all lie, and what first order
-    explains of the effects on the beginning of the text."""
+    """How far scoring is: shards it needs so far, units that are measured, where all lie, and what
+    first order explains of the effects on the beginning of the text."""
 
     wanted: list[Shard]
     units: tuple[int, ...] = ()
@@ -35,10 +49,11 @@ class Known:
 class AutoPerplexity(ScoreMethod):
     """FASP Eq. 3 where it decides.
 
-    Which heads are critical hangs on the order of z_ppl around the int(γ·N_h)-th. The gradient orders all heads; the
-    beginning of the text, measured with every head off, tells how far it may be off. Heads that may lie on either side
-    of such a place are measured on the whole text until none is left, and all heads where first order explains too
-    little. A cut by perplexity alone decides at its other end as well.
+    Which heads are critical hangs on the order of z_ppl around the int(γ·N_h)-th. The gradient
+    orders all heads; the beginning of the text, measured with every head off, tells how far it may
+    be off. Heads that may lie on either side of such a place are measured on the whole text until
+    none is left, and all heads where first order explains too little. A cut by perplexity alone
+    decides at its other end as well.
     """
 
     name = "auto"
@@ -55,20 +70,29 @@ class AutoPerplexity(ScoreMethod):
         if known.found is None:
             return first[COLUMNS]
         dense = _dense(job, VALIDATION)
-        rows = {name: _z(dense, known.found.value + sign * known.found.reach)
-                for name, sign in (("value", 0.0), ("low", 1.0), ("high", -1.0))}  # fmt: skip
-        rows |= {"low": rows["low"] + (first["low"] - first["value"]).to_numpy(),
-                 "high": rows["high"] + (first["high"] - first["value"]).to_numpy(),
-                 "p": np.full(job.total, np.nan)}  # fmt: skip
+        rows = {
+            name: _z(dense, known.found.value + sign * known.found.reach)
+            for name, sign in (("value", 0.0), ("low", 1.0), ("high", -1.0))
+        }
+        rows |= {
+            "low": rows["low"] + (first["low"] - first["value"]).to_numpy(),
+            "high": rows["high"] + (first["high"] - first["value"]).to_numpy(),
+            "p": np.full(job.total, np.nan),
+        }
         at = list(known.units)
         for name, values in effects_of(job, known.units).items():
             rows[name][at] = values
         is_exact = np.isin(np.arange(job.total), at)
         said = "published window: no interval" if job.context.settings.window.published else ""
         return score_rows(
-            job, self, rows.pop("value"), **rows, q=benjamini_hochberg(rows["p"]), n=int(first["n"].iloc[0]),
+            job,
+            self,
+            rows.pop("value"),
+            **rows,
+            q=benjamini_hochberg(rows["p"]),
+            n=int(first["n"].iloc[0]),
             note=np.where(is_exact, said, "first order").tolist(),
-        ).assign(estimator=np.where(is_exact, "exact", "gradient").tolist())  # fmt: skip
+        ).assign(estimator=np.where(is_exact, "exact", "gradient").tolist())
 
     def report(self, job: ScoreJob) -> dict[str, Any]:
         known = self._known(job)
@@ -82,8 +106,13 @@ class AutoPerplexity(ScoreMethod):
         wanted = gradient if not places else [*gradient, *start, Shard("windows", split=VALIDATION)]
         if not places or not job.finished(wanted):
             return Known(wanted)
-        hints = Hints(_first(job, VALIDATION), _first(job, START), _effects(job, range(job.total), START),
-                      job.context.lm.n_heads, _share(job))  # fmt: skip
+        hints = Hints(
+            _first(job, VALIDATION),
+            _first(job, START),
+            _effects(job, range(job.total), START),
+            job.context.lm.n_heads,
+            _share(job),
+        )
         explained = hints.explained
         new = first_near(hints, places) if explained >= EXPLAINED else list(range(job.total))
         units: tuple[int, ...] = ()
@@ -109,28 +138,42 @@ def _dense(job: ScoreJob, split: str) -> float:
 
 def _share(job: ScoreJob) -> float:
     """Tokens of the beginning over all."""
-    return len(job.context.corpus_tokens(START)) / max(1, len(job.context.corpus_tokens(VALIDATION)))
+    return len(job.context.corpus_tokens(START)) / max(
+        1, len(job.context.corpus_tokens(VALIDATION))
+    )
 
 
 def _log(job: ScoreJob, windows: pd.DataFrame) -> float:
-    return float(log_perplexities(windows, np.ones((1, len(windows))), job.context.settings.window)[0])
+    return float(
+        log_perplexities(windows, np.ones((1, len(windows))), job.context.settings.window)[0]
+    )
 
 
 def _first(job: ScoreJob, split: str) -> np.ndarray:
     """Change of log perplexity by each head off, to first order, [units]."""
     windows = job.fetch([Shard("window_gradients", split=split)])[0]
-    slopes, tokens = windows[[str(unit) for unit in range(job.total)]].to_numpy(), windows["tokens"].to_numpy()
+    slopes, tokens = (
+        windows[[str(unit) for unit in range(job.total)]].to_numpy(),
+        windows["tokens"].to_numpy(),
+    )
     published = job.context.settings.window.published
-    return -(slopes / tokens[:, None]).mean(axis=0) if published else -slopes.sum(axis=0) / tokens.sum()
+    return (
+        -(slopes / tokens[:, None]).mean(axis=0)
+        if published
+        else -slopes.sum(axis=0) / tokens.sum()
+    )
 
 
 def _effects(job: ScoreJob, units: Sequence[int], split: str) -> np.ndarray:
     """Change of log perplexity by each of `units` off, measured, [units]."""
-    return np.array([_log(job, table) for table in job.fetch(_off(units, split))]) - _dense(job, split)
+    return np.array([_log(job, table) for table in job.fetch(_off(units, split))]) - _dense(
+        job, split
+    )
 
 
 def _z(dense: float, changes: np.ndarray) -> np.ndarray:
-    """z_ppl of changes of log perplexity [units]: perplexity with the head on less that with the head off."""
+    """z_ppl of changes of log perplexity [units]: perplexity with the head on less that with the
+    head off."""
     return np.exp(dense) - np.exp(dense + changes)
 
 

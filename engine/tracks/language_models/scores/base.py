@@ -19,16 +19,33 @@ from engine.data.prompts.spare import SPARE
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [
-    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "error",
-    "freedom", "n", "ess", "k_hat", "note",
-]  # fmt: skip
+    "unit",
+    "layer",
+    "head",
+    "score",
+    "estimator",
+    "axis",
+    "seed",
+    "value",
+    "low",
+    "high",
+    "p",
+    "q",
+    "error",
+    "freedom",
+    "n",
+    "ess",
+    "k_hat",
+    "note",
+]
 VALIDATION = "validation"
 """Scores never see a test prompt."""
 
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """What a method scores with: the context, the axes, the decoding seeds and the reading of bias."""
+    """What a method scores with: the context, the axes, the decoding seeds and the reading of
+    bias."""
 
     context: PromptContext
     axes: tuple[str, ...]
@@ -42,13 +59,16 @@ class ScoreJob:
     sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
     """... shares that may be cut: what an adaptive estimator must get right."""
     cuts_by_perplexity: bool = False
-    """Whether heads are also cut by z_ppl alone: then the other end of its order decides as well."""
+    """Whether heads are also cut by z_ppl alone: then the other end of its order decides as well.
+    """
     splits: tuple[str, ...] = (VALIDATION,)
     """Whose prompts are scored on."""
     measuring: float = math.inf
-    """Work that measuring the variants will be, in continuations (`Measurement.size`): what budgets are shares of."""
+    """Work that measuring the variants will be, in continuations (`Measurement.size`): what budgets
+    are shares of."""
     read: dict[Any, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
-    """Columns of finished measurements that were read before, by their shards: an adaptive estimator asks often."""
+    """Columns of finished measurements that were read before, by their shards: an adaptive
+    estimator asks often."""
     states: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """What such an estimator decided, by what was asked: equal results, equal answers."""
 
@@ -56,8 +76,21 @@ class ScoreJob:
     def asked(self) -> tuple[Hashable, ...]:
         """All that decisions rest on besides finished measurements."""
         known = tuple((name, values.tobytes()) for name, values in sorted(self.known.items()))
-        same = (id(self.context.keeper), self.seeds, self.splits, self.reading, self.measuring, self.gammas)
-        return (*same, self.sparsities, self.cuts_by_perplexity, tuple(sorted(self.options.items())), known)
+        same = (
+            id(self.context.keeper),
+            self.seeds,
+            self.splits,
+            self.reading,
+            self.measuring,
+            self.gammas,
+        )
+        return (
+            *same,
+            self.sparsities,
+            self.cuts_by_perplexity,
+            tuple(sorted(self.options.items())),
+            known,
+        )
 
     @property
     def total(self) -> int:
@@ -75,13 +108,21 @@ class ScoreJob:
 
     def work(self, shards: Iterable[Shard]) -> float:
         """Work of these measurements, finished or not, in continuations."""
-        return sum(self.context.kind(shard.kind).size(self.context, shard) for shard in dict.fromkeys(shards))
+        return sum(
+            self.context.kind(shard.kind).size(self.context, shard)
+            for shard in dict.fromkeys(shards)
+        )
 
     def spares(self, axis: str) -> tuple[str, ...]:
         """Splits of further validation prompts of an axis, in order."""
         table = self.context.table
         splits = table.loc[table["axis"] == axis, "split"].unique()
-        return tuple(sorted((name for name in splits if name.startswith(SPARE)), key=lambda name: (len(name), name)))
+        return tuple(
+            sorted(
+                (name for name in splits if name.startswith(SPARE)),
+                key=lambda name: (len(name), name),
+            )
+        )
 
     def with_seeds(self, seeds: Sequence[int]) -> ScoreJob:
         return replace(self, seeds=tuple(seeds))
@@ -90,48 +131,61 @@ class ScoreJob:
 class ScoreMethod(ABC):
     """One way to give every head a number. Final subclasses live one per file of this folder.
 
-    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume. Neither loads
-    torch when imported: what measures is a Measurement (folder measurements).
+    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and
+    resume. Neither loads torch when imported: what measures is a Measurement (folder measurements).
     """
 
     name: str
     """What users call it; the column `estimator`."""
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
     score: str
     """Which number it gives; the column `score`."""
     uses: tuple[str, ...] = ()
-    """Other estimators of the same score whose code computes some of its numbers: their versions are its own too."""
+    """Other estimators of the same score whose code computes some of its numbers: their versions
+    are its own too."""
     settings: tuple[Setting, ...] = ()
     pilots: bool = False
     """Whether it runs a pilot, from which an audit predicts time and precision first."""
 
     def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
-        """Why it cannot score texts drawn like this, or bias read like this; asked before anything heavy loads."""
+        """Why it cannot score texts drawn like this, or bias read like this; asked before anything
+        heavy loads."""
         return []
 
     def option(self, job: ScoreJob, name: str) -> Any:
         """A declared setting: as asked, else its default."""
-        return job.options.get(name, {setting.name: setting.default for setting in self.settings}[name])
+        return job.options.get(
+            name, {setting.name: setting.default for setting in self.settings}[name]
+        )
 
-    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
-        """Least and most seconds for one axis, predicted from its pilot; `once` is what each estimator takes to draw
-        every prompt once and score all heads from it."""
+    def seconds(
+        self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]
+    ) -> tuple[float, float]:
+        """Least and most seconds for one axis, predicted from its pilot; `once` is what each
+        estimator takes to draw every prompt once and score all heads from it."""
         found = once.get(self.name, float("nan")) * len(job.seeds)
         return found, found
 
     @abstractmethod
     def shards(self, job: ScoreJob) -> list[Shard]:
-        """Every measurement it needs, as far as finished ones show. Asked again until it names nothing new, so a
-        method may look at what is finished (`job.context.keeper`) and ask for more; equal results, equal answers."""
+        """Every measurement it needs, as far as finished ones show. Asked again until it names
+        nothing new, so a method may look at what is finished (`job.context.keeper`) and ask for
+        more; equal results, equal answers.
+        """
 
-    def effort(self, job: ScoreJob, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]] = list) -> float:
-        """About how long what it will still ask for takes, in the unit of `MeasurementContext.effort`; for forecasts
-        only. uncounted: those of some measurements that do not count as done."""
+    def effort(
+        self, job: ScoreJob, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]] = list
+    ) -> float:
+        """About how long what it will still ask for takes, in the unit of
+        `MeasurementContext.effort`; for forecasts only. uncounted: those of some measurements that
+        do not count as done."""
         return job.context.effort(uncounted(self.shards(job)))
 
     def looks(self, job: ScoreJob) -> list[Shard]:
-        """What it still draws before it can say whether an axis will be ranked; none of it is wasted."""
+        """What it still draws before it can say whether an axis will be ranked; none of it is
+        wasted."""
         return []
 
     def unranked(self, job: ScoreJob) -> tuple[str, ...]:
@@ -161,7 +215,8 @@ def estimators(score: str = "z_bias") -> tuple[str, ...]:
 
 
 def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
-    """The method that gives a score; `estimator` chooses where there are several. Unknown names raise RequestError."""
+    """The method that gives a score; `estimator` chooses where there are several. Unknown names
+    raise RequestError."""
     found = [method for method in score_methods() if method.score == score]
     if not found:
         raise RequestError(unknown("score", score, {method.score for method in score_methods()}))
@@ -185,7 +240,8 @@ def with_used(methods: Iterable[ScoreMethod]) -> list[ScoreMethod]:
 def score_rows(
     job: ScoreJob, method: ScoreMethod, values: Sequence[float] | np.ndarray, **columns: object
 ) -> pd.DataFrame:
-    """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN or empty."""
+    """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN
+    or empty."""
     units, heads = np.arange(job.total), job.context.lm.n_heads
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
     table["score"], table["estimator"] = method.score, method.name

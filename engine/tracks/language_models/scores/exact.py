@@ -11,14 +11,20 @@ from engine.stats.fdr import benjamini_hochberg
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.perplexity_intervals import paired_perplexity_difference
-from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, head_shards, score_rows
+from engine.tracks.language_models.scores.base import (
+    VALIDATION,
+    ScoreJob,
+    ScoreMethod,
+    head_shards,
+    score_rows,
+)
 
 
 class ExactPerplexity(ScoreMethod):
     """FASP Eq. 3: z_ppl(h) = ppl | do(y_h = 1) − ppl | do(y_h = 0).
 
-    y_h is the output of head h before the output projection. Very negative means a critical head. No sampling, so no
-    seeds.
+    y_h is the output of head h before the output projection. Very negative means a critical head.
+    No sampling, so no seeds.
     """
 
     name = "exact"
@@ -41,7 +47,9 @@ class ExactPerplexity(ScoreMethod):
         )
 
 
-def effects_of(job: ScoreJob, units: Sequence[int], intervals: bool = True) -> dict[str, np.ndarray]:
+def effects_of(
+    job: ScoreJob, units: Sequence[int], intervals: bool = True
+) -> dict[str, np.ndarray]:
     """value of each of these units, [units] float64, and where asked for low, high and p."""
     shards = [Shard("windows", cut, split=VALIDATION) for cut in [(), *((unit,) for unit in units)]]
     dense, *masked = job.fetch(shards)

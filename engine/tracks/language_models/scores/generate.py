@@ -1,6 +1,7 @@
 """z_bias by regeneration: draw every continuation again with the head off, judge it again.
 
-The reference the fast estimators are checked against. Base and ablated model share each prompt's random stream.
+The reference the fast estimators are checked against. Base and ablated model share each prompt's
+random stream.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMe
 class Generate(ScoreMethod):
     """FASP Eq. 2: z_bias(h, S) = bias(S) | do(y_h = 1) − bias(S) | do(y_h = 0).
 
-    y_h is the output of head h before the output projection. Positive means that cutting the head lowers the bias.
+    y_h is the output of head h before the output projection. Positive means that cutting the head
+    lowers the bias.
     """
 
     name = "generate"
@@ -23,7 +25,9 @@ class Generate(ScoreMethod):
     version = 2
 
     def shards(self, job: ScoreJob) -> list[Shard]:
-        return head_shards(job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)])
+        return head_shards(
+            job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)]
+        )
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
         return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]

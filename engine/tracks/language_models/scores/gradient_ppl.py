@@ -1,4 +1,5 @@
-"""z_ppl to first order, from one backward pass over the perplexity text. A preview: critical heads saturate."""
+"""z_ppl to first order, from one backward pass over the perplexity text. A preview: critical heads
+saturate."""
 
 from __future__ import annotations
 
@@ -32,12 +33,23 @@ class GradientPerplexity(ScoreMethod):
         preset = job.context.settings.window
         if preset.published:  # mean of window means
             values = perplexity(windows, preset) * (slopes / tokens[:, None]).mean(axis=0)
-            return score_rows(job, self, values, n=int(tokens.sum()), note="published window: no interval; first order")
+            return score_rows(
+                job,
+                self,
+                values,
+                n=int(tokens.sum()),
+                note="published window: no interval; first order",
+            )
         values = perplexity(windows) * slopes.sum(axis=0) / tokens.sum()
         weights = block_weights(len(windows), job.n_boot)
         total = weights @ tokens
         draws = np.exp(weights @ nll / total)[:, None] * (weights @ slopes) / total[:, None]
-        found = [difference_of(value, column, len(windows)) for value, column in zip(values, draws.T, strict=True)]
-        ends = {name: np.array([getattr(one, name) for one in found]) for name in ("low", "high", "p")}
+        found = [
+            difference_of(value, column, len(windows))
+            for value, column in zip(values, draws.T, strict=True)
+        ]
+        ends = {
+            name: np.array([getattr(one, name) for one in found]) for name in ("low", "high", "p")
+        }
         q = benjamini_hochberg(ends["p"])
         return score_rows(job, self, values, **ends, q=q, n=int(tokens.sum()), note="first order")

@@ -1,4 +1,5 @@
-"""Magnitude: the L2 norm of a head's query, key, value and output weights and biases (Han et al. 2015)."""
+"""Magnitude: the L2 norm of a head's query, key, value and output weights and biases (Han et al.
+2015)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gradient importance of heads: |∂L/∂ξ_h| summed over windows, L2-normalised per layer (Michel et al. 2019)."""
+"""Gradient importance of heads: |∂L/∂ξ_h| summed over windows, L2-normalised per layer (Michel et
+al. 2019)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, Scor
 
 
 class Michel(ScoreMethod):
-    """I_h = Σ_windows |∂L/∂ξ_h|, then I_h / ‖I_layer‖₂ (Michel et al. 2019, Sec. 4.1), ξ_h the factor of the head's
-    output, L the window's negative log-likelihood. Lowest is cut first. One backward pass per window gives all heads.
+    """I_h = Σ_windows |∂L/∂ξ_h|, then I_h / ‖I_layer‖₂ (Michel et al. 2019, Sec. 4.1), ξ_h the
+    factor of the head's output, L the window's negative log-likelihood. Lowest is cut first. One
+    backward pass per window gives all heads.
     """
 
     name = "michel"
@@ -21,7 +23,9 @@ class Michel(ScoreMethod):
         return [Shard("michel", split=VALIDATION)]
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
-        sums = job.fetch(self.shards(job))[0]["value"].to_numpy().reshape(-1, job.context.lm.n_heads)
+        sums = (
+            job.fetch(self.shards(job))[0]["value"].to_numpy().reshape(-1, job.context.lm.n_heads)
+        )
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         values = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
         return score_rows(job, self, values.reshape(-1), n=len(job.context.tokens[VALIDATION]))

@@ -1,7 +1,8 @@
-"""z_bias by importance weighting: one generation, one judging, and per head one reading of the same texts.
+"""z_bias by importance weighting: one generation, one judging, and per head one reading of the same
+texts.
 
-Where the dense model's texts say too little about the model with a head off (few effective samples in some subgroup),
-that head falls back to `generate`, and its row says so.
+Where the dense model's texts say too little about the model with a head off (few effective samples
+in some subgroup), that head falls back to `generate`, and its row says so.
 """
 
 from __future__ import annotations
@@ -29,17 +30,25 @@ from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod
 
 ESS = Setting(
-    "ess", "number", 0.3,
-    "A head with fewer effective samples than this share of n in some subgroup is generated again.", 0.0, 1.0,
+    "ess",
+    "number",
+    0.3,
+    "A head with fewer effective samples than this share of n in some subgroup is generated again.",
+    0.0,
+    1.0,
     label="Least effective samples (share of n)",
-)  # fmt: skip
+)
 
 CAP = Setting(
-    "cap", "number", LARGEST,
-    "A weight counts at most so many times the mean of its subgroup: less noise, and a pull towards no effect for "
-    "heads with few effective samples. 0: no limit.", 0.0, 1e6,
+    "cap",
+    "number",
+    LARGEST,
+    "A weight counts at most so many times the mean of its subgroup: less noise, and a pull towards"
+    " no effect for heads with few effective samples. 0: no limit.",
+    0.0,
+    1e6,
     label="Largest weight (times the mean)",
-)  # fmt: skip
+)
 
 
 class Reweight(ScoreMethod):
@@ -59,7 +68,9 @@ class Reweight(ScoreMethod):
     def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
         return weighing_faults(self.name, decoding, reading)
 
-    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
+    def seconds(
+        self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]
+    ) -> tuple[float, float]:
         """Up to as many heads drawn again as fell short in the pilot."""
         low = pilot.share_poor(measured, self.option(job, "ess"))
         least = once["reweight"] * len(job.seeds)
@@ -68,13 +79,16 @@ class Reweight(ScoreMethod):
     def shards(self, job: ScoreJob) -> list[Shard]:
         units = range(job.total)
         wanted = [shard for axis in job.axes for shard in dense_shards(job, axis)]
-        wanted += [shard for axis in job.axes for unit in units for shard in weight_shards(job, axis, unit)]
+        wanted += [
+            shard for axis in job.axes for unit in units for shard in weight_shards(job, axis, unit)
+        ]
         if job.finished(wanted):
             for axis in job.axes:
                 wanted += [
-                    shard for unit in poor(AxisData(job, axis), units, self.option(job, "ess"))
+                    shard
+                    for unit in poor(AxisData(job, axis), units, self.option(job, "ess"))
                     for shard in off_shards(job, axis, (unit,))
-                ]  # fmt: skip
+                ]
         return wanted
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
@@ -92,7 +106,8 @@ class Reweight(ScoreMethod):
 
 @dataclass(frozen=True)
 class Poor:
-    """Why a head falls back: its smallest ESS over subgroups, as a share of n and in texts, and its Pareto k̂."""
+    """Why a head falls back: its smallest ESS over subgroups, as a share of n and in texts, and its
+    Pareto k̂."""
 
     share: float
     texts: float
@@ -100,22 +115,37 @@ class Poor:
 
     def note(self, least: float) -> str:
         if self.share < least:
-            return f"ESS {self.share:.2f} of n in some subgroup, below {least:g}: its texts were drawn again"
+            return (
+                f"ESS {self.share:.2f} of n in some subgroup, below {least:g}: its texts were drawn"
+                " again"
+            )
         if self.texts < FEW:
-            return f"{self.texts:.1f} effective texts in some subgroup, fewer than {FEW:g}: its texts were drawn again"
+            return (
+                f"{self.texts:.1f} effective texts in some subgroup, fewer than {FEW:g}: its texts"
+                " were drawn again"
+            )
         return (
-            f"large, ESS {self.share:.2f} of n and a heavy tail (Pareto k̂ {self.k_hat:.1f}): its texts were drawn again"
+            f"large, ESS {self.share:.2f} of n and a heavy tail (Pareto k̂ {self.k_hat:.1f}): its"
+            " texts were drawn again"
         )
 
 
 def weighed(data: AxisData, units: Sequence[int]) -> dict[int, Poor]:
     """How good the weights of every unit are."""
-    return {unit: Poor(*map(float, row)) for unit, row in zip(units, zip(*data.ess(units), strict=True), strict=True)}
+    return {
+        unit: Poor(*map(float, row))
+        for unit, row in zip(units, zip(*data.ess(units), strict=True), strict=True)
+    }
 
 
 def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, Poor]:
-    """Units whose smallest ESS/n over subgroups is below `least`, or whose smallest ESS is below FEW."""
-    return {unit: one for unit, one in weighed(data, units).items() if one.share < least or one.texts < FEW}
+    """Units whose smallest ESS/n over subgroups is below `least`, or whose smallest ESS is below
+    FEW."""
+    return {
+        unit: one
+        for unit, one in weighed(data, units).items()
+        if one.share < least or one.texts < FEW
+    }
 
 
 def fallback_notes(low: dict[int, Poor], least: float) -> dict[int, str]:
@@ -125,9 +155,12 @@ def fallback_notes(low: dict[int, Poor], least: float) -> dict[int, str]:
 def with_ess(table: pd.DataFrame, low: dict[int, Poor]) -> pd.DataFrame:
     """Pooled rows of regenerated heads keep the ESS and k̂ for which they fell back."""
     rows = table["unit"].isin(low) & table["note"].ne("")
-    ess, k_hat = ({unit: getattr(one, name) for unit, one in low.items()} for name in ("share", "k_hat"))
+    ess, k_hat = (
+        {unit: getattr(one, name) for unit, one in low.items()} for name in ("share", "k_hat")
+    )
     return table.assign(
-        ess=table["ess"].mask(rows, table["unit"].map(ess)), k_hat=table["k_hat"].mask(rows, table["unit"].map(k_hat))
+        ess=table["ess"].mask(rows, table["unit"].map(ess)),
+        k_hat=table["k_hat"].mask(rows, table["unit"].map(k_hat)),
     )
 
 
@@ -135,8 +168,13 @@ def weighing_faults(name: str, decoding: Decoding, reading: str) -> list[Fault]:
     """Weights need every text to be possible, and a bias that is a function of subgroup means."""
     faults = []
     if decoding.top_k or decoding.top_p != 1.0:
-        what = f"{name!r} weighs texts, and with top-k or top-p some texts of a model with a head off are never drawn."
-        faults.append(Fault("estimator", what, "Sample without top-k and top-p, or use --estimator generate."))
+        what = (
+            f"{name!r} weighs texts, and with top-k or top-p some texts of a model with a head off"
+            " are never drawn."
+        )
+        faults.append(
+            Fault("estimator", what, "Sample without top-k and top-p, or use --estimator generate.")
+        )
     return faults + reading_faults(name, reading)
 
 
@@ -144,6 +182,12 @@ def reading_faults(name: str, reading: str) -> list[Fault]:
     """Weights and their derivatives say something about means over many texts only."""
     if reading != "paired_prompts":
         return []
-    what = f"{name!r} weighs texts, and paired_prompts compares single texts, where a weight says nothing."
-    more = "Use --estimator generate, or score by another reading: every reading of a variant's bias is shown anyway."
+    what = (
+        f"{name!r} weighs texts, and paired_prompts compares single texts, where a weight says"
+        " nothing."
+    )
+    more = (
+        "Use --estimator generate, or score by another reading: every reading of a variant's bias"
+        " is shown anyway."
+    )
     return [Fault("reading", what, more)]

@@ -17,7 +17,8 @@ from engine.tracks.language_models.selection.critical import critical_heads
 
 @dataclass(frozen=True)
 class Ballot:
-    """What a method may look at. `scores[name]` has one number per head, [units] float64, for one target axis."""
+    """What a method may look at. `scores[name]` has one number per head, [units] float64, for one
+    target axis."""
 
     scores: Mapping[str, np.ndarray]
     total: int
@@ -37,11 +38,13 @@ class Ballot:
 
 
 class SelectionMethod(ABC):
-    """One way to choose heads: a final subclass in a file of this package, or a row of its `ROWS`."""
+    """One way to choose heads: a final subclass in a file of this package, or a row of its
+    `ROWS`."""
 
     name: str
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
     per_axis: bool = False
     uses_gamma: bool = False
     uses_seed: bool = False

@@ -29,7 +29,8 @@ class ByScore(SelectionMethod):
 
 @dataclass(frozen=True)
 class AtRandom(SelectionMethod):
-    """Cut k heads drawn at random; with `uses_gamma` among those that are not critical for perplexity."""
+    """Cut k heads drawn at random; with `uses_gamma` among those that are not critical for
+    perplexity."""
 
     name: str
     needs: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ ROWS = (
     ByScore("ppl_only", "z_ppl", highest=True),
     # What any method must beat.
     AtRandom("random"),
-    # The control FASP's paper lacks: where it does as well, it is the protection (γ) that helps, not the bias score.
+    # The control FASP's paper lacks: where it does as well, it is the protection (γ) that helps,
+    # not the bias score.
     AtRandom("random_noncritical", needs=("z_ppl",), uses_gamma=True),
 )

@@ -1,4 +1,5 @@
-"""FASP: protect the heads critical for perplexity, cut the most harmful others (Zayed et al. 2024, Algorithm 1)."""
+"""FASP: protect the heads critical for perplexity, cut the most harmful others (Zayed et al. 2024,
+Algorithm 1)."""
 
 from __future__ import annotations
 

@@ -15,15 +15,17 @@ from engine.tracks.text_classifiers.sentence import question_of
 class Sentence(Ask):
     """given: run (id), text, second (of a pair), variant (id; else the one where readers start).
 
-    The answer: run, cut (in words), heads, classes, target (the dense model's answer, which words speak for or
-    against), steps, notes; dense and pruned, each with probabilities [classes], answer, log_odds (of the target), words
-    (what each adds to these, in the order of the answer's own `words`) and missed (how far their sum is off);
-    words, the text in pieces.
+    The answer: run, cut (in words), heads, classes, target (the dense model's answer, which words
+    speak for or against), steps, notes; dense and pruned, each with probabilities [classes],
+    answer, log_odds (of the target), words (what each adds to these, in the order of the answer's
+    own `words`) and missed (how far their sum is off); words, the text in pieces.
     """
 
     name = "sentence"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
         question = question_of(given, run)
         from engine.tracks.text_classifiers.words_that_decide import answered, pair_of  # torch

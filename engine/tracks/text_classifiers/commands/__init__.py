@@ -1,1 +1,2 @@
-"""Commands of this track: universal, and its parts in scores and evaluate. One command, one file."""
+"""Commands of this track: universal, and its parts in scores and evaluate. One command, one
+file."""

@@ -24,8 +24,14 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
 
 def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
     """The answer as value and as text. All words are the user's own, so nothing is hidden."""
-    lines = [f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off", *class_lines(answer)]
+    lines = [
+        f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off",
+        *class_lines(answer),
+    ]
     lines.append(f"  words for {answer['target']!r}, in log-odds: dense / pruned")
     weights = zip(answer["words"], answer["dense"]["words"], answer["pruned"]["words"], strict=True)
-    lines += [f"    {' '.join(word.split()):<20} {one:+.3f} / {other:+.3f}" for word, one, other in weights]
+    lines += [
+        f"    {' '.join(word.split()):<20} {one:+.3f} / {other:+.3f}"
+        for word, one, other in weights
+    ]
     return answer, visible("\n".join([*lines, *(f"! {note}" for note in answer["notes"])]))

@@ -15,7 +15,12 @@ ITEMS = "texts"
 def options(add: Callable[..., Any]) -> None:
     add("--text", metavar="COLUMN", help="of a CSV of texts: the text")
     add("--text-b", metavar="COLUMN", help="of a CSV of texts: the second text of pairs")
-    add("--max-length", type=int, metavar="TOKENS", help="how much of a text is read (default: what the model says)")
+    add(
+        "--max-length",
+        type=int,
+        metavar="TOKENS",
+        help="how much of a text is read (default: what the model says)",
+    )
 
 
 def claims(args: argparse.Namespace) -> bool:
@@ -31,4 +36,13 @@ def evaluated(args: argparse.Namespace) -> Evaluation:
 
     ask = TextAsk(text=args.text, text_b=args.text_b, target=args.target, max_texts=args.most)
     axes, data = tuple(args.axis or ()), absolute(args.data or "remarks")
-    return evaluate_text(args.model, data, ask, axes, args.split, args.max_length, args.device, names_in(args.classes))
+    return evaluate_text(
+        args.model,
+        data,
+        ask,
+        axes,
+        args.split,
+        args.max_length,
+        args.device,
+        names_in(args.classes),
+    )

@@ -29,17 +29,26 @@ def claims(args: argparse.Namespace) -> bool:
 
 
 def request_of_words(args: argparse.Namespace) -> TextRequest:
-    """Single scoring by every score that is named; nothing is cut, so what else an audit asks has no bearing."""
+    """Single scoring by every score that is named; nothing is cut, so what else an audit asks has
+    no bearing."""
     faults: list[Fault] = []
     values = {"axes": (CLASS_AXIS,), **read_fields(args, FIELDS, faults)}
     scores = values.pop("method", ("conductance",))
     if "random" in scores:
-        faults.append(Fault("--method", "random draws its numbers; they say nothing about heads.", "Leave it out."))
+        faults.append(
+            Fault(
+                "--method",
+                "random draws its numbers; they say nothing about heads.",
+                "Leave it out.",
+            )
+        )
     methods = tuple(f"once:{score}" for score in scores)
     return made(TextRequest, {**values, "methods": methods, "sparsities": (0.5,)}, faults)
 
 
-def table(request: TextRequest, store: Store, hooks: Hooks, executor: Executor | None) -> pd.DataFrame:
+def table(
+    request: TextRequest, store: Store, hooks: Hooks, executor: Executor | None
+) -> pd.DataFrame:
     """One row per stage, score, group of texts and head."""
     from engine.tracks.text_classifiers.scores_only import importance_only  # loads torch
 

@@ -1,1 +1,2 @@
-"""Figures and tables of the thesis, chapter 6, as requests: one experiment, one row, found by being here."""
+"""Figures and tables of the thesis, chapter 6, as requests: one experiment, one row, found by being
+here."""

@@ -1,7 +1,8 @@
 """Figures and tables of the thesis (chapter 6): what is asked, and how their runs are read.
 
-At the thesis' scale `--data` is one GLUE task ("glue:rte", a task's folder), "glue" for all of the hub's, or a folder
-that holds tasks' folders. `quick` is the embedded audit, whose texts stand in for SST-2: one text, two classes.
+At the thesis' scale `--data` is one GLUE task ("glue:rte", a task's folder), "glue" for all of the
+hub's, or a folder that holds tasks' folders. `quick` is the embedded audit, whose texts stand in
+for SST-2: one text, two classes.
 """
 
 from __future__ import annotations
@@ -27,9 +28,14 @@ HUB = "glue"
 STANDS_FOR = "sst2"
 """The task that texts which are no GLUE task are laid beside."""
 METHODS = (
-    "once:conductance", "once:michel", "once:random", "alg61:conductance", "one-shot-isp:conductance",
-    "igspf:conductance", "igspp:conductance",
-)  # fmt: skip
+    "once:conductance",
+    "once:michel",
+    "once:random",
+    "alg61:conductance",
+    "one-shot-isp:conductance",
+    "igspf:conductance",
+    "igspp:conductance",
+)
 SHARES = tuple(round(0.1 * step, 1) for step in range(1, 10))
 Reads = Callable[[Run], Iterable[Finding]]
 Draws = Callable[[Run, Choice], Iterable[Panel]]
@@ -63,36 +69,53 @@ class TicketExperiment(Experiment):
         sizes = {"levels": "sparsities", "trials": "trials", "most": "max_texts", "model": "model"}
         if ask.quick and ask.data is None:
             return [ask.over(REMARKS, **sizes)]
-        return [ask.over(self._request(data, ask.quick), **sizes) for data in self._sources(str(ask.data))]
+        return [
+            ask.over(self._request(data, ask.quick), **sizes)
+            for data in self._sources(str(ask.data))
+        ]
 
     def _request(self, data: str, quick: bool) -> TextRequest:
-        """The thesis' audit of one task (Sec. 6.6); `quick`: the demo's model and sizes on that task."""
+        """The thesis' audit of one task (Sec. 6.6); `quick`: the demo's model and sizes on that
+        task."""
         axes = usual_axes(data)
         if quick:
             return replace(REMARKS, data=data, axes=axes, title=f"{self.name}: {Path(data).name}")
         return TextRequest(
-            model=BERT, data=data, axes=axes, methods=self.methods, sparsities=SHARES, step=0.1, trials=self.seeds,
-            tune=THESIS, score_texts=SCORE_TEXTS, title=f"Thesis: {Path(data).name}",
-        )  # fmt: skip
+            model=BERT,
+            data=data,
+            axes=axes,
+            methods=self.methods,
+            sparsities=SHARES,
+            step=0.1,
+            trials=self.seeds,
+            tune=THESIS,
+            score_texts=SCORE_TEXTS,
+            title=f"Thesis: {Path(data).name}",
+        )
 
     def _sources(self, data: str) -> list[str]:
         """The tasks that are meant: of the hub, of a folder's folders, or this one."""
         if data == HUB:
             return [f"glue:{task}" for task in self.tasks]
         inside = sorted(Path(data).iterdir()) if Path(data).is_dir() else []
-        found = [str(path) for path in inside if path.is_dir() and key_of_name(path.name) in self.tasks]
+        found = [
+            str(path) for path in inside if path.is_dir() and key_of_name(path.name) in self.tasks
+        ]
         return found or [data]
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
             unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
             yield from (
-                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike) for one in self.reads(run)
+                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike)
+                for one in self.reads(run)
             )
         beside = {task_of(run) for run in runs}
         yield from self.absent([task for task in self.tasks if task not in beside])
 
-    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
         for run in runs:
             yield from self.draws(run, default_choice(run, dark=dark))
 
@@ -109,9 +132,18 @@ def unlike_thesis(run: Run, tasks: Sequence[str]) -> str:
     near = next(task for task in (key_of_name(name), STANDS_FOR, tasks[0]) if task in tasks)
     task = GLUE_TASKS[near].name
     return differences(
-        {"model": BERT, "task": task, "seeds": "3", "training texts a score reads": str(SCORE_TEXTS),
-         "epochs": str(THESIS["epochs"])},
-        {"model": meta["model"]["name"], "task": task if key_of_name(name) == near else name,
-         "seeds": str(request["trials"]), "training texts a score reads": str(request["score_texts"]),
-         "epochs": str(request["tune"].get("epochs"))},
-    )  # fmt: skip
+        {
+            "model": BERT,
+            "task": task,
+            "seeds": "3",
+            "training texts a score reads": str(SCORE_TEXTS),
+            "epochs": str(THESIS["epochs"]),
+        },
+        {
+            "model": meta["model"]["name"],
+            "task": task if key_of_name(name) == near else name,
+            "seeds": str(request["trials"]),
+            "training texts a score reads": str(request["score_texts"]),
+            "epochs": str(request["tune"].get("epochs")),
+        },
+    )

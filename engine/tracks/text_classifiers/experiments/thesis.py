@@ -37,7 +37,10 @@ ROWS = (
         TicketExperiment(
             name=f"thesis-fig6.{place}",
             figure=f"Fig. 6.{place}",
-            question=f"Do attention and attribution look alike in the heads that are left after iteration {iteration}?",
+            question=(
+                "Do attention and attribution look alike in the heads that are left after"
+                f" iteration {iteration}?"
+            ),
             tasks=("mnli",),
             reads=_maps.correlations_left,
             draws=_maps.maps_after(iteration),
@@ -47,7 +50,9 @@ ROWS = (
     TicketExperiment(
         name="thesis-fig6.5",
         figure="Fig. 6.5",
-        question="What does a head look like that is cut, and one that stays, pair of tokens by pair?",
+        question=(
+            "What does a head look like that is cut, and one that stays, pair of tokens by pair?"
+        ),
         tasks=("mnli",),
         reads=_maps.correlations_left,
         draws=_maps.scatter,

@@ -1,4 +1,5 @@
-"""What a cut saves: parameters, bytes, and latency measured beside the full model in the same minute."""
+"""What a cut saves: parameters, bytes, and latency measured beside the full model in the same
+minute."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ BATCH = 8
 
 
 class TextCost(Measurement):
-    """One row: parameters, bytes, latency as latency.latency_row has it, and whether masked and cut agree. `off` heads
-    are cut for real first."""
+    """One row: parameters, bytes, latency as latency.latency_row has it, and whether masked and cut
+    agree. `off` heads are cut for real first."""
 
     name = "text_cost"
     version = 2
@@ -36,7 +37,11 @@ class TextCost(Measurement):
         return shard
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return list(dict.fromkeys([context.dense_shard(shard.trial), context.tuned_shard(shard.trained, shard.trial)]))
+        return list(
+            dict.fromkeys(
+                [context.dense_shard(shard.trial), context.tuned_shard(shard.trained, shard.trial)]
+            )
+        )
 
     def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
         return [self._one(context, shard) for shard in shards]
@@ -48,7 +53,11 @@ class TextCost(Measurement):
         texts, second = context.pairs(context.table(TEST).head(BATCH))
         batch = dense.encode(texts, second)
         own, whole = paired_latency(
-            lambda: small.logits(batch), lambda: dense.logits(batch), REPEATS, dense.device, context.hooks.check
+            lambda: small.logits(batch),
+            lambda: dense.logits(batch),
+            REPEATS,
+            dense.device,
+            context.hooks.check,
         )
         row = {"parameters": small.n_parameters, "bytes": _bytes(small), **latency_row(own, whole)}
         return pd.DataFrame([row | _agreement(context, shard, small)])
@@ -61,8 +70,11 @@ def _bytes(classifier: TextClassifier) -> int:
     return sum(value.numel() * value.element_size() for value in classifier.model.parameters())
 
 
-def _agreement(context: TextContext, shard: TextShard, small: TextClassifier) -> dict[str, float | bool]:
-    """How far the cut model is from the masked one. One that was trained after its cut was compared before that."""
+def _agreement(
+    context: TextContext, shard: TextShard, small: TextClassifier
+) -> dict[str, float | bool]:
+    """How far the cut model is from the masked one. One that was trained after its cut was compared
+    before that."""
     if not shard.off:
         plain = context.without_weights(context.tuned_shard(shard.trained, shard.trial))[1]
         return {"max_logit_difference": plain["max_logit_difference"], "agrees": True}

@@ -18,8 +18,9 @@ from engine.tracks.text_classifiers.scores.base import head_importance, settings
 
 
 class Importance(Measurement):
-    """Array table: per_text [texts, units] float32 (NaN where a head is gone or has no number), delta [texts],
-    n_constant [units]; plainly: text_ids. A score that reads no texts has one row."""
+    """Array table: per_text [texts, units] float32 (NaN where a head is gone or has no number),
+    delta [texts], n_constant [units]; plainly: text_ids. A score that reads no texts has one row.
+    """
 
     name = "importance"
     version = 2
@@ -27,10 +28,18 @@ class Importance(Measurement):
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         method = head_importance(shard.score)
-        settings = {name: value for name, value in asked(context, shard.score).items() if name not in method.not_in_key}
+        settings = {
+            name: value
+            for name, value in asked(context, shard.score).items()
+            if name not in method.not_in_key
+        }
         return {
             "score": [method.version, settings],
-            "texts": [context.settings.score_texts, context.settings.length_filter] if method.reads_texts else 0,
+            "texts": (
+                [context.settings.score_texts, context.settings.length_filter]
+                if method.reads_texts
+                else 0
+            ),
         }
 
     def together(self, context: TextContext, shard: TextShard) -> Hashable:
@@ -44,22 +53,37 @@ class Importance(Measurement):
 
     def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         method = head_importance(shard.score)
-        table = scored_texts(context, shard.trial) if method.reads_texts else context.table(TRAIN).head(1)
+        table = (
+            scored_texts(context, shard.trial)
+            if method.reads_texts
+            else context.table(TRAIN).head(1)
+        )
         classifier, (texts, second) = context.model_of(shard), context.pairs(table)
         with masked(classifier, context.mask(shard.off)) if shard.off else nullcontext():
             found = method.importance(
-                classifier, texts, second, table["label"].to_numpy(), asked(context, shard.score),
-                context.seed(f"importance {shard.score}", shard.trial), context.hooks.check, context.inside,
-            )  # fmt: skip
+                classifier,
+                texts,
+                second,
+                table["label"].to_numpy(),
+                asked(context, shard.score),
+                context.seed(f"importance {shard.score}", shard.trial),
+                context.hooks.check,
+                context.inside,
+            )
         per_text, n_constant = found.per_text.copy(), found.n_constant.copy()
-        per_text[:, list(shard.off)], n_constant[list(shard.off)] = np.nan, 0  # what silenced heads get means nothing
+        per_text[:, list(shard.off)], n_constant[list(shard.off)] = (
+            np.nan,
+            0,
+        )  # what silenced heads get means nothing
         arrays = {"per_text": per_text, "delta": found.delta, "n_constant": n_constant}
         return pack(arrays, {"text_ids": table["text_id"].tolist() if method.reads_texts else []})
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         if not head_importance(shard.score).reads_texts:
             return 1.0
-        return 3.0 * context.settings.score_texts * (asked(context, shard.score).get("steps", 0) + 1)
+        return (
+            3.0 * context.settings.score_texts * (asked(context, shard.score).get("steps", 0) + 1)
+        )
 
 
 def asked(context: TextContext, score: str) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What every head is worth to a fine-tuned model: its answers to the test texts with that head alone silenced."""
+"""What every head is worth to a fine-tuned model: its answers to the test texts with that head
+alone silenced."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from engine.tracks.text_classifiers.measurements._masked import UnderMasks
 
 
 class LeaveOneOut(UnderMasks):
-    """Array table: loss [1 + units, test texts] float32 (cross-entropy with the label, nats) and right [1 + units, test
-    texts] bool as uint8; the first row with all heads, the others with one head off."""
+    """Array table: loss [1 + units, test texts] float32 (cross-entropy with the label, nats) and
+    right [1 + units, test texts] bool as uint8; the first row with all heads, the others with one
+    head off."""
 
     name = "leave_one_out"
 
@@ -29,7 +31,7 @@ class LeaveOneOut(UnderMasks):
         masks = [(), *((unit,) for unit in range(context.n_units))]
         answers = answers_under(
             context.model_of(shard), texts, second, masks, context.hooks.check, context.inside
-        )  # fmt: skip
+        )
         loss = np.stack([cross_entropy(part.astype(np.float64), labels) for part in answers])
         right = answers.argmax(axis=2) == labels
         return pack({"loss": loss.astype(np.float32), "right": right.astype(np.uint8)}, {})

@@ -1,4 +1,5 @@
-"""What chance makes of the same weights: answers with as many heads silenced at random, hundreds of times."""
+"""What chance makes of the same weights: answers with as many heads silenced at random, hundreds of
+times."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ from engine.tracks.text_classifiers.measurements._masked import UnderMasks
 
 
 class RandomMasks(UnderMasks):
-    """Array table: units [masks, n_cut] int64, predicted [masks, test texts] int16, the class each mask's model names.
+    """Array table: units [masks, n_cut] int64, predicted [masks, test texts] int16, the class each
+    mask's model names.
 
-    The masks are the same in every trial, so that trials can be read with the same heads gone or with heads of their
-    own.
+    The masks are the same in every trial, so that trials can be read with the same heads gone or
+    with heads of their own.
     """
 
     name = "random_masks"
@@ -30,9 +32,13 @@ class RandomMasks(UnderMasks):
 
     def of_trial(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         settings, classifier = context.settings, context.model_of(shard)
-        units = random_units(context.n_units, shard.n_cut, settings.random_masks, settings.first_seed)
+        units = random_units(
+            context.n_units, shard.n_cut, settings.random_masks, settings.first_seed
+        )
         texts, second = context.pairs(context.table(TEST))
-        answers = answers_under(classifier, texts, second, units.tolist(), context.hooks.check, context.inside)
+        answers = answers_under(
+            classifier, texts, second, units.tolist(), context.hooks.check, context.inside
+        )
         return pack({"units": units, "predicted": answers.argmax(axis=2).astype(np.int16)}, {})
 
     def size(self, context: TextContext, shard: TextShard) -> float:
@@ -40,7 +46,8 @@ class RandomMasks(UnderMasks):
 
 
 def random_units(total: int, n_cut: int, masks: int, seed: int) -> np.ndarray:
-    """Different sets of n_cut of `total` heads, each equally likely, [masks, n_cut] int64 ascending.
+    """Different sets of n_cut of `total` heads, each equally likely, [masks, n_cut] int64
+    ascending.
 
     All there are, in their order, where there are no more than asked for.
     """

@@ -1,4 +1,5 @@
-"""One fine-tuning: heads cut from the pre-trained weights for real, trained, and every test text answered."""
+"""One fine-tuning: heads cut from the pre-trained weights for real, trained, and every test text
+answered."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ PROBES = 16
 
 
 class Tuned(Measurement):
-    """Array table: weights/… and curve/… (none for a model as it was brought), probabilities [test texts, classes];
-    plainly: parameters, and the largest difference of a logit between masked and cut before training."""
+    """Array table: weights/… and curve/… (none for a model as it was brought), probabilities [test
+    texts, classes];
+    plainly: parameters, and the largest difference of a logit between masked and cut before
+    training.
+    """
 
     name = "tuned"
     pace = 1.3
@@ -51,7 +55,10 @@ class Tuned(Measurement):
         curve = _fitted(context, shard, classifier)
         found = {"probabilities": answers_of(context, classifier)}
         found |= {f"weights/{name}": value for name, value in arrays_of(classifier.model).items()}
-        found |= {f"curve/{name}": np.array([row[name] for row in curve]) for name in (curve[0] if curve else ())}
+        found |= {
+            f"curve/{name}": np.array([row[name] for row in curve])
+            for name in (curve[0] if curve else ())
+        }
         return pack(found, _plain(classifier, apart))
 
     def size(self, context: TextContext, shard: TextShard) -> float:
@@ -65,28 +72,40 @@ def _plain(classifier: TextClassifier, apart: float) -> dict[str, Any]:
     return {"parameters": classifier.n_parameters, "max_logit_difference": apart}
 
 
-def _fitted(context: TextContext, shard: TextShard, classifier: TextClassifier) -> list[dict[str, float]]:
+def _fitted(
+    context: TextContext, shard: TextShard, classifier: TextClassifier
+) -> list[dict[str, float]]:
     """Fine-tune in place; the curve, one row per epoch."""
     table, recipe = context.table(TRAIN), context.settings.tune
     texts, second = context.pairs(table)
     labels = torch.tensor(table["label"].to_numpy(copy=True), device=classifier.device)
     hot = functional.one_hot(labels, len(classifier.classes)).float()
-    batches = TextBatches(texts, second, classifier.encode, recipe.batch, context.seed("tune", shard.trial))
+    batches = TextBatches(
+        texts, second, classifier.encode, recipe.batch, context.seed("tune", shard.trial)
+    )
     head = f"inner.{classifier.adapter.classifier_names(classifier.model)[-1]}"
     return fit(
-        Logits(classifier.model), batches, Targets(hot, torch.ones(len(hot), device=hot.device)), recipe, head,
-        context.hooks.check, lambda done, total: context.inside(done / max(1, total)),
+        Logits(classifier.model),
+        batches,
+        Targets(hot, torch.ones(len(hot), device=hot.device)),
+        recipe,
+        head,
+        context.hooks.check,
+        lambda done, total: context.inside(done / max(1, total)),
         context.partial(context.key(shard)),
-    )  # fmt: skip
+    )
 
 
 def _apart(context: TextContext, shard: TextShard, small: TextClassifier) -> float:
-    """Largest difference of a logit between the masked pre-trained model and the cut one, before anything is trained.
+    """Largest difference of a logit between the masked pre-trained model and the cut one, before
+    anything is trained.
 
     MaskError where they differ.
     """
     texts, second = context.pairs(context.table(TEST).head(PROBES))
-    found = agree_on_texts(context.pretrained(shard.trial), context.mask(shard.trained), texts, second, small)
+    found = agree_on_texts(
+        context.pretrained(shard.trial), context.mask(shard.trained), texts, second, small
+    )
     if not found.holds:
         raise MaskError(
             f"{context.describe(shard)}: the masked model and the cut one differ by "

@@ -1,1 +1,2 @@
-"""Charts only audits of text classifiers have: tickets, survival, importance, the lens, mistaken texts per group."""
+"""Charts only audits of text classifiers have: tickets, survival, importance, the lens, mistaken
+texts per group."""

@@ -1,4 +1,5 @@
-"""Do the scores agree on which heads matter, and would the importance come out again with another seed?"""
+"""Do the scores agree on which heads matter, and would the importance come out again with another
+seed?"""
 
 from __future__ import annotations
 
@@ -46,21 +47,28 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     known = [score for score in own.IMPORTANCE if score in scores(run, choice)]
     known += [score for score in scores(run, choice) if score not in known]
     if len(known) < 2:
-        return nothing("scores_agree", question, ABSENT if not known else "That takes at least two scores.")
+        return nothing(
+            "scores_agree", question, ABSENT if not known else "That takes at least two scores."
+        )
     values = {score: importance(run, score, TUNED).set_index("unit")["value"] for score in known}
     matrix = np.array([[rank_correlation(values[a], values[b]) for b in known] for a in known])
     names, same = [own.importance_name(score) for score in known], np.eye(len(known), dtype=bool)
     texts = [[phrasing.correlation(r) for r in row] for row in matrix]
     for place in range(len(known)):
         texts[place][place] = "1"
-    figure = matrix_figure(np.nan_to_num(np.where(same, np.nan, matrix)), names, choice, -1.0, 1.0, texts)
+    figure = matrix_figure(
+        np.nan_to_num(np.where(same, np.nan, matrix)), names, choice, -1.0, 1.0, texts
+    )
     pairs = itertools.combinations(range(len(known)), 2)
-    table = pd.DataFrame([{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]} for i, j in pairs])
+    table = pd.DataFrame(
+        [{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]} for i, j in pairs]
+    )
     total = lookup.total_heads(run)
     chance = chance_correlation(total)
     note = (
-        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}. Chance: up to "
-        f"\u00b1{phrasing.correlation(chance)}. Agreement is no proof that either score is right."
+        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}."
+        f" Chance: up to \u00b1{phrasing.correlation(chance)}. Agreement is no proof that either"
+        " score is right."
     )
     return Panel("scores_agree", question, _agree_said(table, chance), figure, table, note)
 
@@ -77,7 +85,9 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
         return f"No two scores agree more than chance gives; closest are {pair} ({r})."
     if len(rows) == 1:
         return phrasing.sentence(f"{pair} agree more than chance gives ({r}).")
-    return f"Most alike: {pair} ({r}); {len(alike)} of {len(rows)} pairs agree more than chance gives."
+    return (
+        f"Most alike: {pair} ({r}); {len(alike)} of {len(rows)} pairs agree more than chance gives."
+    )
 
 
 def importance_repeats(run: Run, choice: Choice) -> Panel:
@@ -90,21 +100,27 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
             rows.append(row_of(own.importance_name(score), "all heads", repeats_of(table)))
     rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
-        return nothing("importance_repeats", question, "That takes an importance from at least two seeds.")
+        return nothing(
+            "importance_repeats", question, "That takes an importance from at least two seeds."
+        )
     table = pd.DataFrame(rows)
     good, worst = int((table["ICC"] >= GOOD).sum()), table.loc[table["ICC"].idxmin()]
     verdict, icc = "is reliable" if good else "is not reliable", icc_said(worst)
     answer = (
         f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."
         if len(table) == 1
-        else f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores; lowest: "
-        f"{worst['name']}, {icc}."
+        else (
+            f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores;"
+            f" lowest: {worst['name']}, {icc}."
+        )
     )
     note = (
-        f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 % intervals, "
-        "bootstrap over heads. The size of weights hardly depends on the seed."
+        f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 %"
+        " intervals, bootstrap over heads. The size of weights hardly depends on the seed."
     )
-    return Panel("importance_repeats", question, answer, icc_figure(table, choice), shown(table), note)
+    return Panel(
+        "importance_repeats", question, answer, icc_figure(table, choice), shown(table), note
+    )
 
 
 def by_seed(run: Run, score: str) -> pd.DataFrame:
@@ -112,7 +128,12 @@ def by_seed(run: Run, score: str) -> pd.DataFrame:
     if not run.has("importance"):
         return pd.DataFrame()
     rows = lookup.frame(run, "importance")
-    rows = rows[(rows["score"] == score) & (rows["stage"] == TUNED) & (rows["group"] == "") & (rows["seed"] != POOLED)]
+    rows = rows[
+        (rows["score"] == score)
+        & (rows["stage"] == TUNED)
+        & (rows["group"] == "")
+        & (rows["seed"] != POOLED)
+    ]
     return rows.pivot(index="unit", columns="seed", values="value").dropna()
 
 
@@ -128,17 +149,22 @@ def lowest_repeat(run: Run, choice: Choice) -> Panel:
         sets = [table[seed].sort_values(kind="stable").index[:size].tolist() for seed in table]
         rows.append({"score": score, **overlap_row(set_overlap(sets, total))})
     if not rows:
-        return nothing("lowest_repeat", question, "That takes an importance from at least two seeds.")
+        return nothing(
+            "lowest_repeat", question, "That takes an importance from at least two seeds."
+        )
     table = pd.DataFrame(rows)
     mine = table[table["score"] == arm_of(choice.method)[1]]
     row = (table if mine.empty else mine).iloc[0]
     by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     answer = (
-        f"Of the {phrasing.percent(at)} lowest heads by {own.importance_name(row['score'])}, two seeds share "
-        f"{phrasing.percent(round(row['shared'], 3))}; {by_chance}."
+        f"Of the {phrasing.percent(at)} lowest heads by {own.importance_name(row['score'])}, two"
+        f" seeds share {phrasing.percent(round(row['shared'], 3))}; {by_chance}."
     )
     readable = table.assign(score=table["score"].map(own.importance_name))
-    note = f"{trials_said(run)}, fine-tuned model, all texts. Bars of chance: 95 % of random sets of the same size."
+    note = (
+        f"{trials_said(run)}, fine-tuned model, all texts. Bars of chance: 95 % of random sets of"
+        " the same size."
+    )
     return Panel("lowest_repeat", question, answer, _overlap_figure(choice, table), readable, note)
 
 

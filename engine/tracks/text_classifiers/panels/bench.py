@@ -1,4 +1,5 @@
-"""The bench: which heads a reader switched off, what each is said to do alone, and what came out where it was tried."""
+"""The bench: which heads a reader switched off, what each is said to do alone, and what came out
+where it was tried."""
 
 from __future__ import annotations
 
@@ -27,30 +28,57 @@ from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 
 def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
-    """What every head alone is predicted to do to the gap; those that are off crossed. Without a prediction, a grid."""
+    """What every head alone is predicted to do to the gap; those that are off crossed. Without a
+    prediction, a grid."""
     found, axis = known(run), words.axis_name(choice.measured)
     table = _alone(run, found, choice.measured)
     question = "Which heads are off?"
     if found is not None:
-        question = f"Which heads are off, and what would each alone do to the accuracy gap of {axis}?"
+        question = (
+            f"Which heads are off, and what would each alone do to the accuracy gap of {axis}?"
+        )
     end = float(table["change of gap"].abs().max() or 1.0)
     end = end if np.isfinite(end) else 1.0
-    texts = [f"smaller gap<br>{phrasing.signed(-end)}", "0<br> ", f"larger gap<br>{phrasing.signed(end)}"]
-    scale = Scale(-end, end, [-0.8 * end, 0, 0.8 * end], texts if found is not None else ["", "", ""], diverges=True)
+    texts = [
+        f"smaller gap<br>{phrasing.signed(-end)}",
+        "0<br> ",
+        f"larger gap<br>{phrasing.signed(end)}",
+    ]
+    scale = Scale(
+        -end,
+        end,
+        [-0.8 * end, 0, 0.8 * end],
+        texts if found is not None else ["", "", ""],
+        diverges=True,
+    )
     hovers = [_hover(run, row, row["unit"] in off) for row in table.to_dict("records")]
     values = table["change of gap"].fillna(0.0).to_numpy()
     figure = head_grid(run, choice, values, scale, hovers)
     mark(figure, run, choice, off, "x-thin-open", "off")
     total = len(table)
     share = phrasing.percent(len(off) / total)
-    said = f"{phrasing.count(len(off), 'head')} of {total} off ({share})." if off else "None is off."
-    note = "Colours are predicted from measured sets, not measured head by head. " if found is not None else ""
+    said = (
+        f"{phrasing.count(len(off), 'head')} of {total} off ({share})." if off else "None is off."
+    )
+    note = (
+        "Colours are predicted from measured sets, not measured head by head. "
+        if found is not None
+        else ""
+    )
     shown = table.assign(off=table["unit"].isin(off)).drop(columns="unit")
-    return Panel("bench_map", question, f"{said} Click a head to switch it.", figure, shown, f"{note}{words.COUNTING}")
+    return Panel(
+        "bench_map",
+        question,
+        f"{said} Click a head to switch it.",
+        figure,
+        shown,
+        f"{note}{words.COUNTING}",
+    )
 
 
 def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
-    """A row per head: what silencing it alone is predicted to do, and what it was measured to cost where it was."""
+    """A row per head: what silencing it alone is predicted to do, and what it was measured to cost
+    where it was."""
     n_heads, total = int(run.meta["model"]["n_heads"]), lookup.total_heads(run)
     units = np.arange(total)
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
@@ -58,15 +86,24 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
         return table.assign(**{"change of gap": np.nan})
     guesses = [found.guess((unit,)) for unit in range(total)]
     for name, where in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
-        rows = [guess.set_index(["axis", "group", "metric"]).loc[where] if where in found.views else None
-                for guess in guesses]  # fmt: skip
+        rows = [
+            (
+                guess.set_index(["axis", "group", "metric"]).loc[where]
+                if where in found.views
+                else None
+            )
+            for guess in guesses
+        ]
         table[name] = [np.nan if row is None else row["delta"] for row in rows]
     return table
 
 
 def _hover(run: Run, row: dict[str, Any], is_off: bool) -> str:
-    parts = [f"predicted {name}: {phrasing.signed(row[name])}" for name in ("change of gap", "change of accuracy")
-             if np.isfinite(row.get(name, np.nan))]  # fmt: skip
+    parts = [
+        f"predicted {name}: {phrasing.signed(row[name])}"
+        for name in ("change of gap", "change of accuracy")
+        if np.isfinite(row.get(name, np.nan))
+    ]
     return hover(head_said(run, row["unit"]), *parts, "off" if is_off else "on")
 
 

@@ -1,4 +1,5 @@
-"""Which groups' texts are mistaken: subgroup, BPSN and BNSP AUC per group (Borkan et al. 2019), before and after."""
+"""Which groups' texts are mistaken: subgroup, BPSN and BNSP AUC per group (Borkan et al. 2019),
+before and after."""
 
 from __future__ import annotations
 
@@ -27,15 +28,24 @@ def has_borkan(run: Run, choice: Choice) -> bool:
 
 
 def borkan(run: Run, choice: Choice) -> Panel:
-    """Three columns: within the group, its negatives against others' positives, and the other way round."""
+    """Three columns: within the group, its negatives against others' positives, and the other way
+    round."""
     axis = words.axis_name(choice.measured)
-    question = f"Are texts of some subgroup of {axis} mistaken for the other class, before and after the cut?"
+    question = (
+        f"Are texts of some subgroup of {axis} mistaken for the other class, before and after the"
+        " cut?"
+    )
     if not has_borkan(run, choice):
         why = "That takes two classes and an axis whose subgroups are not the classes themselves."
         return nothing(KEY, question, why)
     found = _in_one_order(run, choice)
     parts = tuple(_column(run, choice, metric, table) for metric, table in found.items())
-    table = pd.concat([readable(part, columns(run)).assign(measure=_name(metric)) for metric, part in found.items()])
+    table = pd.concat(
+        [
+            readable(part, columns(run)).assign(measure=_name(metric))
+            for metric, part in found.items()
+        ]
+    )
     positive = run.meta["data"]["classes"][1]
     note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")
     answer, more = _answer(run, choice)
@@ -43,14 +53,18 @@ def borkan(run: Run, choice: Choice) -> Panel:
 
 
 def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
-    """The table of every metric, the subgroup with the lowest AUC of its own on top in all of them."""
+    """The table of every metric, the subgroup with the lowest AUC of its own on top in all of
+    them."""
     found = {metric: pairs(run, choice, metric, smallest_first=True) for metric in METRICS}
     order = {group: place for place, group in enumerate(found["auc"]["group"])}
 
     def places(groups: pd.Series) -> pd.Series:
         return groups.map(order).fillna(len(order))
 
-    return {metric: table.sort_values("group", key=places, ignore_index=True) for metric, table in found.items()}
+    return {
+        metric: table.sort_values("group", key=places, ignore_index=True)
+        for metric, table in found.items()
+    }
 
 
 def _column(run: Run, choice: Choice, metric: str, table: pd.DataFrame) -> go.Figure:
@@ -78,9 +92,18 @@ def _about(metric: str) -> ByGroup:
 
     measure = Measure(metric, few="texts")
     return ByGroup(
-        metric, metric=metric, measure=measure, x_title=_name(metric), question="", absent="", uncut=none, fell=none,
-        rose=none, smallest_first=True, focused=True,
-    )  # fmt: skip
+        metric,
+        metric=metric,
+        measure=measure,
+        x_title=_name(metric),
+        question="",
+        absent="",
+        uncut=none,
+        fell=none,
+        rose=none,
+        smallest_first=True,
+        focused=True,
+    )
 
 
 def _answer(run: Run, choice: Choice) -> tuple[str, str]:
@@ -88,7 +111,9 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     rows = []
     for metric in METRICS[1:]:
         table = pairs(run, choice, metric, smallest_first=True)
-        rows += [{**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")]
+        rows += [
+            {**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")
+        ]
     rows = [row for row in rows if pd.notna(row["value_dense"])]
     if not rows:
         return "No subgroup has enough texts of both classes.", ""
@@ -100,12 +125,17 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
         return f"Uncut, the lowest is the {where}.", pairs_said
     lost = [row for row in rows if phrasing.direction(row) == "fell"]
     if not lost:
-        return f"Uncut, the lowest is the {where}; the cut clearly lowers it for no subgroup.", pairs_said
+        return (
+            f"Uncut, the lowest is the {where}; the cut clearly lowers it for no subgroup.",
+            pairs_said,
+        )
     most = min(lost, key=lambda row: row["delta"])
     name = Measure(most["metric"], few="texts")
     return (
-        f"The cut costs most in the {name.name} of {words.quoted(most['group'])} ({name.change(most)}): "
-        f"{_wrong(most['metric'], run)} more often.",
+        (
+            f"The cut costs most in the {name.name} of {words.quoted(most['group'])}"
+            f" ({name.change(most)}): {_wrong(most['metric'], run)} more often."
+        ),
         f"Uncut, the lowest is the {where}. {pairs_said}",
     )
 
@@ -113,9 +143,16 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
 def _as_pairs(row: dict[str, Any], run: Run) -> str:
     """What an AUC counts: pairs of texts in the right order."""
     positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
-    inside, way, other = (negative, "below", positive) if row["metric"] == "bpsn_auc" else (positive, "above", negative)
+    inside, way, other = (
+        (negative, "below", positive)
+        if row["metric"] == "bpsn_auc"
+        else (positive, "above", negative)
+    )
     share = phrasing.percent(round(float(row["value_dense"]), 3))
-    return f"in {share} of pairs its {inside} text is rightly ranked {way} another subgroup's {other} one"
+    return (
+        f"in {share} of pairs its {inside} text is rightly ranked {way} another subgroup's"
+        f" {other} one"
+    )
 
 
 def _wrong(metric: str, run: Run) -> str:

@@ -1,4 +1,5 @@
-"""Importance of every head before and after fine-tuning, beside each other (Fig. 6.1 of the thesis); any score."""
+"""Importance of every head before and after fine-tuning, beside each other (Fig. 6.1 of the
+thesis); any score."""
 
 from __future__ import annotations
 
@@ -23,19 +24,42 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.charts.reliability_parts import marker
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring
+from engine.tracks.text_classifiers.panels.lookup import (
+    PRETRAINED,
+    TUNED,
+    arm_of,
+    head_said,
+    scoring,
+)
 from engine.tracks.text_classifiers.panels.survival import mostly_cut
 
 BOTH_SIGNS = ("conductance", "fixed_class")
 """Scores that can be negative: zero is the middle of their colours."""
 ABSENT = "This run kept no importance of heads."
-COLUMNS = titled({"stage": "weights", "layer": "layer", "head": "head", "value": "importance", "low": "low",
-                  "high": "high", "n": "texts", "n_constant": "texts without variation"})  # fmt: skip
+COLUMNS = titled(
+    {
+        "stage": "weights",
+        "layer": "layer",
+        "head": "head",
+        "value": "importance",
+        "low": "low",
+        "high": "high",
+        "n": "texts",
+        "n_constant": "texts without variation",
+    }
+)
 OF_ONE_HEAD = (
     *titled(stage="weights"),
     Column("score", "score", own.importance_name),
     Column("group", "texts of", group_or("all")),
-    *titled(value="importance", low="low", high="high", rank="rank", n="n", n_constant="n without variation"),
+    *titled(
+        value="importance",
+        low="low",
+        high="high",
+        rank="rank",
+        n="n",
+        n_constant="n without variation",
+    ),
 )
 
 
@@ -58,8 +82,11 @@ def groups(run: Run, choice: Choice) -> list[str]:
     return ["", *sorted(mine["group"].unique())]
 
 
-def importance(run: Run, score: str, stage: str, axis: str = "", group: str = "", seed: int = POOLED) -> pd.DataFrame:
-    """One row per head, in the order of units; the mean over seeds where nothing pooled was kept."""
+def importance(
+    run: Run, score: str, stage: str, axis: str = "", group: str = "", seed: int = POOLED
+) -> pd.DataFrame:
+    """One row per head, in the order of units; the mean over seeds where nothing pooled was
+    kept."""
     if not run.has("importance"):
         return pd.DataFrame()
     table = lookup.frame(run, "importance")
@@ -76,15 +103,28 @@ def importance(run: Run, score: str, stage: str, axis: str = "", group: str = ""
 def importance_maps(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
     """Layer x head before and after fine-tuning, in the same colours."""
     whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = f"Which heads matter by {own.importance_name(score)}{whom}, before and after fine-tuning?"
-    found = {stage: importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED)}
+    question = (
+        f"Which heads matter by {own.importance_name(score)}{whom}, before and after fine-tuning?"
+    )
+    found = {
+        stage: importance(run, score, stage, choice.measured, group)
+        for stage in (PRETRAINED, TUNED)
+    }
     found = {stage: table for stage, table in found.items() if len(table)}
     if not found:
-        return nothing("importance_maps", question, f"This run has no importance by {own.importance_name(score)} here.")
+        return nothing(
+            "importance_maps",
+            question,
+            f"This run has no importance by {own.importance_name(score)} here.",
+        )
     scale = _scale(score, pd.concat(found.values())["value"])
     cut = mostly_cut(run, choice) if arm_of(choice.method)[1] == score else []
-    parts = tuple(_map(run, choice, score, stage, table, scale, cut) for stage, table in found.items())
-    table = pd.concat([part.assign(stage=stage) for stage, part in found.items()], ignore_index=True)
+    parts = tuple(
+        _map(run, choice, score, stage, table, scale, cut) for stage, table in found.items()
+    )
+    table = pd.concat(
+        [part.assign(stage=stage) for stage, part in found.items()], ignore_index=True
+    )
     answer, rest = _answer(run, score, found)
     return Panel(
         "importance_maps",
@@ -102,17 +142,30 @@ def _scale(score: str, values: pd.Series) -> Scale:
     low, high = float(values.min()), float(values.max())
     if score in BOTH_SIGNS:
         end = max(abs(low), abs(high)) or 1.0
-        texts = [f"against<br>{phrasing.number(-end)}", "0<br> ", f"along<br>+{phrasing.number(end)}"]
+        texts = [
+            f"against<br>{phrasing.number(-end)}",
+            "0<br> ",
+            f"along<br>+{phrasing.number(end)}",
+        ]
         return Scale(-end, end, [-0.86 * end, 0, 0.86 * end], texts, diverges=True)
     low = min(0.0, low)
     room = 0.08 * (high - low) or 1.0
     return Scale(
-        low, high, [low + room, high - room], [f"least<br>{phrasing.number(low)}", f"most<br>{phrasing.number(high)}"]
+        low,
+        high,
+        [low + room, high - room],
+        [f"least<br>{phrasing.number(low)}", f"most<br>{phrasing.number(high)}"],
     )
 
 
 def _map(
-    run: Run, choice: Choice, score: str, stage: str, table: pd.DataFrame, scale: Scale, cut: Sequence[int]
+    run: Run,
+    choice: Choice,
+    score: str,
+    stage: str,
+    table: pd.DataFrame,
+    scale: Scale,
+    cut: Sequence[int],
 ) -> go.Figure:
     values = np.full(lookup.total_heads(run), np.nan)
     values[table["unit"]] = table["value"]
@@ -133,7 +186,11 @@ def _hover(run: Run, score: str, stage: str, unit: int, row: dict[str, Any] | No
         text += f" ({phrasing.span(row['low'], row['high'], few='texts')})"
     if row["n"] > 0:
         text += f"<br>{phrasing.count(int(row['n']), 'text')}"
-    return text + (f"<br>its maps never vary on {int(row['n_constant'])} of them" if row["n_constant"] > 0 else "")
+    return text + (
+        f"<br>its maps never vary on {int(row['n_constant'])} of them"
+        if row["n_constant"] > 0
+        else ""
+    )
 
 
 def rank_correlation(first: pd.Series, second: pd.Series) -> float:
@@ -146,29 +203,45 @@ def rank_correlation(first: pd.Series, second: pd.Series) -> float:
 
 
 def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, str]:
-    """How much of the order of heads fine-tuning keeps, where that is known; negative heads; heads that never vary."""
+    """How much of the order of heads fine-tuning keeps, where that is known; negative heads; heads
+    that never vary."""
     parts = []
     if len(found) == 2:
         r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
         total = lookup.total_heads(run)
-        parts.append(f"{_kept_order(r, total)} (rank correlation {phrasing.correlation(r)} over {total} heads)")
+        parts.append(
+            f"{_kept_order(r, total)} (rank correlation {phrasing.correlation(r)} over {total}"
+            " heads)"
+        )
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
-        shares = [f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}" for stage, share in negative.items()]
-        parts.append(f"the correlation is negative for {phrasing.listing(shares)}, the first candidates for a cut")
+        shares = [
+            f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}"
+            for stage, share in negative.items()
+        ]
+        parts.append(
+            f"the correlation is negative for {phrasing.listing(shares)}, the first candidates for"
+            " a cut"
+        )
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
-    parts.append(f"highest after fine-tuning is {head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})")
+    parts.append(
+        f"highest after fine-tuning is {head_said(run, int(top['unit']))}"
+        f" ({phrasing.number(top['value'])})"
+    )
     constant = int((tuned["n_constant"] >= tuned["n"].clip(lower=1)).sum())
     if constant:
         verb = "have maps that never vary" if constant > 1 else "has maps that never vary"
-        parts.append(f"{phrasing.count(constant, 'head')} {verb} and count{'s' * (constant == 1)} as 0")
+        parts.append(
+            f"{phrasing.count(constant, 'head')} {verb} and count{'s' * (constant == 1)} as 0"
+        )
     rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
     return f"{phrasing.sentence(parts[0])}.", rest
 
 
 def chance_correlation(total: int) -> float:
-    """What two orders of `total` heads that know nothing of each other correlate by, at most 95 times in 100."""
+    """What two orders of `total` heads that know nothing of each other correlate by, at most 95
+    times in 100."""
     return 1.96 / math.sqrt(max(total - 1, 1))
 
 
@@ -188,35 +261,66 @@ def _kept_order(r: float, total: int) -> str:
 def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
     word = own.IMPORTANCE.get(score)
     n = int(max(table["n"].max() for table in found.values()))
-    read = f"Mean over {phrasing.count(n, 'training text')}, {trials_said(run)}." if n else f"{trials_said(run)}."
+    read = (
+        f"Mean over {phrasing.count(n, 'training text')}, {trials_said(run)}."
+        if n
+        else f"{trials_said(run)}."
+    )
     crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
     how = ""
     if score in BOTH_SIGNS:
         which = "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
         name = own.MAP_CORRELATIONS[str(scoring(run, "correlation", "spearman"))].name
-        how = f" {name} correlation, attributions of the {which} class, {scoring(run, 'steps', 20)} integration steps."
+        how = (
+            f" {name} correlation, attributions of the {which} class, {scoring(run, 'steps', 20)}"
+            " integration steps."
+        )
     missing = "" if PRETRAINED in found else " The pre-trained weights were not scored."
     about = f"{word.definition} {word.caveat}".strip() if word else ""
     return f"{about} {read}{how}{crosses}{missing} {words.COUNTING}".strip()
 
 
-def importance_scatter(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
+def importance_scatter(
+    run: Run, choice: Choice, score: str = "conductance", group: str = ""
+) -> Panel:
     """Before against after, one point per head."""
     whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = f"Does fine-tuning keep the order of the heads by {own.importance_name(score)}{whom}?"
-    before, after = (importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED))
+    question = (
+        f"Does fine-tuning keep the order of the heads by {own.importance_name(score)}{whom}?"
+    )
+    before, after = (
+        importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED)
+    )
     if before.empty or after.empty:
-        return nothing("importance_scatter", question, "That takes an importance before and after fine-tuning.")
-    both = before.set_index("unit")["value"].to_frame("before").join(after.set_index("unit")["value"].rename("after"))
+        return nothing(
+            "importance_scatter", question, "That takes an importance before and after fine-tuning."
+        )
+    both = (
+        before.set_index("unit")["value"]
+        .to_frame("before")
+        .join(after.set_index("unit")["value"].rename("after"))
+    )
     both = both.dropna()
     r, up = rank_correlation(both["before"], both["after"]), both["after"] - both["before"]
     most, least = (head_said(run, int(unit)) for unit in (up.idxmax(), up.idxmin()))
     kept = _kept_order(r, lookup.total_heads(run))
-    answer = f"{kept} (rank correlation {phrasing.correlation(r)}). Most gains {most}; most loses {least}."
+    answer = (
+        f"{kept} (rank correlation {phrasing.correlation(r)}). Most gains {most}; most loses"
+        f" {least}."
+    )
     heads = int(run.meta["model"]["n_heads"])
-    table = pd.DataFrame({"layer": both.index // heads, "head": both.index % heads, "pre-trained": both["before"],
-                          "fine-tuned": both["after"]})  # fmt: skip
-    note = f"One point per head, mean over {trials_said(run)}. The pre-trained model's classification head is random."
+    table = pd.DataFrame(
+        {
+            "layer": both.index // heads,
+            "head": both.index % heads,
+            "pre-trained": both["before"],
+            "fine-tuned": both["after"],
+        }
+    )
+    note = (
+        f"One point per head, mean over {trials_said(run)}. The pre-trained model's classification"
+        " head is random."
+    )
     figure = _scatter(run, choice, score, both)
     return Panel("importance_scatter", question, answer, figure, table, note)
 
@@ -228,16 +332,29 @@ def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Fig
         figure.add_hline(y=0, line=line)
         figure.add_vline(x=0, line=line)
     texts = [f"<b>{head_said(run, unit)}</b>" for unit in both.index]
-    look = {"unselected": {"marker": {"opacity": 0.45}}, "customdata": both.index.to_numpy()[:, None]}
+    look = {
+        "unselected": {"marker": {"opacity": 0.45}},
+        "customdata": both.index.to_numpy()[:, None],
+    }
     said = "%{text}<br>pre-trained %{x:.3f}<br>fine-tuned %{y:.3f}<extra></extra>"
     dots = {**marker(choice, 0), "opacity": 0.8}
-    add_points(figure, both["before"], both["after"], texts, dots, hovertemplate=said, showlegend=False, **look)
+    add_points(
+        figure,
+        both["before"],
+        both["after"],
+        texts,
+        dots,
+        hovertemplate=said,
+        showlegend=False,
+        **look,
+    )
     figure.update_xaxes(showgrid=True, nticks=6)
     return figure
 
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
-    """Everything measured on one head: per stage, score and group its importance, and its rank among all heads."""
+    """Everything measured on one head: per stage, score and group its importance, and its rank
+    among all heads."""
     total = lookup.total_heads(run)
     if not 0 <= unit < total:
         raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
@@ -245,6 +362,8 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
         return pd.DataFrame()
     table = lookup.frame(run, "importance")
     table = table[table["seed"] == POOLED]
-    rank = table.groupby(["stage", "score", "axis", "group"])["value"].rank(ascending=False, method="min")
+    rank = table.groupby(["stage", "score", "axis", "group"])["value"].rank(
+        ascending=False, method="min"
+    )
     mine = table.assign(rank=rank)[table["unit"] == unit]
     return readable(mine, OF_ONE_HEAD).reset_index(drop=True)

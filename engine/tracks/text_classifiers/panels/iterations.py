@@ -24,8 +24,19 @@ SCORED_ONCE = ("once", "one-shot-isp")
 """Procedures whose iterations are the asked levels, all cut by one scoring."""
 COLUMNS = (
     METHOD,
-    *titled(seed="seed", iteration="iteration", n_cut="heads cut", sparsity="share cut", heads="newly cut"),
-    *titled(metric="metric", delta="convergence delta", n_texts="texts scored", retrained="fine-tuned again"),
+    *titled(
+        seed="seed",
+        iteration="iteration",
+        n_cut="heads cut",
+        sparsity="share cut",
+        heads="newly cut",
+    ),
+    *titled(
+        metric="metric",
+        delta="convergence delta",
+        n_texts="texts scored",
+        retrained="fine-tuned again",
+    ),
     *titled(seconds="seconds"),
 )
 
@@ -59,11 +70,15 @@ def steps(run: Run, method: str) -> pd.DataFrame:
     return rows.assign(heads=rows["newly"].map(json.loads))
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None) -> go.Figure:
+def _figure(
+    run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None
+) -> go.Figure:
     style, soft = track_of(run).style(choice.method, choice.dark), choice.theme.soft
     figure = blank(choice, 360, "share of heads cut", measure.title)
     if full is not None:
-        figure.add_hline(y=full["value"], line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+        figure.add_hline(
+            y=full["value"], line={"color": choice.theme.ink, "width": 1, "dash": "dot"}
+        )
         end = {"x": 1, "xref": "paper", "xanchor": "right", "y": full["value"], "yanchor": "bottom"}
         remark(figure, choice, "full model", **end)
     how: dict[str, Any] = {"mode": "lines+markers", "connectgaps": True}
@@ -71,26 +86,51 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, ful
     for place, (seed, part) in enumerate(table.groupby("seed")):
         line = {"color": soft, "width": 1.2, "dash": dashes[place % len(dashes)]}
         texts = [_hover(run, row, measure) for row in part.to_dict("records")]
-        add_points(figure, part["sparsity"], part["metric"], texts, {"size": 5, "color": soft}, line=line, opacity=0.75,
-                   name=f"seed {seed}", **how)  # fmt: skip
+        add_points(
+            figure,
+            part["sparsity"],
+            part["metric"],
+            texts,
+            {"size": 5, "color": soft},
+            line=line,
+            opacity=0.75,
+            name=f"seed {seed}",
+            **how,
+        )
     mean = table.groupby("iteration")[["sparsity", "metric"]].mean().reset_index()
-    texts = [f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}" for row in mean.itertuples()]
-    add_points(figure, mean["sparsity"], mean["metric"], texts, dot(style, 9), name="mean over seeds",
-               line={"color": style.colour, "width": 3}, **how)  # fmt: skip
+    texts = [
+        f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}"
+        for row in mean.itertuples()
+    ]
+    add_points(
+        figure,
+        mean["sparsity"],
+        mean["metric"],
+        texts,
+        dot(style, 9),
+        name="mean over seeds",
+        line={"color": style.colour, "width": 3},
+        **how,
+    )
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0, rangemode="tozero")
     figure.update_yaxes(nticks=6)
     return figure
 
 
 def _hover(run: Run, row: dict[str, Any], measure: Measure) -> str:
-    text = f"<b>seed {row['seed']}, iteration {row['iteration']}</b>: {phrasing.count(int(row['n_cut']), 'head')} cut"
+    text = (
+        f"<b>seed {row['seed']}, iteration {row['iteration']}</b>:"
+        f" {phrasing.count(int(row['n_cut']), 'head')} cut"
+    )
     text += f"<br>{measure.name} {measure.number(row['metric'])}"
     if row["heads"]:
         text += "<br>newly: " + "<br>".join(heads_said(run, row["heads"], 6).split("; "))
     return text
 
 
-def _answer(choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None) -> tuple[str, str]:
+def _answer(
+    choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None
+) -> tuple[str, str]:
     """Where the arm ends; then which iteration costs most."""
     name, last = words.method_name(choice.method), int(table["iteration"].max())
     mean = table.groupby("iteration")[["n_cut", "metric"]].mean()
@@ -105,7 +145,10 @@ def _answer(choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[st
         f"{measure.number(mean['metric'].iloc[-1])}{_against(measure, full)}"
     )
     if last > 1 and drops.notna().any() and drops.min() < 0:
-        return f"{text}.", f"Iteration {int(drops.idxmin())} costs most ({measure.signed(float(drops.min()))})."
+        return (
+            f"{text}.",
+            f"Iteration {int(drops.idxmin())} costs most ({measure.signed(float(drops.min()))}).",
+        )
     return f"{text}.", ""
 
 
@@ -123,12 +166,17 @@ def _note(table: pd.DataFrame) -> str:
     elif table["metric"].isna().any():
         parts.append("Fine-tuned, and measured, only where a level was asked for.")
     else:
-        parts.append(f"{'Only some iterations are' if trained.any() else 'No iteration is'} followed by fine-tuning.")
+        parts.append(
+            f"{'Only some iterations are' if trained.any() else 'No iteration is'} followed by"
+            " fine-tuning."
+        )
     if (table["n_texts"] > 0).any():
         parts.append(f"Scored on {phrasing.count(int(table['n_texts'].max()), 'training text')}.")
     if table["delta"].notna().any():
         delta = phrasing.number(float(table["delta"].abs().max()))
-        parts.append(f"Attributions miss the change of the model's output by at most {delta} on average.")
+        parts.append(
+            f"Attributions miss the change of the model's output by at most {delta} on average."
+        )
     return " ".join(parts)
 
 

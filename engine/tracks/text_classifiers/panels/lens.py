@@ -1,4 +1,5 @@
-"""One text under the lens: where a head attends, and whether that is what decides (Figs. 6.2 to 6.5 of the thesis)."""
+"""One text under the lens: where a head attends, and whether that is what decides (Figs. 6.2 to 6.5
+of the thesis)."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
 
 
 def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[str, Any] | None:
-    """The maps of one head: attention and attribution as float arrays [tokens, tokens], row = from."""
+    """The maps of one head: attention and attribution as float arrays [tokens, tokens], row =
+    from."""
     rows = _rows(run, text_id, stage)
     rows = rows[(rows["layer"] == layer) & (rows["head"] == head)]
     if rows.empty:
@@ -89,9 +91,11 @@ def _seed(run: Run) -> str:
     return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
 
 
-def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple[int, int] | None = None) -> Panel:
-    """Layer x head of one text: the correlation between attention and attribution. A head can be picked; `picked`:
-    (layer, head) of the one that is."""
+def lens_heads(
+    run: Run, choice: Choice, text_id: str, stage: str, picked: tuple[int, int] | None = None
+) -> Panel:
+    """Layer x head of one text: the correlation between attention and attribution. A head can be
+    picked; `picked`: (layer, head) of the one that is."""
     question = "In this text, which heads attend to what decides?"
     rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
     if rows.empty:
@@ -101,21 +105,27 @@ def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple
     values[rows["layer"] * heads + rows["head"]] = rows["correlation"]
     kept = set(rows["layer"] * heads + rows["head"])
     hover = [_heads_hover(run, unit, values[unit], unit in kept) for unit in range(total)]
-    scale = Scale(-1, 1, [-0.86, 0, 0.86], ["against<br>\u22121", "0<br> ", "along<br>+1"], diverges=True)
+    scale = Scale(
+        -1, 1, [-0.86, 0, 0.86], ["against<br>\u22121", "0<br> ", "along<br>+1"], diverges=True
+    )
     figure = head_grid(run, choice, values, scale, hover)
     if picked is not None:
         mark(figure, run, choice, [picked[0] * heads + picked[1]], "circle-open", "shown here")
     known = rows.dropna(subset=["correlation"])
     table = rows[["layer", "head", "correlation"]].reset_index(drop=True)
-    note = f"{_correlation_said(run)} of one text: read it beside the means of all. {_seed(run)} {words.COUNTING}"
+    note = (
+        f"{_correlation_said(run)} of one text: read it beside the means of all. {_seed(run)}"
+        f" {words.COUNTING}"
+    )
     if known.empty:
         return Panel("lens_heads", question, "No head's maps vary here.", figure, table, note)
     best = known.loc[known["correlation"].idxmax()]
     negative = int((known["correlation"] < 0).sum())
     answer = (
-        f"{stage_said(run, stage).capitalize() if stage in own.STAGES else stage_said(run, stage)}: highest is "
-        f"{words.head_name(int(best['layer']), int(best['head']))} ({phrasing.correlation(best['correlation'])}); "
-        f"{negative} of {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
+        f"{stage_said(run, stage).capitalize() if stage in own.STAGES else stage_said(run, stage)}:"
+        f" highest is {words.head_name(int(best['layer']), int(best['head']))}"
+        f" ({phrasing.correlation(best['correlation'])}); {negative} of"
+        f" {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
     )
     return Panel("lens_heads", question, answer, figure, table, note)
 
@@ -125,7 +135,9 @@ def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
     if not is_kept:
         return f"{head}<br>cut, or its maps were not kept"
     return f"{head}<br>" + (
-        "its maps do not vary" if math.isnan(value) else f"correlation {phrasing.correlation(value)}"
+        "its maps do not vary"
+        if math.isnan(value)
+        else f"correlation {phrasing.correlation(value)}"
     )
 
 
@@ -134,8 +146,11 @@ def _correlation_said(run: Run) -> str:
     return f"{found.name} correlation" if found else "Correlation"
 
 
-def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, head: int, shown: bool = False) -> Panel:
-    """Attention and attribution side by side with the tokens; `shown`: the text itself, else only its shape."""
+def lens_maps(
+    run: Run, choice: Choice, text_id: str, stage: str, layer: int, head: int, shown: bool = False
+) -> Panel:
+    """Attention and attribution side by side with the tokens; `shown`: the text itself, else only
+    its shape."""
     question = "Where does the head attend, and what of it does the prediction owe to that?"
     row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
     if row is None:
@@ -143,13 +158,20 @@ def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, he
     labels = token_labels(row["tokens"], shown)
     end = float(np.abs(row["attribution"]).max()) or 1.0
     parts = (
-        token_map(choice, row["attention"], labels, "Attention", map_scale(0.0, float(row["attention"].max()) or 1.0)),
+        token_map(
+            choice,
+            row["attention"],
+            labels,
+            "Attention",
+            map_scale(0.0, float(row["attention"].max()) or 1.0),
+        ),
         token_map(choice, row["attribution"], labels, "Attribution", map_scale(-end, end)),
     )
     table = _pairs(row, labels)
     note = (
-        "Row: the token that attends; column: the token it attends to. Attribution: conductance of that attention for "
-        f"the {_target(run)} class; positive speaks for it. Padding is left out. {_seed(run)}"
+        "Row: the token that attends; column: the token it attends to. Attribution: conductance of"
+        f" that attention for the {_target(run)} class; positive speaks for it. Padding is left"
+        f" out. {_seed(run)}"
     )
     return Panel("lens_maps", question, _maps_said(run, row, labels), None, table, note, parts)
 
@@ -174,13 +196,21 @@ def lens_scatter(
     figure.update_xaxes(showgrid=True, nticks=6)
     some = "" if step == 1 else f" The chart shows every {step}th of them."
     pairs = phrasing.count(len(x), "pair")
-    note = f"{pairs} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
-    return Panel("lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note)
+    note = (
+        f"{pairs} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
+    )
+    return Panel(
+        "lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note
+    )
 
 
 def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
     """What the model said, where the head looks most, and what speaks most for the prediction."""
-    right = "rightly" if row["predicted"] == row["label"] else f"wrongly, it is {words.quoted(str(row['label']))}"
+    right = (
+        "rightly"
+        if row["predicted"] == row["label"]
+        else f"wrongly, it is {words.quoted(str(row['label']))}"
+    )
     n = len(labels)
     if np.ptp(row["attention"]) < 1e-6:
         look = "The head attends to every token alike"
@@ -193,7 +223,10 @@ def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
     pair = " to ".join(_token_said(labels, int(place)) for place in top)
     says = f"The model says {words.quoted(str(row['predicted']))}, {right}."
     if row["stage"] == PRETRAINED:
-        says = f"Its classification head is still random, so its answer ({words.quoted(str(row['predicted']))}) is too."
+        says = (
+            "Its classification head is still random, so its answer"
+            f" ({words.quoted(str(row['predicted']))}) is too."
+        )
     return f"{says} {look}; the attention from {pair} speaks most for the {_target(run)} class."
 
 
@@ -207,11 +240,16 @@ def _token_said(labels: list[str], place: int) -> str:
 def _scatter_said(run: Run, row: dict[str, Any]) -> str:
     value = row["correlation"]
     if value is None or math.isnan(value):
-        return "One of the maps does not vary, so there is no correlation; for the mean over texts it counts as none."
+        return (
+            "One of the maps does not vary, so there is no correlation; for the mean over texts it"
+            " counts as none."
+        )
     if value > 0.3:
         kind = "Yes: what it attends to more also decides more"
     elif value < -0.3:
-        kind = "The other way round: what it attends to more speaks against the class or for nothing"
+        kind = (
+            "The other way round: what it attends to more speaks against the class or for nothing"
+        )
     else:
         kind = "Hardly: its attention says little about what decides"
     return f"{kind} ({_correlation_said(run)} {phrasing.correlation(value)})."
@@ -221,9 +259,14 @@ def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
     """Every pair of tokens with both numbers; the strongest attribution first."""
     n = len(labels)
     names = [unescape(label) for label in labels]
-    table = pd.DataFrame({
-        "from": np.repeat(np.arange(n), n), "token": np.repeat(names, n), "to": np.tile(np.arange(n), n),
-        "other token": np.tile(names, n), "attention": row["attention"].ravel(),
-        "attribution": row["attribution"].ravel(),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "from": np.repeat(np.arange(n), n),
+            "token": np.repeat(names, n),
+            "to": np.tile(np.arange(n), n),
+            "other token": np.tile(names, n),
+            "attention": row["attention"].ravel(),
+            "attribution": row["attribution"].ravel(),
+        }
+    )
     return table.sort_values("attribution", ascending=False, key=np.abs, ignore_index=True)

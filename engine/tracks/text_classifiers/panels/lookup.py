@@ -1,4 +1,5 @@
-"""Reading the tables of a text classifier's run: arms, levels, seeds, tickets, and which heads are kept."""
+"""Reading the tables of a text classifier's run: arms, levels, seeds, tickets, and which heads are
+kept."""
 
 from __future__ import annotations
 
@@ -50,7 +51,11 @@ def pooled(run: Run) -> pd.DataFrame:
 
 def few_seeds(run: Run) -> str:
     """What must be said where no arm has enough for a ticket; else ""."""
-    most = lookup.frame(run, "ticket_levels")["n_seeds"].max() if run.has("ticket_levels") else repeats(run)
+    most = (
+        lookup.frame(run, "ticket_levels")["n_seeds"].max()
+        if run.has("ticket_levels")
+        else repeats(run)
+    )
     return own.FEW_SEEDS if most < LEAST_SEEDS else ""
 
 
@@ -59,8 +64,12 @@ def proof_said(run: Run) -> str:
     proof = run.meta["provenance"].get("conductance")
     if not proof:
         return ""
-    apart, allowed = (phrasing.number(proof[name]) for name in ("largest_relative_difference", "tolerance"))
-    return own.PROOF.format(apart=apart, allowed=allowed, **{name: proof[name] for name in ("captum", "tokens")})
+    apart, allowed = (
+        phrasing.number(proof[name]) for name in ("largest_relative_difference", "tolerance")
+    )
+    return own.PROOF.format(
+        apart=apart, allowed=allowed, **{name: proof[name] for name in ("captum", "tokens")}
+    )
 
 
 def scoring(run: Run, name: str, usual: object) -> object:
@@ -69,10 +78,11 @@ def scoring(run: Run, name: str, usual: object) -> object:
 
 
 def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
-    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant`, `state`
-    and `by_spread` (matching only because its seeds differ widely).
+    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant`,
+    `state` and `by_spread` (matching only because its seeds differ widely).
 
-    state: "winning" (matching, trained from the pre-trained weights), "matching", "no", or "" with too few seeds.
+    state: "winning" (matching, trained from the pre-trained weights), "matching", "no", or "" with
+    too few seeds.
     """
     if not run.has("ticket_levels"):
         return pd.DataFrame()
@@ -86,14 +96,17 @@ def _levels(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.merge(arms.round({"sparsity": 9}), on=["method", "sparsity"], how="left")
     rows = rows.assign(realised=rows["realised"].fillna(rows["sparsity"]))
     tuned = {method: from_pretrained(run, method) for method in rows["method"].unique()}
-    state = [state_of(tuned[row.method], bool(row.matching), row.n_seeds) for row in rows.itertuples()]
+    state = [
+        state_of(tuned[row.method], bool(row.matching), row.n_seeds) for row in rows.itertuples()
+    ]
     ends = rows[["matching", "mean", "full_mean", "full_std"]].itertuples(index=False)
     rows = rows.assign(by_spread=[by_spread_only(*end) for end in ends])
     return rows.assign(state=state).sort_values(["method", "sparsity"], ignore_index=True)
 
 
 def state_of(pretrained: bool, matching: bool, n_seeds: float) -> str:
-    """What a level of an arm is; `pretrained`: whether its models were trained from the pre-trained weights."""
+    """What a level of an arm is; `pretrained`: whether its models were trained from the pre-trained
+    weights."""
     if n_seeds < LEAST_SEEDS:
         return UNJUDGED
     if not matching:
@@ -105,9 +118,10 @@ def state_of(pretrained: bool, matching: bool, n_seeds: float) -> str:
 class Reach:
     """How far an arm gets, on all texts or one group.
 
-    share: the largest that is a ticket; unbroken: the largest up to which every measured one is (both 0 where there is
-    none); state: that of the largest ticket, else LOST, or UNJUDGED where no level has enough different models; failed:
-    smaller shares that are none; by_spread: the largest matches only because its seeds differ widely.
+    share: the largest that is a ticket; unbroken: the largest up to which every measured one is
+    (both 0 where there is none); state: that of the largest ticket, else LOST, or UNJUDGED where no
+    level has enough different models; failed: smaller shares that are none; by_spread: the largest
+    matches only because its seeds differ widely.
     """
 
     share: float = 0.0
@@ -123,7 +137,11 @@ class Reach:
     @property
     def but(self) -> str:
         """What must be said with the largest share; "" where nothing must."""
-        parts = [f"not at {phrasing.listing(map(phrasing.percent, self.failed))}"] if self.failed else []
+        parts = (
+            [f"not at {phrasing.listing(map(phrasing.percent, self.failed))}"]
+            if self.failed
+            else []
+        )
         if self.by_spread:
             parts.append(f"at {phrasing.percent(self.share)} only because its seeds differ widely")
         return " and ".join(parts)
@@ -139,7 +157,9 @@ def reach_of(levels: pd.DataFrame) -> Reach:
     failed = lost.loc[lost["sparsity"] < last["sparsity"], "sparsity"].tolist()
     whole = good.loc[good["sparsity"] < failed[0], "sparsity"].max() if failed else last["sparsity"]
     unbroken = 0.0 if pd.isna(whole) else float(whole)
-    return Reach(float(last["sparsity"]), unbroken, last["state"], tuple(failed), bool(last["by_spread"]))
+    return Reach(
+        float(last["sparsity"]), unbroken, last["state"], tuple(failed), bool(last["by_spread"])
+    )
 
 
 def reaches(run: Run, axis: str) -> dict[tuple[str, str], Reach]:
@@ -149,25 +169,37 @@ def reaches(run: Run, axis: str) -> dict[tuple[str, str], Reach]:
     table = lookup.frame(run, "ticket_levels")
     rows = table[(table["group"] == "") | (table["axis"] == axis)]
     found = [(group, _levels(run, part)) for group, part in rows.groupby("group", sort=False)]
-    return {(str(method), str(group)): reach_of(part)
-            for group, whole in found for method, part in whole.groupby("method", sort=False)}  # fmt: skip
+    return {
+        (str(method), str(group)): reach_of(part)
+        for group, whole in found
+        for method, part in whole.groupby("method", sort=False)
+    }
 
 
 def first_and_last(reach: Mapping[str, Reach]) -> tuple[list[str], list[str]]:
-    """Groups that lose the ticket first, and those that keep it longest, as shares are cut one after the other."""
+    """Groups that lose the ticket first, and those that keep it longest, as shares are cut one
+    after the other."""
     ends = [pick(one.unbroken for one in reach.values()) for pick in (min, max)]
     first, last = ([group for group, one in reach.items() if one.unbroken == end] for end in ends)
     return first, last
 
 
 def but_said(reach: Mapping[str, Reach]) -> str:
-    """Groups that have it again at a larger share, or only because seeds differ widely; "" where there are none."""
+    """Groups that have it again at a larger share, or only because seeds differ widely; "" where
+    there are none."""
     again, wide = (
-        [f"{words.quoted(group)} ({phrasing.percent(one.share)})" for group, one in reach.items() if is_so(one)]
+        [
+            f"{words.quoted(group)} ({phrasing.percent(one.share)})"
+            for group, one in reach.items()
+            if is_so(one)
+        ]
         for is_so in (lambda one: one.failed, lambda one: one.by_spread)
     )
     text = (
-        f" {phrasing.listing(again)} {'have' if len(again) > 1 else 'has'} it again at a larger share." if again else ""
+        f" {phrasing.listing(again)} {'have' if len(again) > 1 else 'has'} it again at a larger"
+        " share."
+        if again
+        else ""
     )
     if wide:
         ends = "largest shares" if len(wide) > 1 else "largest share"
@@ -199,7 +231,10 @@ def kept_by_seed(run: Run, choice: Choice) -> dict[int, set[int]]:
     """Heads that every seed of the choice keeps, as flat units."""
     at = Choice(choice.method, choice.axis, lookup.level_of(run, choice))
     units = set(range(lookup.total_heads(run)))
-    return {int(row["seed"]): units - set(json.loads(row["cut"])) for row in trials_of(run, at).to_dict("records")}
+    return {
+        int(row["seed"]): units - set(json.loads(row["cut"]))
+        for row in trials_of(run, at).to_dict("records")
+    }
 
 
 def head_said(run: Run, unit: int) -> str:
@@ -211,4 +246,6 @@ def head_said(run: Run, unit: int) -> str:
 def heads_said(run: Run, units: list[int], limit: int = 4) -> str:
     """Heads apart by semicolons, for their names hold commas."""
     named = [head_said(run, unit) for unit in units]
-    return "; ".join(named[:limit]) + (f"; and {len(named) - limit} more" if len(named) > limit else "")
+    return "; ".join(named[:limit]) + (
+        f"; and {len(named) - limit} more" if len(named) > limit else ""
+    )

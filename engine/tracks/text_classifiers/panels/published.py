@@ -20,7 +20,8 @@ MODEL, TEXTS, SEEDS = "bert-base-uncased (12 x 12 heads, 110 M parameters)", 200
 
 
 def thesis_tables(run: Run, choice: Choice) -> Panel:
-    """Every printed cell; beside those of this audit's task, procedure, score and share what came out here."""
+    """Every printed cell; beside those of this audit's task, procedure, score and share what came
+    out here."""
     question = "What does the thesis print, and what came out here?"
     levels = ticket_levels(run)
     table = pd.DataFrame([_row(run, levels, cell) for cell in printed()])
@@ -30,20 +31,31 @@ def thesis_tables(run: Run, choice: Choice) -> Panel:
 def _row(run: Run, levels: pd.DataFrame, cell: Printed) -> dict[str, Any]:
     here = _here(run, levels, cell)
     return {
-        "table": cell.table, "task": cell.task, "method": _named(cell.method),
-        "share cut": cell.sparsity, "thesis": cell.value, "deviation": cell.std, "full model": cell.full,
-        "here": here.get("mean", math.nan), "deviation here": here.get("std", math.nan),
+        "table": cell.table,
+        "task": cell.task,
+        "method": _named(cell.method),
+        "share cut": cell.sparsity,
+        "thesis": cell.value,
+        "deviation": cell.std,
+        "full model": cell.full,
+        "here": here.get("mean", math.nan),
+        "deviation here": here.get("std", math.nan),
         "full model here": here.get("full_mean", math.nan),
-    }  # fmt: skip
+    }
 
 
 def _named(method: str) -> str:
     procedure, score = arm_of(method)
-    return f"{own.procedure_name(procedure)} by Achlatis' score" if score == ACHLATIS else words.method_name(method)
+    return (
+        f"{own.procedure_name(procedure)} by Achlatis' score"
+        if score == ACHLATIS
+        else words.method_name(method)
+    )
 
 
 def _here(run: Run, levels: pd.DataFrame, cell: Printed) -> dict[str, Any]:
-    """The row of ticket_levels for the same task, arm and share; empty where this audit has none."""
+    """The row of ticket_levels for the same task, arm and share; empty where this audit has
+    none."""
     if levels.empty or _task(run) != _plain(cell.task):
         return {}
     rows = levels[(levels["method"] == cell.method) & at_level(levels["sparsity"], cell.sparsity)]
@@ -63,19 +75,26 @@ def _answer(run: Run, table: pd.DataFrame) -> str:
     both = table[table["here"].notna()]
     if both.empty:
         known = _task(run) in {_plain(task) for task in table["task"]}
-        why = "no arm of it has a printed share" if known else f"{run.meta['data']['name']} is none of its tasks"
+        why = (
+            "no arm of it has a printed share"
+            if known
+            else f"{run.meta['data']['name']} is none of its tasks"
+        )
         return f"Of {len(table)} printed numbers none can be held against this audit: {why}."
     apart = (both["here"] - both["thesis"]).abs()
     return (
-        f"{len(both)} of {len(table)} printed numbers have one here; they are {phrasing.number(float(apart.median()))} "
-        f"apart in the median, {phrasing.number(float(apart.max()))} at most."
+        f"{len(both)} of {len(table)} printed numbers have one here; they are"
+        f" {phrasing.number(float(apart.median()))} apart in the median,"
+        f" {phrasing.number(float(apart.max()))} at most."
     )
 
 
 def _differs(run: Run) -> str:
     """What differs from the thesis' setting."""
     model, request = run.meta["model"], run.meta["request"]
-    found = [f"model {model['name']} ({model['n_layers']} x {model['n_heads']} heads) instead of {MODEL}"]
+    found = [
+        f"model {model['name']} ({model['n_layers']} x {model['n_heads']} heads) instead of {MODEL}"
+    ]
     if request["score_texts"] != TEXTS:
         found.append(f"{request['score_texts']} scored texts instead of {TEXTS}")
     if request["trials"] != SEEDS:
@@ -83,4 +102,7 @@ def _differs(run: Run) -> str:
     tune = request.get("tune") or {}
     if tune and (tune.get("epochs"), tune.get("rate"), tune.get("batch")) != (3, 2e-5, 32):
         found.append("another fine-tuning than its Table 6.1")
-    return f"{own.THESIS} Here: {'; '.join(found)}. Table 6.3 does not name its procedure; it is read as Algorithm 6.1."
+    return (
+        f"{own.THESIS} Here: {'; '.join(found)}. Table 6.3 does not name its procedure; it is read"
+        " as Algorithm 6.1."
+    )

@@ -20,22 +20,29 @@ def deciding_words(answer: Mapping[str, Any]) -> Panel:
     """The table behind the coloured words, and the strongest ones in a sentence."""
     target = words.quoted(words.group_name(visible(answer["target"])))
     table = pd.DataFrame(
-        {"word": list(map(visible, answer["words"])), **{side: answer[side]["words"] for side in SIDES}}
+        {
+            "word": list(map(visible, answer["words"])),
+            **{side: answer[side]["words"] for side in SIDES},
+        }
     )
     table["change"] = table["pruned"] - table["dense"]
     told = " ".join(f"{side.capitalize()}: {_strongest(table, side)}." for side in SIDES)
     missed = max(answer[side]["missed"] for side in SIDES)
     note = (
-        f"What each word adds to the log-odds of {target}, the dense model's answer, against padding in its place: "
-        f"integrated gradients over word embeddings, {answer['steps']} points. The sum is off by at most "
-        f"{phrasing.number(missed)}. Which words decide is a property of this method too, and of one sentence."
+        f"What each word adds to the log-odds of {target}, the dense model's answer, against"
+        f" padding in its place: integrated gradients over word embeddings, {answer['steps']}"
+        f" points. The sum is off by at most {phrasing.number(missed)}. Which words decide is a"
+        " property of this method too, and of one sentence."
     )
     return Panel("deciding_words", f"Which words speak for {target}?", told, None, table, note)
 
 
 def _strongest(table: pd.DataFrame, side: str) -> str:
     top = table.sort_values(side, key=abs, ascending=False, kind="stable").head(NAMED)
-    return ", ".join(f"{words.quoted(row['word'])} {phrasing.signed(row[side])}" for row in top.to_dict("records"))
+    return ", ".join(
+        f"{words.quoted(row['word'])} {phrasing.signed(row[side])}"
+        for row in top.to_dict("records")
+    )
 
 
 def largest_weight(answer: Mapping[str, Any]) -> float:

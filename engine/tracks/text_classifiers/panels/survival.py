@@ -1,4 +1,5 @@
-"""Which heads survive, seed by seed, in which order they go, and whether seeds and tasks keep the same ones."""
+"""Which heads survive, seed by seed, in which order they go, and whether seeds and tasks keep the
+same ones."""
 
 from __future__ import annotations
 
@@ -25,14 +26,15 @@ from engine.tracks.text_classifiers.panels.lookup import arm_of, head_said, head
 
 RANDOM = "random"
 SAME_DRAWS = (
-    "Random choice draws the same heads for the same seed on every task, so what tasks have in common would say "
-    "nothing about them."
+    "Random choice draws the same heads for the same seed on every task, so what tasks have in"
+    " common would say nothing about them."
 )
 SAME_ORDER = "Chance: kept sets of the same sizes drawn at random."
 
 
 def survival(run: Run, choice: Choice) -> Panel:
-    """Share of seeds that keep each head at the chosen level; overlap between seeds against chance."""
+    """Share of seeds that keep each head at the chosen level; overlap between seeds against
+    chance."""
     question = "Which heads survive, and do the seeds agree?"
     kept = kept_by_seed(run, choice) if choice.method != "dense" else {}
     if not kept:
@@ -40,16 +42,30 @@ def survival(run: Run, choice: Choice) -> Panel:
     total, at = lookup.total_heads(run), phrasing.percent(lookup.level_of(run, choice))
     share = np.array([np.mean([unit in units for units in kept.values()]) for unit in range(total)])
     scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
-    figure = head_grid(run, choice, share, scale, [_hover(run, kept, unit) for unit in range(total)])
-    mark(figure, run, choice, [unit for unit in range(total) if share[unit] == 0], "x-thin", "cut by every seed")
+    figure = head_grid(
+        run, choice, share, scale, [_hover(run, kept, unit) for unit in range(total)]
+    )
+    mark(
+        figure,
+        run,
+        choice,
+        [unit for unit in range(total) if share[unit] == 0],
+        "x-thin",
+        "cut by every seed",
+    )
     table = _by_head(run, {"share of seeds": share})
     for seed, units in kept.items():
         table[f"kept by seed {seed}"] = table.index.isin(units)
     found = set_overlap([sorted(units) for units in kept.values()], total)
     name = words.method_name(choice.method)
-    answer, more = f"{name} at {at}: {_always(share)}", f"{_agree(found, len(kept))}{_gone(run, share)}".strip()
+    answer, more = (
+        f"{name} at {at}: {_always(share)}",
+        f"{_agree(found, len(kept))}{_gone(run, share)}".strip(),
+    )
     note = f"{trials_said(run)}. {SAME_ORDER} {words.COUNTING}"
-    return Panel("tickets_survival", question, phrasing.sentence(answer), figure, table, note, more=more)
+    return Panel(
+        "tickets_survival", question, phrasing.sentence(answer), figure, table, note, more=more
+    )
 
 
 def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
@@ -65,13 +81,16 @@ def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
 
 
 def _always(share: np.ndarray) -> str:
-    """How many heads every seed keeps and how many every seed cuts; share of seeds that keep a head, [units]."""
+    """How many heads every seed keeps and how many every seed cuts; share of seeds that keep a
+    head, [units]."""
     every, never = int((share == 1).sum()), int((share == 0).sum())
     differ = len(share) - every - never
     kept = f"every seed keeps {phrasing.count(every, 'head')} of {len(share)}"
     gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
     kept = kept if every else "no head is kept by every seed"
-    gone = gone if never else "no head is cut by every seed" if every else "none is cut by every seed"
+    gone = (
+        gone if never else "no head is cut by every seed" if every else "none is cut by every seed"
+    )
     rest = f"about the other {differ} they differ" if differ else "they differ about none"
     return f"{kept} and {gone}; {rest}."
 
@@ -80,11 +99,15 @@ def _agree(found: SetOverlap, n: int) -> str:
     if n < 2 or math.isnan(found.share):
         return "With one seed nothing can be said about agreement."
     by_chance = chance_said(found.expected, found.high, not found.chance)
-    return f"Two seeds share {phrasing.percent(round(found.share, 3))} of the heads they keep; {by_chance}."
+    return (
+        f"Two seeds share {phrasing.percent(round(found.share, 3))} of the heads they keep;"
+        f" {by_chance}."
+    )
 
 
 def _gone(run: Run, share: np.ndarray) -> str:
-    """Layers of which no seed keeps a head, in a sentence; share of seeds that keep a head, [units]."""
+    """Layers of which no seed keeps a head, in a sentence; share of seeds that keep a head,
+    [units]."""
     heads = int(run.meta["model"]["n_heads"])
     empty = [str(layer) for layer, row in enumerate(share.reshape(-1, heads)) if not row.any()]
     many = "layers" if len(empty) > 1 else "layer"
@@ -100,18 +123,36 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     total, last, n = lookup.total_heads(run), int(table["iteration"].max()), table["seed"].nunique()
     mean = table.groupby("unit")["iteration"].mean().reindex(range(total))
     counts = table.groupby("unit").size().reindex(range(total), fill_value=0)
-    hovers = [hover(head_said(run, unit), _when_said(mean[unit], int(counts[unit]))) for unit in range(total)]
+    hovers = [
+        hover(head_said(run, unit), _when_said(mean[unit], int(counts[unit])))
+        for unit in range(total)
+    ]
     values = last + 1 - mean.to_numpy(dtype=float)  # the first to go is darkest
-    ticks, texts = [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)], ["first iteration", "last iteration"]
+    ticks, texts = (
+        [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)],
+        ["first iteration", "last iteration"],
+    )
     scale = Scale(0.5, last + 0.5, ticks, texts)
     if last == 1:
         scale = Scale(0, 1.5, [1], ["cut in the only iteration"])
     figure = head_grid(run, choice, values, scale, hovers)
-    mark(figure, run, choice, [unit for unit in range(total) if not counts[unit]], "circle-open", "never cut")
+    mark(
+        figure,
+        run,
+        choice,
+        [unit for unit in range(total) if not counts[unit]],
+        "circle-open",
+        "never cut",
+    )
     first = mean[counts == n].sort_values(kind="stable")
     never = int((counts == 0).sum())
-    answer = f"{_first_said(run, first)}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut."
-    shown = _by_head(run, {"iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()})
+    answer = (
+        f"{_first_said(run, first)}; {never} of {total} heads {'is' if never == 1 else 'are'} never"
+        " cut."
+    )
+    shown = _by_head(
+        run, {"iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()}
+    )
     arm, seeds = phrasing.sentence(words.method_name(choice.method)), phrasing.count(n, "seed")
     note = f"{arm}, {seeds}; mean over the seeds that cut a head. {words.COUNTING}"
     return Panel("tickets_order", question, phrasing.sentence(answer), figure, shown, note)
@@ -124,13 +165,17 @@ def _when_said(iteration: float, seeds: int) -> str:
 
 
 def _first_said(run: Run, first: pd.Series) -> str:
-    """Which heads go first, all that tie; `first`: iterations of the heads that every seed cuts, in order."""
+    """Which heads go first, all that tie; `first`: iterations of the heads that every seed cuts, in
+    order."""
     if first.empty:
         return "no head is cut by every seed"
     tied = [int(unit) for unit in first.index[first <= first.iloc[0] + 1e-9]]
     if len(tied) == 1:
         return f"of the heads that every seed cuts, {head_said(run, tied[0])} goes first"
-    return f"of the heads that every seed cuts, {len(tied)} go first, in the same iteration ({heads_said(run, tied)})"
+    return (
+        f"of the heads that every seed cuts, {len(tied)} go first, in the same iteration"
+        f" ({heads_said(run, tied)})"
+    )
 
 
 def _first_cut(run: Run, method: str) -> pd.DataFrame:
@@ -139,12 +184,17 @@ def _first_cut(run: Run, method: str) -> pd.DataFrame:
         return pd.DataFrame()
     rows = lookup.frame(run, "iterations")
     rows = rows[rows["method"] == method]
-    found = [(row.seed, unit, row.iteration) for row in rows.itertuples() for unit in json.loads(row.newly)]
+    found = [
+        (row.seed, unit, row.iteration)
+        for row in rows.itertuples()
+        for unit in json.loads(row.newly)
+    ]
     return pd.DataFrame(found, columns=["seed", "unit", "iteration"])
 
 
 def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
-    """Runs on other texts, of the same shape and from the same pre-trained weights; the first of each set of texts."""
+    """Runs on other texts, of the same shape and from the same pre-trained weights; the first of
+    each set of texts."""
     mine = run.meta["model"]
     names = ("n_layers", "n_heads", "pretrained_hash")
     if not mine.get("pretrained_hash"):
@@ -158,7 +208,8 @@ def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
 
 
 def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel:
-    """Overlap of surviving heads between this run and others from the same pre-trained weights, against chance."""
+    """Overlap of surviving heads between this run and others from the same pre-trained weights,
+    against chance."""
     question = "Do other tasks keep the same heads?"
     if choice.method == "dense":
         return nothing("tickets_tasks", question, "Nothing is cut here: every head survives.")
@@ -173,17 +224,23 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     texts = [["" for _ in names] for _ in names]
     for i, first in enumerate(names):
         for j, second in enumerate(names[: i + 1]):
-            one = set_overlap(found[first], total) if i == j else cross_overlap(found[first], found[second], total)
+            one = (
+                set_overlap(found[first], total)
+                if i == j
+                else cross_overlap(found[first], found[second], total)
+            )
             share[i, j] = share[j, i] = one.share
-            texts[i][j] = texts[j][i] = "\u2013" if math.isnan(one.share) else f"{100 * one.share:.0f} %"
+            texts[i][j] = texts[j][i] = (
+                "\u2013" if math.isnan(one.share) else f"{100 * one.share:.0f} %"
+            )
             rows.append({"task": first, "and": second, **overlap_row(one)})
     table = pd.DataFrame(rows)
     figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
     note = (
-        f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share of the kept heads "
-        "that two tasks have in common, mean over pairs of seeds; on the diagonal two seeds of one task. Chance: the "
-        "same, after the heads of one task are renamed at random. "
-        "All start from the same pre-trained weights."
+        f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share of"
+        " the kept heads that two tasks have in common, mean over pairs of seeds; on the diagonal"
+        " two seeds of one task. Chance: the same, after the heads of one task are renamed at"
+        " random. All start from the same pre-trained weights."
     )
     return Panel("tickets_tasks", question, _tasks_said(table, without), figure, table, note)
 
@@ -191,12 +248,15 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
 def _kept_of(
     run: Run, choice: Choice, at: float, others: Sequence[Run]
 ) -> tuple[dict[str, list[list[int]]], list[str]]:
-    """Kept units per seed of every task that has the arm at this level; names of those that have not."""
+    """Kept units per seed of every task that has the arm at this level; names of those that have
+    not."""
     found: dict[str, list[list[int]]] = {}
     without: list[str] = []
     for one in (run, *comparable(run, others)):
         name, axis = _task_name(one, found), one.meta["request"]["axes"][0]
-        if choice.method in lookup.methods(one) and is_level(at, lookup.levels(one, choice.method, axis)):
+        if choice.method in lookup.methods(one) and is_level(
+            at, lookup.levels(one, choice.method, axis)
+        ):
             kept = kept_by_seed(one, Choice(choice.method, axis, at))
             found[name] = [sorted(units) for units in kept.values()]
         else:
@@ -215,7 +275,10 @@ def _task_name(run: Run, taken: Container[str]) -> str:
 def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) -> str:
     if without:
         arm, at = words.method_name(choice.method), phrasing.percent(lookup.level_of(run, choice))
-        return f"Other audits of the same pre-trained weights have no {arm} at {at}: {phrasing.listing(without)}."
+        return (
+            f"Other audits of the same pre-trained weights have no {arm} at {at}:"
+            f" {phrasing.listing(without)}."
+        )
     if not run.meta["model"].get("pretrained_hash"):
         return "This audit has no pre-trained weights, so there is nothing that tasks could share."
     many = phrasing.count(len(others), "other audit")
@@ -228,9 +291,17 @@ def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
     row, many = pairs.iloc[0], int(pairs["more than chance"].sum())
     by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     shared = phrasing.percent(round(row["shared"], 3))
-    text = f"{row['task']} and {row['and']} keep {shared} of their heads in common, where {by_chance}."
-    text += f" {many} of {len(pairs)} pairs of tasks share more than chance gives." if len(pairs) > 1 else ""
-    return phrasing.sentence(text + (f" Not at this level: {phrasing.listing(without)}." if without else ""))
+    text = (
+        f"{row['task']} and {row['and']} keep {shared} of their heads in common, where {by_chance}."
+    )
+    text += (
+        f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
+        if len(pairs) > 1
+        else ""
+    )
+    return phrasing.sentence(
+        text + (f" Not at this level: {phrasing.listing(without)}." if without else "")
+    )
 
 
 def mostly_cut(run: Run, choice: Choice) -> list[int]:
@@ -239,4 +310,8 @@ def mostly_cut(run: Run, choice: Choice) -> list[int]:
         return []
     kept = kept_by_seed(run, choice)
     total = range(lookup.total_heads(run))
-    return [unit for unit in total if np.mean([unit in units for units in kept.values()] or [True]) < 0.5]
+    return [
+        unit
+        for unit in total
+        if np.mean([unit in units for units in kept.values()] or [True]) < 0.5
+    ]

@@ -1,4 +1,5 @@
-"""The table of winning tickets: how far every arm gets, on all texts and for each group (Table 6.2 of the thesis)."""
+"""The table of winning tickets: how far every arm gets, on all texts and for each group (Table 6.2
+of the thesis)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wra
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.curve import ABSENT, ALL_ARMS, EASY, furthest_said, reach_said
+from engine.tracks.text_classifiers.panels.curve import (
+    ABSENT,
+    ALL_ARMS,
+    EASY,
+    furthest_said,
+    reach_said,
+)
 from engine.tracks.text_classifiers.panels.headline import spread
 from engine.tracks.text_classifiers.panels.lookup import (
     UNJUDGED,
@@ -39,7 +46,10 @@ from engine.tracks.text_classifiers.panels.lookup import (
 ALL = "all texts"
 STAR, DAGGER = "\u2605", "\u2020"
 Reaches = dict[tuple[str, str], Reach]
-OTHERS = " The chart shows the arms that share procedure or score with the chosen one; the table has all."
+OTHERS = (
+    " The chart shows the arms that share procedure or score with the chosen one; the table has"
+    " all."
+)
 LONGEST = 6
 """Groups in the chart at most; the table always has all of them."""
 COLUMNS = (
@@ -48,13 +58,18 @@ COLUMNS = (
     Column("group", "subgroup", group_or(ALL)),
     Column("metric", "metric", words.metric_name),
     *titled(sparsity="largest share", unbroken="unbroken up to", state="ticket", mean="mean"),
-    *titled(std="standard deviation", full_mean="full model's mean", full_std="full model's standard deviation"),
+    *titled(
+        std="standard deviation",
+        full_mean="full model's mean",
+        full_std="full model's standard deviation",
+    ),
     *titled(n_seeds="seeds"),
 )
 
 
 def tickets_table(run: Run, choice: Choice) -> Panel:
-    """Arms against all texts and the groups of the chosen axis: the largest share that is a ticket."""
+    """Arms against all texts and the groups of the chosen axis: the largest share that is a
+    ticket."""
     axis = words.axis_name(choice.measured)
     question = f"How many heads can go, and for which groups of {axis} is that too many first?"
     table = tickets(run)
@@ -63,28 +78,45 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     mine = table[(table["group"] == "") | (table["axis"] == choice.measured)]
     reach = reaches(run, choice.measured)
     mine = mine.assign(state=[_state(run, reach, row) for row in mine.to_dict("records")])
-    groups = [group for group in groups_of_axis(run, choice.measured) if group in set(mine["group"])]
+    groups = [
+        group for group in groups_of_axis(run, choice.measured) if group in set(mine["group"])
+    ]
     figure = _figure(run, choice, mine, reach, ["", *groups[:LONGEST]])
     hidden = len(groups) - LONGEST
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
     more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
     note = (
-        f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only; "
-        f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
+        f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only;"
+        " in brackets: only because its seeds differ widely; \u2020: some smaller share is"
+        f" none.{more}"
     )
     answer, rest, mind = _answer(run, choice, mine, reach, groups)
-    return Panel("tickets_table", question, answer, figure, readable(mine, COLUMNS), note, mind=mind, more=rest)
+    return Panel(
+        "tickets_table",
+        question,
+        answer,
+        figure,
+        readable(mine, COLUMNS),
+        note,
+        mind=mind,
+        more=rest,
+    )
 
 
 def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
     """The state of the largest ticket; where there is none, whether any level could be judged."""
     if found := reach.get((row["method"], row["group"])):
         return found.state
-    return state_of(from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"])
+    return state_of(
+        from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"]
+    )
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> tuple[str, str, str]:
-    """The chosen arm: overall; then the group that loses it first; then what must be said about larger shares."""
+def _answer(
+    run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]
+) -> tuple[str, str, str]:
+    """The chosen arm: overall; then the group that loses it first; then what must be said about
+    larger shares."""
     if few := few_seeds(run):
         return few, "", ""
     mine = table[table["method"] == choice.method].set_index("group")
@@ -100,7 +132,9 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, group
             full = spread(row["full_mean"], row["full_std"], measure)
             said += f" ({measure.name} {spread(row['mean'], row['std'], measure)} against {full})"
         parts.append(f"{said}.")
-    alone = {group: reach.get((choice.method, group), Reach()) for group in groups if group in mine.index}
+    alone = {
+        group: reach.get((choice.method, group), Reach()) for group in groups if group in mine.index
+    }
     alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
     if alone:
         parts.append(_lost_first(alone, choice))
@@ -118,12 +152,19 @@ def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
         far = f"up to {phrasing.percent(least)}" if least else f"at {at}"
         return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}."
     verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
-    far = f"{verbs[0]} it up to {phrasing.percent(least)} only" if least else f"{verbs[0]} it at no level"
+    far = (
+        f"{verbs[0]} it up to {phrasing.percent(least)} only"
+        if least
+        else f"{verbs[0]} it at no level"
+    )
     if not least and any(alone[group].share for group in first):
         far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
     alone_said = "which alone" if len(first) == 1 else "which by themselves"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    return f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}."
+    return (
+        f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to"
+        f" {phrasing.percent(most)}."
+    )
 
 
 def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
@@ -132,7 +173,9 @@ def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
     return track_of(run).compared(known, choice.method)
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> go.Figure:
+def _figure(
+    run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]
+) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
     order, known = _arms(run, choice, table), table.set_index(["method", "group"])
     shape = (len(order), len(groups))
@@ -147,14 +190,24 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, group
     figure = blank(choice, 110 + max(40, 16 * lines + 8) * len(order))
     down, across = list(range(len(order))), list(range(len(groups)))
     look = {"x": across, "y": down, "zmin": 0, "zmax": 1, "xgap": 3, "ygap": 3, "showscale": False}
-    look |= {"customdata": hovers, "hovertemplate": "%{customdata}<extra></extra>", "hoverongaps": None}
+    look |= {
+        "customdata": hovers,
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "hoverongaps": None,
+    }
     cells(figure, values, choice.theme.sequential, **look)
     for y, x in np.ndindex(shape):
         write(figure, choice, x, y, str(texts[y, x]), bool(values[y, x] > 0.72), 12)
-    named = [f"<b>{name}</b>" if method == choice.method else name for method, name in names.items()]
-    figure.update_yaxes(tickvals=down, ticktext=named, autorange="reversed", showgrid=False, showline=False)
+    named = [
+        f"<b>{name}</b>" if method == choice.method else name for method, name in names.items()
+    ]
+    figure.update_yaxes(
+        tickvals=down, ticktext=named, autorange="reversed", showgrid=False, showline=False
+    )
     columns = [wrapped(group_or(ALL)(group), 12) for group in groups]
-    figure.update_xaxes(tickvals=across, ticktext=columns, side="top", showline=False, tickfont={"size": 11})
+    figure.update_xaxes(
+        tickvals=across, ticktext=columns, side="top", showline=False, tickfont={"size": 11}
+    )
     figure.update_xaxes(autotickangles=[0, -45])
     figure.update_layout(margin={"t": 44})
     return figure

@@ -1,4 +1,5 @@
-"""Is a subnetwork universal? Masks of every task fine-tuned on every task, beside random masks, in words and drawn."""
+"""Is a subnetwork universal? Masks of every task fine-tuned on every task, beside random masks, in
+words and drawn."""
 
 from __future__ import annotations
 
@@ -17,20 +18,38 @@ from engine.report.palette import series_styles
 
 ENOUGH = 19
 """Random masks from which a rank among them can be as rare as .05."""
-QUESTION = "Do heads that are cut for one task leave a subnetwork that other tasks can be trained on?"
-MATCHING = "Matching: the full model's mean is no higher than the masks' mean plus their standard deviation."
+QUESTION = (
+    "Do heads that are cut for one task leave a subnetwork that other tasks can be trained on?"
+)
+MATCHING = (
+    "Matching: the full model's mean is no higher than the masks' mean plus their standard"
+    " deviation."
+)
 FEW = "seeds or texts"
 COLUMNS = (
     *titled(mask="masks of", task="fine-tuned on"),
     Column("metric", "metric", words.metric_name),
-    *titled(mean="mean of seeds", std="standard deviation", full_mean="full model", full_std="its standard deviation"),
+    *titled(
+        mean="mean of seeds",
+        std="standard deviation",
+        full_mean="full model",
+        full_std="its standard deviation",
+    ),
     *CHANGE,
-    *titled(word="ticket", percentile="percentile", p="p", n_random="random masks", n_seeds="seeds", n="texts"),
+    *titled(
+        word="ticket",
+        percentile="percentile",
+        p="p",
+        n_random="random masks",
+        n_seeds="seeds",
+        n="texts",
+    ),
 )
 
 
 def universal_panel(table: pd.DataFrame, found: Mapping[str, bool | None], choice: Choice) -> Panel:
-    """A column per task, a row per mask: its change against the task's full model. table: as `universal` gives it;
+    """A column per task, a row per mask: its change against the task's full model. table: as
+    `universal` gives it;
     found: by mask, whether it is matching on every task (None: nothing can be said)."""
     parts = tuple(_figure(choice, table, str(task)) for task in dict.fromkeys(table["task"]))
     note = f"Bars: 95 % intervals over seeds and test texts, of each mask alone. {few_masks(table)}".strip()
@@ -40,7 +59,8 @@ def universal_panel(table: pd.DataFrame, found: Mapping[str, bool | None], choic
 
 
 def ranked(table: pd.DataFrame) -> pd.DataFrame:
-    """The table without percentiles and p-values among so few random masks that they say nothing."""
+    """The table without percentiles and p-values among so few random masks that they say
+    nothing."""
     few = table["n_random"] < ENOUGH
     return table.assign(percentile=table["percentile"].mask(few), p=table["p"].mask(few))
 
@@ -50,7 +70,10 @@ def few_masks(table: pd.DataFrame) -> str:
     many = int(table["n_random"].max())
     if not 0 < many < ENOUGH:
         return ""
-    return f"No rank among {phrasing.count(many, 'random mask')}: from {ENOUGH} on, one can be as rare as .05."
+    return (
+        f"No rank among {phrasing.count(many, 'random mask')}: from {ENOUGH} on, one can be as rare"
+        " as .05."
+    )
 
 
 def verdicts(table: pd.DataFrame, found: Mapping[str, bool | None]) -> list[str]:
@@ -58,7 +81,9 @@ def verdicts(table: pd.DataFrame, found: Mapping[str, bool | None]) -> list[str]
     tasks = list(dict.fromkeys(table["task"]))
     if any(one is None for one in found.values()):
         doubts = table[table["doubt"] != ""].drop_duplicates("task")
-        why = [f"{row.task}: {row.doubt}" for row in doubts.itertuples()] or ["There are fewer than three seeds."]
+        why = [f"{row.task}: {row.doubt}" for row in doubts.itertuples()] or [
+            "There are fewer than three seeds."
+        ]
         return [*why, "So nothing is called universal."]
     lines = [
         f"Masks of {task} are {'matching' if found[task] else 'not matching'} on every task "
@@ -69,12 +94,16 @@ def verdicts(table: pd.DataFrame, found: Mapping[str, bool | None]) -> list[str]
     if chance:
         many = sum(map(bool, chance))
         verb = "matches" if many == 1 else "match"
-        lines.append(f"Of {phrasing.count(len(chance), 'random mask')} of as many heads, {many} {verb} on every task.")
+        lines.append(
+            f"Of {phrasing.count(len(chance), 'random mask')} of as many heads, {many} {verb} on"
+            " every task."
+        )
     return [*lines, MATCHING]
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """E.g. "masks of remarks on topics: accuracy 0.912 ± 0.004, full model 0.931 ± 0.002; change −0.019, …; no"."""
+    """E.g. "masks of remarks on topics: accuracy 0.912 ± 0.004, full model 0.931 ± 0.002; change
+    −0.019, …; no"."""
     among = f"; {among_said(row)}" if among_said(row) else ""
     word = f"; {row['word']}" if row["word"] else ""
     told = f"{_levels(row)}; change {phrasing.change(row, few=FEW)}{word}{among}"
@@ -89,7 +118,10 @@ def among_said(row: Mapping[str, Any]) -> str:
     """Where it stands among the random masks; "" where these are too few."""
     if row["n_random"] < ENOUGH:
         return ""
-    return f"percentile {100 * row['percentile']:.0f} of {row['n_random']} random masks, p = {row['p']:.2g}"
+    return (
+        f"percentile {100 * row['percentile']:.0f} of {row['n_random']} random masks, p ="
+        f" {row['p']:.2g}"
+    )
 
 
 def _is_random(mask: str) -> bool:
@@ -97,7 +129,10 @@ def _is_random(mask: str) -> bool:
 
 
 def _levels(row: Mapping[str, Any]) -> str:
-    return f"{row['mean']:.3f} ± {row['std']:.3f}, full model {row['full_mean']:.3f} ± {row['full_std']:.3f}"
+    return (
+        f"{row['mean']:.3f} ± {row['std']:.3f}, full model {row['full_mean']:.3f} ±"
+        f" {row['full_std']:.3f}"
+    )
 
 
 def _counts(row: Mapping[str, Any]) -> str:
@@ -110,15 +145,32 @@ def _figure(choice: Choice, table: pd.DataFrame, task: str) -> go.Figure:
     own, chance = mine[~mine["chance"]], mine[mine["chance"]]
     names = [mask_said(mask) for mask in own["mask"]]
     names += [phrasing.count(len(chance), "random mask")] if len(chance) else []
-    figure = blank(choice, 150 + 54 * len(names), f"change in {words.metric_name(own['metric'].iloc[0])}")
+    figure = blank(
+        choice, 150 + 54 * len(names), f"change in {words.metric_name(own['metric'].iloc[0])}"
+    )
     figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1})
     style = series_styles(choice.dark)[0]
     for place, (_, row) in enumerate(own.iterrows()):
         one = own.loc[[row.name]]
         error = bars_of(one, style.colour, 1.8, "delta", "delta_low", "delta_high")
-        add_points(figure, one["delta"], [place], [_hover(row)], _dot(choice, row), error_x=error, showlegend=False)
+        add_points(
+            figure,
+            one["delta"],
+            [place],
+            [_hover(row)],
+            _dot(choice, row),
+            error_x=error,
+            showlegend=False,
+        )
     for _, row in chance.iterrows():
-        add_points(figure, [row["delta"]], [len(own)], [_hover(row)], _dot(choice, row, 8), showlegend=False)
+        add_points(
+            figure,
+            [row["delta"]],
+            [len(own)],
+            [_hover(row)],
+            _dot(choice, row, 8),
+            showlegend=False,
+        )
     for word, said in (("winning", "matching"), ("no", "not matching"), ("", "not told")):
         if (table["word"] == word).any():
             entry(figure, said, mode="markers", marker=_dot(choice, {"word": word, "mask": ""}))

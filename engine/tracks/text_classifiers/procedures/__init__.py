@@ -1,4 +1,5 @@
-"""Procedures that cut heads step by step (thesis, Algorithms 6.1 and 6.2 and what is made of them): rows of a file."""
+"""Procedures that cut heads step by step (thesis, Algorithms 6.1 and 6.2 and what is made of them):
+rows of a file."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""What a procedure is: how many heads are gone after each iteration, what is scored for it, and what is trained.
+"""What a procedure is: how many heads are gone after each iteration, what is scored for it, and
+what is trained.
 
-A procedure is walked as far as finished measurements show and names what it needs next, so it can stop anywhere and go
-on from there, and what two procedures share (the first importance, a mask they both reach) is computed once.
+A procedure is walked as far as finished measurements show and names what it needs next, so it can
+stop anywhere and go on from there, and what two procedures share (the first importance, a mask they
+both reach) is computed once.
 
-Heads with the lowest importance go first, ties by unit. Iterations stop at every asked sparsity on their way, so that
-procedures can be compared where they cut equally many heads.
+Heads with the lowest importance go first, ties by unit. Iterations stop at every asked sparsity on
+their way, so that procedures can be compared where they cut equally many heads.
 """
 
 from __future__ import annotations
@@ -38,13 +40,15 @@ class World(Protocol):
     @property
     def step(self) -> float: ...
     def values(self, shard: TextShard) -> np.ndarray | None:
-        """Importance of every head, [units] float, NaN for heads that are gone; None while it is not finished."""
+        """Importance of every head, [units] float, NaN for heads that are gone; None while it is
+        not finished."""
         ...
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One round: heads newly cut, all cut so far, what they were chosen by, and which model answers for it.
+    """One round: heads newly cut, all cut so far, what they were chosen by, and which model answers
+    for it.
 
     values [units] are the importances that `newly` was chosen by, NaN for heads that were gone.
     """
@@ -78,22 +82,25 @@ class Procedure:
     place: int
     """Place in lists: the cheapest first."""
     scored: Scored
-    """first: once, on the full model; masked: in every round, the heads so far masked; retrained: in every round, on
-    the model that was fine-tuned without them."""
+    """first: once, on the full model; masked: in every round, the heads so far masked; retrained:
+    in every round, on the model that was fine-tuned without them."""
     trained: Trained
-    """When the pre-trained weights are fine-tuned without the heads: never, at asked sparsities, in every round."""
+    """When the pre-trained weights are fine-tuned without the heads: never, at asked sparsities, in
+    every round."""
     counts: Callable[[int, Sequence[int], float], list[int]]
-    """(all heads, asked counts, step) -> heads gone after each round, ascending, up to the largest asked count or more.
-    An asked count is answered by the first round that reaches it."""
+    """(all heads, asked counts, step) -> heads gone after each round, ascending, up to the largest
+    asked count or more. An asked count is answered by the first round that reaches it."""
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
 
     @property
     def retrains(self) -> bool:
         return self.trained != "never"
 
     def walk(self, world: World) -> Walk:
-        """Thesis, Algorithms 6.1 and 6.2, as far as finished measurements show. Until the largest asked sparsity:
+        """Thesis, Algorithms 6.1 and 6.2, as far as finished measurements show. Until the largest
+        asked sparsity:
 
         1. Score the heads that are left, I_h (`scored` says on which model).
         2. Cut those with the lowest I_h, as many as `counts` says.
@@ -111,15 +118,25 @@ class Procedure:
             values = world.values(scored)
             if values is None:
                 return Walk(tuple(found), tuple(needed), False)
-            known = np.where(np.isin(np.arange(world.total), cut), 0.0, values)  # what is gone needs no score
+            known = np.where(
+                np.isin(np.arange(world.total), cut), 0.0, values
+            )  # what is gone needs no score
             newly = best(known, count - len(cut), highest=False, excluded=cut)
             everything = tuple(sorted((*cut, *newly)))
             answers = self._answers(world, everything, count in reached)
             needed += [] if answers is None else [answers]
-            found.append(Iteration(
-                number, newly, everything, scored, values, answers, reached.get(count, ()),
-                self._retrained(count in reached),
-            ))  # fmt: skip
+            found.append(
+                Iteration(
+                    number,
+                    newly,
+                    everything,
+                    scored,
+                    values,
+                    answers,
+                    reached.get(count, ()),
+                    self._retrained(count in reached),
+                )
+            )
             cut = everything
         return Walk(tuple(found), tuple(needed), True)
 
@@ -152,16 +169,18 @@ def at_asked(total: int, asked: Sequence[int], step: float) -> list[int]:
 
 
 def of_initial(total: int, asked: Sequence[int], step: float) -> list[int]:
-    """Thesis, Algorithm 6.1, line 6: every round takes κ = `step` of the initial heads, so after round i
-    int(i κ total) are gone; and every asked count."""
+    """Thesis, Algorithm 6.1, line 6: every round takes κ = `step` of the initial heads, so after
+    round i int(i κ total) are gone; and every asked count."""
     last = max(asked)
-    rounds = [exact_count(min(1.0, step * number), total) for number in range(1, math.ceil(1 / step) + 1)]
+    rounds = [
+        exact_count(min(1.0, step * number), total) for number in range(1, math.ceil(1 / step) + 1)
+    ]
     return sorted({count for count in (*rounds, *asked) if 0 < count <= last})
 
 
 def of_remaining(total: int, asked: Sequence[int], step: float) -> list[int]:
-    """Thesis, Algorithm 6.2, line 6: every round takes κ = `step` of the heads that are left (at least one), but never
-    skips an asked count."""
+    """Thesis, Algorithm 6.2, line 6: every round takes κ = `step` of the heads that are left (at
+    least one), but never skips an asked count."""
     counts, gone = [], 0
     while gone < max(asked):
         following = gone + max(1, exact_count(step, total - gone))
@@ -171,7 +190,8 @@ def of_remaining(total: int, asked: Sequence[int], step: float) -> list[int]:
 
 
 def of_remaining_strictly(total: int, asked: Sequence[int], step: float) -> list[int]:
-    """As `of_remaining`, without a stop at asked counts: Algorithm 6.2 as printed, until the largest is reached."""
+    """As `of_remaining`, without a stop at asked counts: Algorithm 6.2 as printed, until the
+    largest is reached."""
     counts = [0]
     while counts[-1] < max(asked):
         counts.append(counts[-1] + max(1, exact_count(step, total - counts[-1])))

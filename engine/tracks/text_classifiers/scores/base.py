@@ -1,7 +1,8 @@
-"""The contract of a way to score heads of a text classifier: model and texts in, one number per text and head out.
+"""The contract of a way to score heads of a text classifier: model and texts in, one number per
+text and head out.
 
-Low is cut first. Units are those of the original model, unit = layer * n_heads + head; a head that is cut already has
-NaN. No torch is loaded by stating what there is.
+Low is cut first. Units are those of the original model, unit = layer * n_heads + head; a head that
+is cut already has NaN. No torch is loaded by stating what there is.
 """
 
 from __future__ import annotations
@@ -26,11 +27,18 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_text_classifier import TextClassifier
 
 AT_ONCE = Setting(
-    "at_once", "integer", 32, "Rows per forward pass: bounds the memory, changes no number.", 1, 4096, label="batch",
+    "at_once",
+    "integer",
+    32,
+    "Rows per forward pass: bounds the memory, changes no number.",
+    1,
+    4096,
+    label="batch",
     technical=True,
-)  # fmt: skip
+)
 ROOM = 2**27
-"""Attention probabilities of one forward pass, over all layers: what long texts shrink a batch to."""
+"""Attention probabilities of one forward pass, over all layers: what long texts shrink a batch to.
+"""
 DRAWS, BLOCK = 1000, 100
 
 
@@ -38,9 +46,10 @@ DRAWS, BLOCK = 1000, 100
 class ImportanceOfTexts:
     """What a method found, in the order of the texts; one row where it reads none.
 
-    per_text: float32 [n, units]. NaN where the head is cut, or where this text says nothing about it (a correlation
-    with a constant map; see `says_nothing`). n_constant: int64 [units], texts that say
-    nothing about the head, 0 where cut. delta: float64 [n], convergence delta of the attribution; NaN without one.
+    per_text: float32 [n, units]. NaN where the head is cut, or where this text says nothing about
+    it (a correlation with a constant map; see `says_nothing`). n_constant: int64 [units], texts
+    that say nothing about the head, 0 where cut. delta: float64 [n], convergence delta of the
+    attribution; NaN without one.
     """
 
     per_text: np.ndarray
@@ -50,7 +59,8 @@ class ImportanceOfTexts:
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """One value per unit over n texts, float64 [units], NaN where cut. low, high: 95 %; NaN without an interval."""
+    """One value per unit over n texts, float64 [units], NaN where cut. low, high: 95 %; NaN without
+    an interval."""
 
     value: np.ndarray
     low: np.ndarray
@@ -63,7 +73,8 @@ class HeadImportance(ABC):
 
     name: str
     version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    """Raise when it comes out differently: runs that used an older version are then computed anew.
+    """
     settings: tuple[Setting, ...] = ()
     not_in_key: tuple[str, ...] = ()
     """Settings that change no number."""
@@ -86,9 +97,9 @@ class HeadImportance(ABC):
     ) -> ImportanceOfTexts:
         """Score every head on every text. labels: int64 [n], places in clf.classes.
 
-        check is called once per batch, inside hears the share that is done. Works on cut models, and within
-        `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing. RequestError
-        carries every fault of the texts and labels, or of the settings.
+        check is called once per batch, inside hears the share that is done. Works on cut models,
+        and within `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean
+        nothing. RequestError carries every fault of the texts and labels, or of the settings.
         """
 
     def class_faults(self, asked: Mapping[str, Any], n_classes: int) -> list[Fault]:
@@ -116,7 +127,8 @@ def head_importance(name: str) -> HeadImportance:
 
 
 def settings_of(method: HeadImportance, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a method: as given, else as declared. RequestError for unknown names and values out of range."""
+    """All settings of a method: as given, else as declared. RequestError for unknown names and
+    values out of range."""
     faults = setting_faults(method.settings, given)
     if faults:
         raise RequestError(faults)
@@ -131,7 +143,8 @@ def checked(
     texts_b: Sequence[str] | None,
     labels: np.ndarray,
 ) -> dict[str, Any]:
-    """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and labels [texts] too."""
+    """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and
+    labels [texts] too."""
     faults = [*setting_faults(method.settings, given), *_text_faults(clf, texts, texts_b, labels)]
     faults = faults or method.class_faults(settings_of(method, given), len(clf.classes))
     if faults:
@@ -145,12 +158,20 @@ def _text_faults(
     """Faults of texts and labels [texts] int that belong together."""
     faults = []
     if not len(texts):
-        faults.append(Fault("texts", "there are none to score heads on.", "Give at least one text."))
+        faults.append(
+            Fault("texts", "there are none to score heads on.", "Give at least one text.")
+        )
     if texts_b is not None and len(texts_b) != len(texts):
         what = f"there are {len(texts_b)} second texts for {len(texts)} texts."
         faults.append(Fault("texts_b", what, "Give one second text per text, or none at all."))
     if len(labels) != len(texts):
-        faults.append(Fault("labels", f"there are {len(labels)} for {len(texts)} texts.", "Give one label per text."))
+        faults.append(
+            Fault(
+                "labels",
+                f"there are {len(labels)} for {len(texts)} texts.",
+                "Give one label per text.",
+            )
+        )
     bad = int(sum(not 0 <= label < len(clf.classes) for label in labels))
     if bad:
         what = f"{bad} are outside the {len(clf.classes)} classes of {clf.name}."
@@ -161,31 +182,41 @@ def _text_faults(
 def unit_values(method: HeadImportance, per_text: np.ndarray, n_layers: int) -> np.ndarray:
     """One number per head, float64 [units], low is cut first; NaN for heads that are gone.
 
-    per_text: [n, units] as in ImportanceOfTexts. A head's mean leaves out texts that say nothing about it.
+    per_text: [n, units] as in ImportanceOfTexts. A head's mean leaves out texts that say nothing
+    about it.
     """
     return values_under(method, per_text, n_layers, np.ones((1, len(per_text))))[0]
 
 
-def aggregate(method: HeadImportance, per_text: np.ndarray, n_layers: int, seed: int = 0) -> Importance:
+def aggregate(
+    method: HeadImportance, per_text: np.ndarray, n_layers: int, seed: int = 0
+) -> Importance:
     """`unit_values` with a 95 % interval, a seeded percentile bootstrap over the texts.
 
-    per_text: [n, units], all texts or those of a group; a head about which none of these says anything is NaN. There is
-    no interval for a single text, nor for a method that reads none.
+    per_text: [n, units], all texts or those of a group; a head about which none of these says
+    anything is NaN. There is no interval for a single text, nor for a method that reads none.
     """
     n, units = per_text.shape
     value = unit_values(method, per_text, n_layers)
     low, high = np.full((2, units), np.nan)
     if method.reads_texts and n > 1:
         generator = rng("importance of heads", seed, n)
-        counts = (generator.multinomial(n, np.full(n, 1 / n), size=BLOCK) for _ in range(DRAWS // BLOCK))
-        drawn = np.concatenate([values_under(method, per_text, n_layers, block.astype(np.float64)) for block in counts])
+        counts = (
+            generator.multinomial(n, np.full(n, 1 / n), size=BLOCK) for _ in range(DRAWS // BLOCK)
+        )
+        drawn = np.concatenate(
+            [values_under(method, per_text, n_layers, block.astype(np.float64)) for block in counts]
+        )
         there = ~np.isnan(value)
         low[there], high[there] = np.nanquantile(drawn[:, there], (0.025, 0.975), axis=0)
     return Importance(value, low, high, n)
 
 
-def values_under(method: HeadImportance, per_text: np.ndarray, n_layers: int, weights: np.ndarray) -> np.ndarray:
-    """Values under several weightings of the texts, weights [k, n] -> [k, units]; NaN where no weight says anything."""
+def values_under(
+    method: HeadImportance, per_text: np.ndarray, n_layers: int, weights: np.ndarray
+) -> np.ndarray:
+    """Values under several weightings of the texts, weights [k, n] -> [k, units]; NaN where no
+    weight says anything."""
     defined = ~np.isnan(per_text)
     total = weights @ np.where(defined, per_text, 0.0).astype(np.float64)
     count = weights @ defined.astype(np.float64)
@@ -194,33 +225,43 @@ def values_under(method: HeadImportance, per_text: np.ndarray, n_layers: int, we
 
 
 def kept_units(clf: TextClassifier) -> list[np.ndarray]:
-    """Per layer, the units of the heads still there, [heads left] int64, ascending: their order in its tensors."""
+    """Per layer, the units of the heads still there, [heads left] int64, ascending: their order in
+    its tensors."""
     gone = [() if clf.cut is None else clf.cut.cut_in(layer) for layer in range(clf.n_layers)]
     return [
-        np.array([layer * clf.n_heads + head for head in range(clf.n_heads) if head not in out], dtype=np.int64)
+        np.array(
+            [layer * clf.n_heads + head for head in range(clf.n_heads) if head not in out],
+            dtype=np.int64,
+        )
         for layer, out in enumerate(gone)
     ]
 
 
-def finished(clf: TextClassifier, per_text: np.ndarray, delta: np.ndarray | None = None) -> ImportanceOfTexts:
+def finished(
+    clf: TextClassifier, per_text: np.ndarray, delta: np.ndarray | None = None
+) -> ImportanceOfTexts:
     """per_text [n, units] as a result: NaN for cut heads."""
     kept = np.zeros(clf.n_layers * clf.n_heads, dtype=bool)
     kept[np.concatenate(kept_units(clf))] = True
     n_constant = np.where(kept, np.isnan(per_text).sum(axis=0), 0)
     values = np.where(kept, per_text, np.nan).astype(np.float32)
-    return ImportanceOfTexts(values, np.full(len(values), np.nan) if delta is None else delta, n_constant)
+    return ImportanceOfTexts(
+        values, np.full(len(values), np.nan) if delta is None else delta, n_constant
+    )
 
 
 def says_nothing(n_constant: np.ndarray, n: int) -> np.ndarray:
-    """Heads that are there but about which none of n texts says anything, bool [units]: their importance is 0."""
+    """Heads that are there but about which none of n texts says anything, bool [units]: their
+    importance is 0."""
     return (n_constant == n) & (n > 0)
 
 
 def in_batches(
     clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, at_once: int
 ) -> Iterator[tuple[np.ndarray, dict[str, Tensor], int]]:
-    """Texts of similar length together, the longest first: positions [rows], the encoded batch, and how many rows of
-    this length a forward pass may have: at_once, fewer where the attention of long texts would not fit into ROOM.
+    """Texts of similar length together, the longest first: positions [rows], the encoded batch, and
+    how many rows of this length a forward pass may have: at_once, fewer where the attention of long
+    texts would not fit into ROOM.
     """
     lengths = np.minimum(clf.lengths(texts, texts_b), clf.max_length)
     left = np.argsort(-lengths, kind="stable")
@@ -233,12 +274,17 @@ def in_batches(
 
 
 def per_text(
-    clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, at_once: int,
-    of_batch: Callable[[np.ndarray, dict[str, Tensor], int], Sequence[np.ndarray]], inside: Callable[[float], None],
-) -> np.ndarray:  # fmt: skip
+    clf: TextClassifier,
+    texts: Sequence[str],
+    texts_b: Sequence[str] | None,
+    at_once: int,
+    of_batch: Callable[[np.ndarray, dict[str, Tensor], int], Sequence[np.ndarray]],
+    inside: Callable[[float], None],
+) -> np.ndarray:
     """A number per text and head, [texts, units], NaN for heads that were cut.
 
-    of_batch takes what `in_batches` gives and returns per layer [rows, heads left]; inside is told the share done.
+    of_batch takes what `in_batches` gives and returns per layer [rows, heads left]; inside is told
+    the share done.
     """
     found, done = np.full((len(texts), clf.n_layers * clf.n_heads), np.nan), 0
     for rows, batch, room in in_batches(clf, texts, texts_b, at_once):

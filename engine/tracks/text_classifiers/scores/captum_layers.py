@@ -1,4 +1,5 @@
-"""Captum's other layer attributions as scores: how much of the prediction passes through what a head hands on."""
+"""Captum's other layer attributions as scores: how much of the prediction passes through what a
+head hands on."""
 
 from __future__ import annotations
 
@@ -23,19 +24,27 @@ if TYPE_CHECKING:
 
 
 class CaptumLayer(HeadImportance):
-    """E_x |Σ attribution| of a head's output, over tokens and width, by one of Captum's layer attributions."""
+    """E_x |Σ attribution| of a head's output, over tokens and width, by one of Captum's layer
+    attributions."""
 
     not_in_key = ("at_once",)
 
     def __init__(self, name: str, attribute: str, settings: tuple[Setting, ...]) -> None:
-        """attribute: the function of `engine.tracks.text_classifiers.captum_layers` that calls Captum."""
+        """attribute: the function of `engine.tracks.text_classifiers.captum_layers` that calls
+        Captum."""
         self.name, self.attribute, self.settings = name, attribute, settings
 
     def importance(
-        self, clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray,
-        settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
+        self,
+        clf: TextClassifier,
+        texts: Sequence[str],
+        texts_b: Sequence[str] | None,
+        labels: np.ndarray,
+        settings: Mapping[str, Any],
+        seed: int,
+        check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:  # fmt: skip
+    ) -> ImportanceOfTexts:
         """See `HeadImportance`: labels [texts] int; per_text in logits."""
         import torch
 
@@ -50,7 +59,9 @@ class CaptumLayer(HeadImportance):
                 predicted = clf.logits(batch).argmax(-1)
             gold = torch.as_tensor(np.asarray(labels)[rows], dtype=torch.int64, device=clf.device)
             target = gold if asked["target"] == "gold" else predicted
-            found = captum_layers.head_outputs(clf, batch, target, attribute, asked.get("baseline", "pad"))
+            found = captum_layers.head_outputs(
+                clf, batch, target, attribute, asked.get("baseline", "pad")
+            )
             return [sums.abs().cpu().numpy() for sums in found]
 
         return finished(clf, per_text(clf, texts, texts_b, asked["at_once"], of_batch, inside))

@@ -1,4 +1,5 @@
-"""Magnitude: the L2 norm of a head's weights, its q, k, v and its share of the output projection."""
+"""Magnitude: the L2 norm of a head's weights, its q, k, v and its share of the output
+projection."""
 
 from __future__ import annotations
 
@@ -26,16 +27,25 @@ class Magnitude(HeadImportance):
     reads_texts = False
 
     def importance(
-        self, clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray,
-        settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
+        self,
+        clf: TextClassifier,
+        texts: Sequence[str],
+        texts_b: Sequence[str] | None,
+        labels: np.ndarray,
+        settings: Mapping[str, Any],
+        seed: int,
+        check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:  # fmt: skip
-        """See `HeadImportance`: one row, the L2 norm of each head's weights and biases; labels [texts] are not read."""
+    ) -> ImportanceOfTexts:
+        """See `HeadImportance`: one row, the L2 norm of each head's weights and biases; labels
+        [texts] are not read."""
         settings_of(self, settings)
         values = np.full(clf.n_layers * clf.n_heads, np.nan)
         for layer, units in enumerate(kept_units(clf)):
             check()
             for place, unit in enumerate(units):
                 parts = clf.adapter.head_tensors(clf.model, layer, place)
-                values[unit] = np.sqrt(sum(float(part.detach().double().square().sum()) for part in parts))
+                values[unit] = np.sqrt(
+                    sum(float(part.detach().double().square().sum()) for part in parts)
+                )
         return finished(clf, values[None])

@@ -25,47 +25,68 @@ if TYPE_CHECKING:
 
 
 class Michel(HeadImportance):
-    """L is the cross-entropy with the label. Means over texts are divided by their L2 norm within the layer."""
+    """L is the cross-entropy with the label. Means over texts are divided by their L2 norm within
+    the layer."""
 
     name = "michel"
     settings = (AT_ONCE,)
     not_in_key = ("at_once",)
 
     def importance(
-        self, clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray,
-        settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
+        self,
+        clf: TextClassifier,
+        texts: Sequence[str],
+        texts_b: Sequence[str] | None,
+        labels: np.ndarray,
+        settings: Mapping[str, Any],
+        seed: int,
+        check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:  # fmt: skip
+    ) -> ImportanceOfTexts:
         """See `HeadImportance`: labels [texts] int; per_text is |∂L/∂ξ_h| of each text, in nats."""
         asked = checked(self, settings, clf, texts, texts_b, labels)
         layers = [(layer, units) for layer, units in enumerate(kept_units(clf)) if len(units)]
 
         def of_batch(rows: np.ndarray, batch: dict[str, Tensor], _: int) -> list[np.ndarray]:
             check()
-            slopes = dict(zip((layer for layer, _ in layers), _slopes(clf, batch, labels[rows], layers), strict=True))
-            return [np.abs(slopes.get(layer, np.empty((len(rows), 0)))) for layer in range(clf.n_layers)]
+            slopes = dict(
+                zip(
+                    (layer for layer, _ in layers),
+                    _slopes(clf, batch, labels[rows], layers),
+                    strict=True,
+                )
+            )
+            return [
+                np.abs(slopes.get(layer, np.empty((len(rows), 0)))) for layer in range(clf.n_layers)
+            ]
 
         found = per_text(clf, texts, texts_b, asked["at_once"], of_batch, inside)
         if not all(np.isfinite(found[:, units]).all() for _, units in layers):
             raise PruneAuditError(
-                f"{clf.name} gives gradients that are not finite: its weights are damaged, or the precision is too low."
+                f"{clf.name} gives gradients that are not finite: its weights are damaged, or the"
+                " precision is too low."
             )
         return finished(clf, found)
 
     def of_means(self, means: np.ndarray, n_layers: int) -> np.ndarray:
-        """Each layer of means [..., units] divided by its L2 norm, as published; a layer of zeros stays zero."""
+        """Each layer of means [..., units] divided by its L2 norm, as published; a layer of zeros
+        stays zero."""
         layers = means.reshape(*means.shape[:-1], n_layers, -1)
         norms = np.sqrt(np.nansum(np.square(layers), axis=-1, keepdims=True))
         return (layers / np.where(norms > 0, norms, 1.0)).reshape(means.shape)
 
 
 def _slopes(
-    clf: TextClassifier, batch: dict[str, Tensor], labels: np.ndarray, layers: Sequence[tuple[int, np.ndarray]]
+    clf: TextClassifier,
+    batch: dict[str, Tensor],
+    labels: np.ndarray,
+    layers: Sequence[tuple[int, np.ndarray]],
 ) -> list[np.ndarray]:
     """∂L/∂ξ at ξ = 1 of every text, [rows, heads] per layer, from one backward pass.
 
-    ξ scales what a head hands to the output projection, a: the derivative is the sum over tokens of <∂L/∂a, a>. Texts
-    do not see each other, so the gradient of their summed losses is each text's own.
+    ξ scales what a head hands to the output projection, a: the derivative is the sum over tokens of
+    <∂L/∂a, a>. Texts do not see each other, so the gradient of their summed losses is each text's
+    own.
     """
     import torch
 
@@ -77,6 +98,12 @@ def _slopes(
     with torch.enable_grad(), heads_kept(clf, [layer for layer, _ in layers]) as kept:
         loss = torch.nn.functional.cross_entropy(clf.logits(batch), wanted, reduction="sum")
         slopes = torch.autograd.grad(loss, kept)
-    each = [(slope * inside.detach()).double().sum(1) for slope, inside in zip(slopes, kept, strict=True)]
+    each = [
+        (slope * inside.detach()).double().sum(1)
+        for slope, inside in zip(slopes, kept, strict=True)
+    ]
     heads = [len(units) for _, units in layers]
-    return [found.unflatten(1, (count, -1)).sum(2).cpu().numpy() for found, count in zip(each, heads, strict=True)]
+    return [
+        found.unflatten(1, (count, -1)).sum(2).cpu().numpy()
+        for found, count in zip(each, heads, strict=True)
+    ]

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.core.seeds import rng
-from engine.tracks.text_classifiers.scores.base import HeadImportance, ImportanceOfTexts, finished, settings_of
+from engine.tracks.text_classifiers.scores.base import (
+    HeadImportance,
+    ImportanceOfTexts,
+    finished,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
@@ -22,11 +27,18 @@ class Random(HeadImportance):
     draws = True
 
     def importance(
-        self, clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray,
-        settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
+        self,
+        clf: TextClassifier,
+        texts: Sequence[str],
+        texts_b: Sequence[str] | None,
+        labels: np.ndarray,
+        settings: Mapping[str, Any],
+        seed: int,
+        check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:  # fmt: skip
-        """See `HeadImportance`: one row of uniform numbers drawn with `seed`; labels [texts] are not read."""
+    ) -> ImportanceOfTexts:
+        """See `HeadImportance`: one row of uniform numbers drawn with `seed`; labels [texts] are
+        not read."""
         settings_of(self, settings)
         check()
         values = rng("random heads", seed).random(clf.n_layers * clf.n_heads)
