@@ -54,11 +54,13 @@ async ({impacts, also, exempt}) => {
   const found = await axe.run(document, {resultTypes: ['violations']});
   const within = (target, selector) => target.length === 1 && typeof target[0] === 'string'
     && document.querySelector(target[0])?.closest(selector);
-  const isExempt = (rule, target) => exempt.some(one => one.rule === rule && within(target, one.selector));
+  const isExempt = (rule, target) =>
+    exempt.some(one => one.rule === rule && within(target, one.selector));
   const counts = rule => impacts.includes(rule.impact) || also.includes(rule.id);
   return found.violations.filter(counts).flatMap(rule => rule.nodes
     .filter(node => !isExempt(rule.id, node.target))
-    .map(node => ({rule: rule.id, element: node.target.join(' '), why: node.any[0]?.message || rule.help})));
+    .map(node => ({rule: rule.id, element: node.target.join(' '),
+                   why: node.any[0]?.message || rule.help})));
 }
 """
 

@@ -30,11 +30,14 @@ _WATCH = """
   new MutationObserver((changes) => {
     const drawn = changes.some((change) => {
       const at = change.target.nodeType === 1 ? change.target : change.target.parentElement;
-      return at && at.closest('.js-plotly-plot, .pa-lead, .pa-cards, .pa-answer, [data-testid="stHtml"]');
+      return at && at.closest(
+        '.js-plotly-plot, .pa-lead, .pa-cards, .pa-answer, [data-testid="stHtml"]');
     });
     if (drawn) window.seen.last = performance.now();
   }).observe(main, {subtree: true, childList: true, characterData: true, attributes: true});
-  window.addEventListener('keydown', () => { window.seen.start = performance.now(); window.seen.last = 0; }, true);
+  window.addEventListener('keydown', () => {
+    window.seen.start = performance.now(); window.seen.last = 0;
+  }, true);
 }
 """
 _QUIET = (

@@ -39,7 +39,8 @@ SETTLED = """
   const begun = performance.now(), app = () => document.querySelector('[data-testid=stApp]');
   let last = '', since = begun;
   const look = () => {
-    const main = document.querySelector('[data-testid=stMainBlockContainer]'), now = performance.now();
+    const main = document.querySelector('[data-testid=stMainBlockContainer]');
+    const now = performance.now();
     const waits = !main?.querySelector('h1') || app().dataset.testScriptState === 'running'
       || document.querySelector('[data-testid=stSkeleton]');
     const seen = waits ? '' : `${main.scrollHeight} ${main.querySelectorAll('*').length}`;
@@ -176,7 +177,8 @@ def navigation(page: Any, address: str) -> list[tuple[str, bool]]:
         (path, is_last)
         for path, is_last in page.evaluate("""() => {
       const nav = document.querySelector('[data-testid=stSidebarNav]');
-      const heads = [...nav.querySelectorAll('[data-testid=stNavSectionHeader]')], last = heads.at(-1);
+      const heads = [...nav.querySelectorAll('[data-testid=stNavSectionHeader]')];
+      const last = heads.at(-1);
       return [...nav.querySelectorAll('a')].map(link => [new URL(link.href).pathname.slice(1),
         !!last && !!(last.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING)]);
     }""")

@@ -58,9 +58,9 @@ def folders() -> str:
 
 
 def first_line(folder: Path) -> str:
-    """First line of a package's docstring; "" where it has none."""
+    """First paragraph of a package's docstring; "" where it has none."""
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-    return text.partition("\n")[0]
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def methods() -> str:
@@ -138,8 +138,11 @@ def fields(track: str) -> str:
     sharing = [one.part("request") for one in tracks().values() if one.word == entry.word]
     declared = {field.flag for request in sharing for field in option_fields(fields_of(request))}
     lines = [f"| option of `{entry.word}` | takes | default | |", "|---|---|---|---|"]
-    lines += [f"| `{row['option']}` | {_cell(row['takes'])} | {_cell(row['usual'])} | {_cell(row['meaning'])} |"
-              for row in own]  # fmt: skip
+    lines += [
+        f"| `{row['option']}` | {_cell(row['takes'])} | {_cell(row['usual'])} |"
+        f" {_cell(row['meaning'])} |"
+        for row in own
+    ]
     rest = [action for action in _actions(entry.word) if not declared & set(action.option_strings)]
     return "\n".join(
         lines + [f"| `{_name(action)}` | | | {_cell(action.help or '')} |" for action in rest]
@@ -218,9 +221,13 @@ def file_fields(file: str) -> str:
 
 
 PARTS: dict[str, Callable[..., str]] = {
-    "folders": folders, "methods": methods, "fields": fields, "options": options, "results": results,
+    "folders": folders,
+    "methods": methods,
+    "fields": fields,
+    "options": options,
+    "results": results,
     "file_fields": file_fields,
-}  # fmt: skip
+}
 
 
 def built(text: str) -> str:

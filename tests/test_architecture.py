@@ -52,7 +52,7 @@ def folder(name: str) -> str:
 
 
 def track_of(name: str) -> str:
-    """ "engine.tracks.fair_training.run" -> "fair_training"; "" for what is in no track's folder."""
+    """The track of a module's name; "" for what is in no track's folder."""
     parts = name.split(".")
     return parts[2] if parts[:2] == ["engine", "tracks"] and len(parts) > 2 else ""
 

@@ -1,7 +1,8 @@
 """BiFP's implicit gradient on a toy where it is not zero: logistic regression, masked, with data of
 each level's own.
 
-Lower level: θ*(m) = argmin l(m θ) + ρ/2 |θ|², solved by Newton. Upper level: F(m) = u(m θ*(m)). The truth are central
+Lower level: θ*(m) = argmin l(m θ) + ρ/2 |θ|², solved by Newton. Upper level: F(m) = u(m θ*(m)).
+The truth are central
 differences of F, with the lower level solved anew at each end. Three worlds: other data above, and
 the two ablations of BiFP on one set of data, where only one level has the gap between groups in its
 loss.

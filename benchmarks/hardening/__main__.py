@@ -14,7 +14,7 @@ os.environ.update({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PRUNEAUDIT_E
 from benchmarks import hardening
 from benchmarks.report import Measure, parser, show
 
-ROWS = ("kills", "cancels", "flips", "inputs", "gate", "sessions", "memory", "threads", "judge")
+ROWS = ("kills", "cancels", "flips", "inputs", "gate", "sessions", "memory", "threads")
 """In the order of the table; each is a file with `measures(times)`, where `times` multiplies what
 is tried."""
 

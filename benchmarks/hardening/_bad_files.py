@@ -62,7 +62,7 @@ def _sound(good: Path) -> None:
     made_up.one_of_each(good / "store")
 
 
-# --- weights and config of a model folder -----------------------------------------------------------------------------
+# --- weights and config of a model folder -------------------------------------------------------
 
 
 def _model(sound: Path, folder: Path, change: Change) -> None:
@@ -288,7 +288,7 @@ TRANSFORMERS: dict[str, Change] = {
 """What only folders of transformers can have wrong."""
 
 
-# --- documents, tables, texts -----------------------------------------------------------------------------------------
+# --- documents, tables, texts -------------------------------------------------------------------
 
 DOCUMENTS: Contents = {
     "empty": "",

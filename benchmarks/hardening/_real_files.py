@@ -184,7 +184,7 @@ def _shards(folder: Path) -> None:
     for at in range(2):
         _tensors(
             folder,
-            lambda state: dict(list(state.items())[at::2]),
+            lambda state, at=at: dict(list(state.items())[at::2]),
             f"model-0000{at + 1}-of-00002.safetensors",
         )
     (folder / "model.safetensors").unlink()

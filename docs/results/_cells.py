@@ -1,4 +1,5 @@
-"""What every table is made of: cells with an interval, rows, and the row of a table that is meant."""
+"""What every table is made of: cells with an interval, rows, and the row of a table that is
+meant."""
 
 from __future__ import annotations
 

@@ -16,10 +16,20 @@ def table(run: Run) -> str:
     variants, axis = run.table("variants"), run.meta["request"]["axes"][0]
     chosen = variants[variants["chosen"]]
     at = sorted(run.meta["request"]["sparsities"])[len(run.meta["request"]["sparsities"]) // 2]
-    head = [f"{at:.1%} cut", "accuracy", "accuracy gap", "its null band up to", "minus BiFP-str: accuracy",
-            "minus BiFP-str: gap", "FLOPs, dense over cut"]  # fmt: skip
-    rows = [_row(run, axis, variant, at) for variant in chosen.to_dict("records")
-            if variant["method"].startswith("dense") or variant["sparsity"] == at]  # fmt: skip
+    head = [
+        f"{at:.1%} cut",
+        "accuracy",
+        "accuracy gap",
+        "its null band up to",
+        "minus BiFP-str: accuracy",
+        "minus BiFP-str: gap",
+        "FLOPs, dense over cut",
+    ]
+    rows = [
+        _row(run, axis, variant, at)
+        for variant in chosen.to_dict("records")
+        if variant["method"].startswith("dense") or variant["sparsity"] == at
+    ]
     return markdown(head, rows)
 
 
@@ -31,10 +41,18 @@ def _row(run: Run, axis: str, variant: Mapping[str, Any], at: float) -> list[str
     mine = differences[
         (differences["method"] == variant["method"]) & (differences["sparsity"] == at)
     ]
-    against = [_difference(mine[(mine["axis"] == over) & (mine["metric"] == metric)])
-               for over, metric in (("", "accuracy"), (axis, "accuracy_gap"))]  # fmt: skip
-    return [method_name(variant["method"]), level(only(results, variant=name, axis="", metric="accuracy")), level(gap),
-            f"{gap['null_high']:.3f}", *against, f"{variant['speedup']:.1f} ×"]  # fmt: skip
+    against = [
+        _difference(mine[(mine["axis"] == over) & (mine["metric"] == metric)])
+        for over, metric in (("", "accuracy"), (axis, "accuracy_gap"))
+    ]
+    return [
+        method_name(variant["method"]),
+        level(only(results, variant=name, axis="", metric="accuracy")),
+        level(gap),
+        f"{gap['null_high']:.3f}",
+        *against,
+        f"{variant['speedup']:.1f} ×",
+    ]
 
 
 def _difference(rows: Any) -> str:

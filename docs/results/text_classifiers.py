@@ -1,4 +1,5 @@
-"""Accuracy of every procedure and score of the embedded text classifier, and where random masks stand."""
+"""Accuracy of every procedure and score of the embedded text classifier, and where random masks
+stand."""
 
 from __future__ import annotations
 
