@@ -15,6 +15,7 @@ TARGET = ROOT / "docs" / "licences.md"
 EMBEDDED = (
     ("`assets/demo-gpt2`, `demo-bert`, `demo-judge`, `demo-resnet`", "made for this project by `assets/build/models/`, no weights of others"),
     ("`assets/demo-data`", "written for this project by `assets/build/data.py`: invented people, no texts or pictures of others"),
+    ("`assets/people`", "written for this project by `assets/build/people.py`: prompts about real groups, no texts or pictures of others"),
     ("`assets/demo-run`", "computed by this project from the two above"),
     ("`assets/logo.svg`, `assets/style.css`", "made for this project"),
     ("`engine/report/report.js`, `report.css`", "made for this project; a report carries plotly.js (MIT) inside"),

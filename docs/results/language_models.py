@@ -10,7 +10,7 @@ from docs.results._cells import change, level, markdown, only
 from engine.core.types import POOLED
 from engine.core.words import axis_name, method_name
 from engine.store.runs import Run
-from engine.tracks.language_models.rank import rank_p
+from engine.tracks.language_models.evidence import rank_p
 
 AT = 0.2
 """Share of heads cut."""
