@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.report import Measure
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.context import InMemory, PromptContext, Shard
-from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.perplexity import perplexity
 
 EQUAL, FASTER = 1e-5, 1.6

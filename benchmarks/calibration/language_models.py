@@ -18,7 +18,7 @@ from benchmarks.report import Measure
 from engine.core.seeds import rng
 from engine.stats.student import Student
 from engine.tracks.language_models.bias import group_band
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 
 CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
 """Standard deviations of toxicity: of one text, of a descriptor, of a template."""

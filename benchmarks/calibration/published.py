@@ -13,7 +13,7 @@ from benchmarks.scoring_bench import DATA
 from engine.core.types import Window
 from engine.data.texts.corpora import load_corpus
 from engine.models.load_language_model import load_language_model
-from engine.tracks.language_models.nll import corpus_tokens, window_nll
+from engine.tracks.language_models.likelihoods import corpus_tokens, window_nll
 from engine.tracks.language_models.perplexity import perplexity
 
 FOLDER, TEXT = DATA / "stories260k", DATA / "tinystories" / "tinystories.txt"

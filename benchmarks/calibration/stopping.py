@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.calibration.language_models import APART, CHANCE, TEMPLATE, WORD, World, drawn
 from benchmarks.report import Measure
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 
 MOST, VARIANTS = 4, 5
 

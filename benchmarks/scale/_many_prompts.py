@@ -50,7 +50,7 @@ def tables(times: int, count: int) -> None:
 def pages(times: int) -> None:
     """Reading what the page Examples shows of a variant, and checking every number of the run."""
     from engine.tracks.language_models.examples import pairs
-    from engine.tracks.language_models.verify import recomputed
+    from engine.tracks.language_models.summary import recomputed
 
     with tempfile.TemporaryDirectory() as folder:
         _apart(lambda: _write(Store(Path(folder)), times))

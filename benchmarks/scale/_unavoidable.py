@@ -21,7 +21,7 @@ from engine.models.judge import Judge
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.context import PromptContext
-from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit

@@ -14,7 +14,7 @@ from benchmarks.scale._gpt2_small import gpt2_small
 from benchmarks.scoring_bench import DEMO, finish, open_bench
 from engine.tracks.language_models.context import InMemory, PromptContext
 from engine.tracks.language_models.scores.base import ScoreJob, method_for
-from engine.tracks.language_models.selection.critical import critical_heads
+from engine.tracks.language_models.selection.base import critical_heads
 
 BAR, GAMMA, TOKENS = 0.2, 0.3, 512
 

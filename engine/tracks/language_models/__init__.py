@@ -12,9 +12,10 @@ TRACK = TrackEntry(
     run="run:run_audit",
     screen="track:Heads",
     summary="summary:Heads",
+    verify="summary:recomputed",
     grow="growing:grow",
     check_growth="growing:check_growth",
-    told="told:told",
+    told="growing:told",
     quick="quick:QUICK",
-    measure="by_hand:measure_by_hand",
+    measure="run:measure_by_hand",
 )

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.types import POOLED
 from engine.tracks.language_models import context as contexts
-from engine.tracks.language_models.against import methods_of, saved_by
 from engine.tracks.language_models.compressions.base import Compression, compression
 from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.request_checks import methods_of, saved_by
 from engine.tracks.language_models.variants import Variant
 from engine.tracks.language_models.words import arm_name
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
     from engine.tracks.language_models.request import AuditRequest, PromptPlan
+from engine.tracks.language_models.perplexity import LONGEST
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Made:
         ]
 
     def stand(self, context: PromptContext) -> LanguageModel:
-        from engine.tracks.language_models.compressions._text import calibration_of
+        from engine.tracks.language_models.arms import calibration_of
 
         text = calibration_of(context) if self.method.reads_text else []
         return self.method.applied(context.lm, self.level, text, self.seed)
@@ -181,3 +182,23 @@ def _bits(request: AuditRequest, plan: PromptPlan) -> int:
 def _variant(method: str, level: float, seed: int) -> Variant:
     name = f"{method}-s{level:.3f}" + ("" if seed == POOLED else f"-r{seed}")
     return Variant(name, method, "", math.nan, level, seed, (), arm=name)
+
+
+# The text that compressions look at: the first windows of the text for validation, which nothing
+# is reported on.
+
+
+WINDOWS = 128
+"""At most so many, as in the papers."""
+SHORTEST = 8
+
+
+def calibration_of(context: PromptContext) -> list[list[int]]:
+    """Windows of token ids, all of one length: the model's, or the whole text where that is
+    shorter."""
+    tokens = context.tokens["validation"]
+    length = min(LONGEST, context.lm.n_positions, len(tokens))
+    starts = range(0, len(tokens) - length + 1, length)
+    return (
+        [tokens[start : start + length] for start in starts][:WINDOWS] if length >= SHORTEST else []
+    )

@@ -4,16 +4,29 @@ first."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from engine.audit.tracks import request_from
 from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.types import HeadMask
 from engine.report.model_card import model_card
 from engine.store.runs import Run
-from engine.tracks.language_models.masks import mask_record
+from engine.tracks.language_models.arm_words import arm_of, is_arm
+from engine.tracks.language_models.arms import arms_of
+from engine.tracks.language_models.context import PromptContext
+from engine.tracks.language_models.request import PromptPlan, prompt_plan_of, validate
+from engine.tracks.language_models.words import is_against
 
-PROMPTS = 8
+if TYPE_CHECKING:
+    from engine.models.load_language_model import LanguageModel
+import math
+
+from engine.report.charts import lookup
+from engine.surgery.heads.record import MaskRecord
+
+PROBES = 8
 
 
 def write_head_checkpoint(
@@ -66,7 +79,7 @@ def _agreement(run: Run, lm: Any, mask: Any, others: dict[str, Any]) -> dict[str
     prompts."""
     from engine.surgery.equivalence import agree
 
-    prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROMPTS).tolist()
+    prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROBES).tolist()
     found = {name: asdict(agree(lm, mask, prompts, other)) for name, other in others.items()}
     if wrong := [name for name, one in found.items() if not one["holds"]]:
         raise MaskError(
@@ -74,3 +87,116 @@ def _agreement(run: Run, lm: Any, mask: Any, others: dict[str, Any]) -> dict[str
             " kept."
         )
     return found
+
+
+# What stood in the dense model's place, made or loaded again from a finished run, to be asked or
+# taken away.
+
+
+def standing_again(run: Run, lm: LanguageModel, arm: str) -> LanguageModel:
+    """The arm of a run beside its dense model. RequestError where it would not be the same one
+    today."""
+    return _stand(prompt_plan_of(run), lm, arm)
+
+
+def _stand(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel:
+    settings = plan.request.settings()
+    nobody: Any = None  # no text is judged
+    context = PromptContext(
+        lm, nobody, plan.prompts, plan.corpus, settings, plan=plan, arms=arms_of(plan)
+    )
+    return context.standing(arm)
+
+
+def write_arm(
+    run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
+) -> list[Path]:
+    """Below `folder`: model/ (weights as plain numbers, config and tokenizer; `from_pretrained`
+    loads it anywhere), agreement.json, README.md. base: where the run's model is now. RequestError
+    for another checkpoint, which is there already, and where weights are not the run's; MaskError
+    where the folder does not load as the model that was saved.
+    """
+    assert is_arm(variant)
+    if is_against(variant["method"]):
+        what = f"{variant['variant']!r} is a checkpoint that was brought: it is there already."
+        raise RequestError(Fault("variant", what, "Copy its folder, or choose another variant."))
+    from engine.models.load_language_model import load_language_model
+
+    request = request_from(run.meta["request"])
+    plan = validate(replace(request, model=base or request.model, against=()))
+    if plan.model.weight_hash != run.meta["model"]["weight_hash"]:
+        what = f"{plan.model.name} has other weights than the audit was made with."
+        raise RequestError(Fault("model", what, "Name the model of the audit."))
+    lm = load_language_model(plan.request.model, device="cpu", revision=plan.request.revision)
+    arm = _stand(plan, lm, arm_of(variant))
+    folder.mkdir(parents=True, exist_ok=True)
+    arm.model.save_pretrained(folder / "model", safe_serialization=True)
+    arm.tokenizer.save_pretrained(folder / "model")
+    found = _arm_checkpoint_agreement(run, arm, folder / "model")
+    (folder / "agreement.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text(model_card(run, variant), encoding="utf-8")
+    return [folder / "model", folder / "agreement.json", folder / "README.md"]
+
+
+def _arm_checkpoint_agreement(run: Run, arm: LanguageModel, folder: Path) -> dict[str, Any]:
+    """The saved folder, loaded by plain transformers, beside the model in memory."""
+    from transformers import AutoModelForCausalLM
+
+    from engine.surgery.equivalence import agree
+
+    loaded = AutoModelForCausalLM.from_pretrained(
+        folder, local_files_only=True, dtype=arm.dtype
+    ).eval()
+    prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROBES).tolist()
+    found = agree(arm, HeadMask(arm.n_layers, arm.n_heads), prompts, replace(arm, model=loaded))
+    if not found.holds:
+        what = f"logits differ by {found.max_logit_difference:.1e}"
+        raise MaskError(f"{folder} does not load as the model that was saved: {what}.")
+    return {"reloaded": asdict(found)}
+
+
+# mask.json of a variant that cuts heads: which, of which model, chosen how.
+
+
+def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+    """The record of one row of the variants table."""
+    model, request = run.meta["model"], run.meta["request"]
+    mask = HeadMask.from_units(model["n_layers"], model["n_heads"], lookup.cut_units(variant))
+    gamma = float(variant["gamma"])
+    settings = {
+        "variant": variant["variant"],
+        "target_axis": variant["target_axis"] or None,
+        "gamma": gamma if math.isfinite(gamma) else None,
+        "selection_seed": int(variant["seed"]) if variant["seed"] >= 0 else None,
+        "estimator": request["estimator"],
+        "reading": request.get("reading"),
+        "ablation": request.get("ablation", "zero"),
+        "seeds": request["seeds"],
+        "first_seed": request.get("first_seed", request.get("seed")),
+        "judge": run.meta["judge"]["name"],
+        "prompts": run.meta["prompts"]["digest"],
+    }
+    return MaskRecord(
+        model=model["name"],
+        revision=model.get("revision"),
+        weight_hash=model["weight_hash"],
+        n_layers=mask.n_layers,
+        n_heads=mask.n_heads,
+        units=mask.cut,
+        method=variant["method"],
+        settings=settings,
+        asked=float(variant["sparsity"]),
+        realised=mask.sparsity,
+        run=run.id,
+        created=run.meta["created"],
+        means=_means(run, mask),
+    )
+
+
+def _means(run: Run, mask: HeadMask) -> tuple[tuple[float, ...], ...]:
+    """What the cut heads hand over in a run with mean ablation, else an empty tuple."""
+    if "head_means" not in run.meta["tables"]:
+        return ()
+    table = run.table("head_means").set_index("unit")
+    rows = table.loc[[layer * mask.n_heads + head for layer, head in mask.cut]].to_numpy()
+    return tuple(tuple(map(float, row)) for row in rows)

@@ -185,7 +185,7 @@ class PromptContext(MeasurementContext):
     def tokens(self) -> dict[str, list[int]]:
         """The corpus as token ids: its own text for validation where it has one, else its first
         part; the rest for test."""
-        from engine.tracks.language_models.nll import corpus_tokens
+        from engine.tracks.language_models.likelihoods import corpus_tokens
 
         most = self.settings.max_corpus_tokens
         tokens = corpus_tokens(self.lm, self.corpus.text)[:most]

@@ -19,11 +19,11 @@ import pandas as pd
 
 from engine.core.seeds import key_of
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
+from engine.tracks.language_models.evidence import is_settled
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.rank import is_settled
 from engine.tracks.language_models.request import CONTROLLED, AuditRequest
 from engine.tracks.language_models.selection.base import Ballot, selection_method
 from engine.tracks.language_models.tables import TEST

@@ -28,14 +28,29 @@ from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.any_level import arms_at, compressions_of, variants_at
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.growing_benchmarks import grown_by_benchmarks, measure_benchmarks
+from engine.tracks.language_models.evidence import as_drawn
 from engine.tracks.language_models.request import prompt_plan_of
-from engine.tracks.language_models.stopping import as_drawn
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
 
 if TYPE_CHECKING:
     from engine.tracks.language_models.context import PromptContext
+    from engine.tracks.language_models.opening import Audit
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from engine.data.benchmarks.base import Benchmark
+from engine.data.benchmarks.load import WHERE, load_benchmarks
+from engine.report.hand_told import told_of
+from engine.tracks.language_models.arm_words import arm_of
+from engine.tracks.language_models.benchmarks.base import benchmark_faults, named_paths
+from engine.tracks.language_models.predicted import Guess, Prediction, predicted
+from engine.tracks.language_models.variants import DENSE
+
+if TYPE_CHECKING:
     from engine.tracks.language_models.opening import Audit
 
 KEYS = {
@@ -75,9 +90,7 @@ def grow(
     RequestError before anything heavy loads.
     """
     if request.judge:
-        from engine.tracks.language_models.opinions import (
-            opinion,
-        )  # loads torch, as the next: pages check growths, too
+        from engine.tracks.language_models.judges import opinion
 
         return opinion(request, store, hooks, executor)
     from engine.tracks.language_models.opening import open_audit
@@ -94,7 +107,7 @@ def grow(
 def check_growth(request: Growth, store: Store) -> None:
     """RequestError with what is wrong with it."""
     if request.judge:
-        from engine.tracks.language_models.opinions import check_opinion
+        from engine.tracks.language_models.judges import check_opinion
 
         check_opinion(request, store)
     else:
@@ -225,3 +238,210 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
                 " the former."
             )
     return notes
+
+
+# What was predicted beside what was measured, for whoever asked for more of an audit. No torch.
+
+
+_NOTHING = Guess(math.nan, math.nan, math.nan)
+
+
+def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+    """As `told_of` says it; a row per number about a variant on an axis, or on a benchmark."""
+    if growth.benchmarks:
+        return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
+    if growth.judge:
+        return _by_judge(before, after, growth)
+    variants, split = variants_of(after, growth)
+    n_heads = after.meta["model"]["n_heads"]
+    rows, notes = [], []
+    if split != TEST:
+        notes.append(
+            f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are"
+            " others."
+        )
+    for variant in variants:
+        for axis in growth.axes:
+            guess = None if variant.arm else predicted(before, variant.cut, axis)
+            rows += list(_rows(guess, after, variant.id, len(variant.cut), axis, split))
+        notes += [] if variant.arm else [predicted(before, variant.cut, growth.axis).note]
+    heads = {one.id: [divmod(unit, n_heads) for unit in one.cut] for one in variants}
+    return told_of(before, after, split, heads, rows, notes)
+
+
+def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+    """What the judge sees of every reported variant; nothing was predicted of it."""
+    said = {"judge": growth.judge, "label": growth.label}
+    names = {
+        one.meta["asked"]["judge_hash"]
+        for one in after.added
+        if one.meta["provenance"].get("asked_as") == said
+    }
+    if not names:  # it was asked before, from another place
+        from engine.tracks.language_models import judges
+
+        names = {judges.inspect_judge(growth.judge, label=growth.label).digest}
+    table, metric = after.table("opinions"), f"bias:{after.meta['request']['reading']}"
+    mine = table[
+        table["judge_hash"].isin(names)
+        & (table["metric"] == metric)
+        & table["axis"].isin(growth.axes)
+    ]
+    cut = after.table("variants").set_index("variant")["n_cut"]
+    rows = []
+    for row in mine.to_dict("records"):
+        same = {"variant": row["variant"], "n_cut": int(cut[row["variant"]]), "axis": row["axis"]}
+        what = "value" if row["variant"] == "dense" else "delta"
+        number = f"{'bias' if what == 'value' else 'change of bias'}, judged by {row['judge']}"
+        rows.append({**same, "number": number, **_guessed(_NOTHING), **_measured(row, what)})
+    return told_of(before, after, TEST, {}, rows, [])
+
+
+def _rows(
+    guess: Prediction | None, after: Run, name: str, n_cut: int, axis: str, split: str
+) -> Iterator[dict[str, Any]]:
+    """guess: None where nothing is predicted."""
+    reading = after.meta["request"]["reading"]
+    change, level, text_guess = (
+        (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
+    )
+    groups = guess.groups.set_index("group") if guess else pd.DataFrame()
+    bias = lookup.result(after, name, f"bias:{reading}", axis, split)
+    text = lookup.result(after, name, "perplexity", "", split)
+    same = {"variant": name, "n_cut": n_cut, "axis": axis}
+    if bias is not None:
+        yield {**same, "number": "change of bias", **_guessed(change), **_measured(bias, "delta")}
+        yield {**same, "number": "bias", **_guessed(level), **_measured(bias, "value")}
+    if text is not None:
+        yield {**same, "number": "perplexity", **_guessed(text_guess), **_measured(text, "value")}
+    for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
+        known = groups.loc[row["group"]].to_dict() if row["group"] in groups.index else {}
+        there = {f"predicted{end}": known.get(end[1:] or "value") for end in ("", "_low", "_high")}
+        yield {
+            **same,
+            "number": f"change of toxicity, {row['group']}",
+            **there,
+            **_measured(row, "delta"),
+        }
+
+
+def _guessed(guess: Guess) -> dict[str, float]:
+    return {"predicted": guess.value, "predicted_low": guess.low, "predicted_high": guess.high}
+
+
+def _measured(row: dict[str, Any], what: str) -> dict[str, float]:
+    ends = ("low", "high") if what == "value" else ("delta_low", "delta_high")
+    return {"measured": row[what], "low": row[ends[0]], "high": row[ends[1]]}
+
+
+# A finished audit grows by a benchmark: every reported variant is measured on it, as had the
+# audit asked for it.
+
+
+def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
+    """The growth, checked: which benchmarks, and which variants still lack one. RequestError with
+    all faults."""
+    run = run_of(request, store)
+    check_asked(run, request, (TEST,), benchmarks=True)
+    faults: list[Fault] = []
+    found = _read(run, named_paths(WHERE, request.benchmarks, faults), faults)
+    if faults:
+        raise RequestError(faults)
+    lacking = _lacking(run, found)
+    variants = tuple(one for one in lacking if one.id != DENSE)
+    plan = replace(prompt_plan_of(run), benchmarks=found)
+    digests = {one.name: one.digest for one in found}
+    axes = (request.axis,) if lacking else ()
+    return Grown(
+        run,
+        plan,
+        variants,
+        TEST,
+        axes,
+        request,
+        digests | {"variants": " ".join(v.id for v in lacking)},
+    )
+
+
+def _read(run: Run, asked: dict[str, str], faults: list[Fault]) -> tuple[Benchmark, ...]:
+    """The benchmarks at these paths, by name; whatever is wrong with any of them is added to the
+    faults."""
+    found: list[Benchmark] = []
+    for name, path in sorted(asked.items()):
+        if wrong := benchmark_faults({name: path}):
+            faults += wrong
+            continue
+        try:
+            found += load_benchmarks({name: path})
+        except RequestError as error:
+            faults += error.faults
+    faults += [fault for one in found for fault in _other_file(run, one)]
+    return tuple(found)
+
+
+def _other_file(run: Run, benchmark: Benchmark) -> list[Fault]:
+    """A run holds one file of each benchmark: two would be one number of both."""
+    if not run.has("benchmark_sources"):
+        return []
+    rows = lookup.frame(run, "benchmark_sources")
+    rows = rows[(rows["benchmark"] == benchmark.name) & (rows["digest"] != benchmark.digest)]
+    what = "this audit was measured on another file of it: {}."
+    fix = "Give that one, or audit again with a folder of both."
+    return [
+        Fault(f"{WHERE} {benchmark.name}", what.format(name), fix)
+        for name in rows["source"].head(1)
+    ]
+
+
+def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]:
+    """Reported variants without a number of one of the benchmarks."""
+    table = lookup.frame(run, "benchmarks") if run.has("benchmarks") else None
+    there = set() if table is None else set(zip(table["variant"], table["benchmark"], strict=True))
+    rows = lookup.reported(run).to_dict("records")
+    return tuple(
+        Variant(
+            row["variant"],
+            row["method"],
+            row["target_axis"],
+            float(row["gamma"]),
+            float(row["sparsity"]),
+            int(row["seed"]),
+            tuple(lookup.cut_units(row)),
+            arm=arm_of(row),
+        )
+        for row in rows
+        if any((row["variant"], one.name) not in there for one in benchmarks)
+    )
+
+
+def measure_benchmarks(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
+    """Measure them under every mask that lacks them, and write the addition."""
+    tables = benchmark_tables.measured_benchmarks(audit, [dense_variant(), *grown.variants])
+    notes = [f"{one.name}: {note}" for one in audit.context.benchmarks for note in one.notes]
+    grown.write(store, audit, used, tables, notes, KEYS)
+
+
+def told_benchmarks(run: Run, growth: Growth) -> Iterator[dict[str, Any]]:
+    """The headline of every variant, for the command line."""
+    names = {one.partition("=")[0] for one in growth.benchmarks}
+    table, cut = (
+        lookup.frame(run, "benchmarks"),
+        lookup.frame(run, "variants").set_index("variant")["n_cut"],
+    )
+    rows = table[table["benchmark"].isin(names) & (table["group"] == "")]
+    nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
+    for row in rows.to_dict("records"):
+        same = {
+            "variant": row["variant"],
+            "n_cut": int(cut[row["variant"]]),
+            "axis": row["benchmark"],
+        }
+        number = row["metric"].replace("_", " ")
+        yield {
+            **same,
+            "number": number,
+            **nothing,
+            "measured": row["value"],
+            "low": row["low"],
+            "high": row["high"],
+        }

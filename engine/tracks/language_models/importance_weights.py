@@ -23,8 +23,8 @@ import pandas as pd
 from engine.core.errors import PruneAuditError
 from engine.stats.pareto_k import worst_tail
 from engine.stats.student import Student
-from engine.tracks.language_models.bias_definitions import evaluate, lay_out
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias import evaluate, lay_out
+from engine.tracks.language_models.bias_intervals import BiasErrors
 
 STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off

@@ -19,9 +19,9 @@ from engine.report.charts import lookup
 from engine.stats.fdr import benjamini_hochberg
 from engine.stats.student import MISSED, smallest_effect
 from engine.store.runs import Run
-from engine.tracks.language_models.benchmark_statistics import tail
-from engine.tracks.language_models.bias_definitions import combine, evaluate
-from engine.tracks.language_models.bias_errors import BiasErrors, with_toxicity
+from engine.tracks.language_models.benchmark_tables import tail
+from engine.tracks.language_models.bias import combine, evaluate
+from engine.tracks.language_models.bias_intervals import BiasErrors, with_toxicity
 
 N_NULL = 999
 COLUMNS = [

@@ -35,21 +35,29 @@ from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
 from engine.store.runs import Run
 from engine.tracks.language_models import words
-from engine.tracks.language_models.against import faults_against, others_of
-from engine.tracks.language_models.asked_benchmarks import (
+from engine.tracks.language_models.benchmarks.base import (
     BENCHMARK_PATHS,
     benchmark_faults,
     benchmark_settings,
     named_paths,
+    scored_benchmarks,
 )
-from engine.tracks.language_models.benchmarks.base import scored_benchmarks
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.context import Settings
-from engine.tracks.language_models.lost_groups import cut_prompts, lost_groups
 from engine.tracks.language_models.perplexity import published_length
+from engine.tracks.language_models.request_checks import (
+    cut_prompts,
+    faults_against,
+    lost_groups,
+    others_of,
+)
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for, with_used
-from engine.tracks.language_models.selection.base import selection_method, selection_methods
-from engine.tracks.language_models.selection.gamma import MARGIN, candidates
+from engine.tracks.language_models.selection.base import (
+    MARGIN,
+    candidates,
+    selection_method,
+    selection_methods,
+)
 
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"

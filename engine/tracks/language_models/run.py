@@ -14,29 +14,42 @@ from engine.audit.executors import Executor, Local
 from engine.audit.session import Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
+from engine.core.words import BY_HAND
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store
 from engine.surgery.heads.even import shape_of
 from engine.surgery.heads.mean_ablation import means_table
+from engine.surgery.heads.named import mask_of
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
-from engine.tracks.language_models.by_group import UNUSABLE
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
-from engine.tracks.language_models.expecting import expect, expect_scoring, until_drawn
-from engine.tracks.language_models.head_groups import head_groups
+from engine.tracks.language_models.effects import head_groups
+from engine.tracks.language_models.evidence import DRAWN, drawn_of, looks, power_of
+from engine.tracks.language_models.evidence import said as said_drawn
+from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.opening import Audit, open_audit
-from engine.tracks.language_models.power import power_of
 from engine.tracks.language_models.predict import prediction
-from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
+from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
-from engine.tracks.language_models.search import search_gammas, search_shards
-from engine.tracks.language_models.selection.critical import critical_heads
-from engine.tracks.language_models.stopping import DRAWN, drawn_of, looks
-from engine.tracks.language_models.stopping import said as said_drawn
+from engine.tracks.language_models.selection.base import critical_heads
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
-from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
-from engine.tracks.language_models.work import control_shards, with_measuring
+from engine.tracks.language_models.variants import (
+    Variant,
+    all_variants,
+    dense_variant,
+    search_gammas,
+    search_shards,
+    variant_table,
+    with_gamma,
+)
+from engine.tracks.language_models.work import (
+    control_shards,
+    expect,
+    expect_scoring,
+    until_drawn,
+    with_measuring,
+)
 
 SPLITS = (TEST, VALIDATION)
 """Splits of the prompts that were asked for."""
@@ -338,3 +351,18 @@ def warnings_of(
     if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
         warnings.append(perplexity_warning(value, vocab_size))
     return warnings
+
+
+# Heads chosen by hand, measured as an audit measures its variants.
+
+
+def measure_by_hand(run: Run, cut: Sequence[tuple[int, int]], store: Store) -> pd.DataFrame:
+    """Rows of `results` for the dense model and for the model without the heads `cut`, (layer,
+    head) from 0, on the test prompts and test text of the run. RequestError for heads that the
+    model does not have."""
+    plan, mask = prompt_plan_of(run), mask_of(run, cut)
+    store.prove_writable()
+    audit = open_audit(plan, store, Hooks(), Local())
+    chosen = Variant(BY_HAND, BY_HAND, "", float("nan"), mask.sparsity, POOLED, mask.units)
+    results = measure(audit, [dense_variant(), chosen])["results"]
+    return results[results["split"] == "test"].reset_index(drop=True)

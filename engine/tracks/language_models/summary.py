@@ -4,16 +4,21 @@ axis."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from engine.core.types import Window
 from engine.core.words import AXES
 from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.summaries import Summary, ends
 from engine.store.runs import Run
-from engine.tracks.language_models.benchmarks.base import ScoredBenchmark, scored_benchmarks
-from engine.tracks.language_models.stored_benchmarks import measured_on
+from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks
+from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.perplexity import perplexity
 
 
 class Heads(Summary):
@@ -93,3 +98,136 @@ def _group(bias: pd.Series) -> str:
     """The upper end of the group band; a dash where there is none."""
     high = bias.get("group_null_high", math.nan)
     return "/—" if math.isnan(high) else f"/{high:.3f}"
+
+
+# What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by
+# role. No torch.
+
+
+def measured_on(run: Run) -> list[str]:
+    """Names of the benchmarks that the run was measured on."""
+    if not run.has("benchmark_sources"):
+        return []
+    there = set(lookup.frame(run, "benchmark_sources")["benchmark"])
+    return [name for name in scored_benchmarks() if name in there]
+
+
+def texts_of(run: Run, one: ScoredBenchmark) -> pd.DataFrame:
+    """The texts of a benchmark in their order, one row each."""
+    items = lookup.frame(run, "benchmark_items")
+    return items[items["benchmark"] == one.name].sort_values("choice")
+
+
+def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
+    """Items and log-likelihoods of a variant; None where it was not measured."""
+    logps, texts = lookup.frame(run, "benchmark_logps"), texts_of(run, one)
+    mine = logps[(logps["benchmark"] == one.name) & (logps["variant"] == variant)]
+    if mine.empty:
+        return None
+    ordered = texts[["choice", "role"]].merge(
+        mine[["choice", "logp", "tokens"]], on="choice", validate="one_to_one"
+    )
+    parts = {role: ordered[ordered["role"] == role] for role in one.roles}
+    logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
+    tokens = {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()}
+    return Scored(
+        texts[texts["role"] == next(iter(one.roles))].reset_index(drop=True), logp, tokens
+    )
+
+
+def benchmark_checks(run: Run) -> Iterator[dict[str, Any]]:
+    """Whether every number of all items follows from the stored log-likelihoods: {"what", "ok"} per
+    benchmark."""
+    for name in measured_on(run):
+        one, table = scored_benchmarks()[name], lookup.frame(run, "benchmarks")
+        mine = table[(table["benchmark"] == name) & (table["group"] == "")]
+        apart = [_apart(run, one, str(variant), rows) for variant, rows in mine.groupby("variant")]
+        worst = max(apart, default=0.0)
+        what = f"{len(mine)} numbers of {one.title} follow from the stored log-likelihoods"
+        yield {"what": f"{what} (largest difference {worst:.1e})", "ok": worst <= 1e-9}
+
+
+def _apart(run: Run, one: ScoredBenchmark, variant: str, rows: pd.DataFrame) -> float:
+    """The largest difference between numbers as stored and as computed again; inf where there is
+    nothing to do so."""
+    scored = stored(run, one, variant)
+    if scored is None:
+        return float("inf")
+    by_name = {metric.name: metric for metric in one.metrics}
+    metrics = [by_name[name] for name in rows["metric"]]
+    again = [float(metric.value(metric.features(scored).sum(axis=0))) for metric in metrics]
+    return float(np.nanmax(np.abs(np.array([*again, 0.0]) - [*rows["value"], 0.0])))
+
+
+# Do the numbers of a run follow from what it stored? Every bias and perplexity is computed
+# again.
+
+
+TOLERANCE = 1e-5
+"""Verdicts are stored in float32."""
+AT_ONCE = 1 << 18
+"""Verdicts that are held at a time, about."""
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """Every test bias of heads, from the stored verdicts; of what was added also those on
+    validation prompts."""
+    results = run.table("results")
+    stored = results[results["metric"].str.startswith("bias:")]
+    each = run.rows("generations") / max(1, len(stored[["axis", "variant"]].drop_duplicates()))
+    checks, size = [], max(1, int(AT_ONCE / max(1.0, each)))
+    for axis, rows in stored.groupby("axis"):
+        names = rows["variant"].unique()
+        some = [
+            rows[rows["variant"].isin(names[at : at + size])] for at in range(0, len(names), size)
+        ]
+        apart = np.concatenate([_verify_apart(run, axis, part) for part in some])
+        worst = float(apart.max())
+        what = (
+            f"{len(apart)} biases of {axis} follow from the stored verdicts (largest difference"
+            f" {worst:.1e})"
+        )
+        checks.append({"what": what, "ok": worst <= TOLERANCE})
+    return [
+        *checks,
+        *(_perplexities(run, results) if run.has("windows") else []),
+        *benchmark_checks(run),
+    ]
+
+
+def _verify_apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
+    """How far the biases of these results are from those of the stored verdicts, where there are
+    any (those of the search for γ are not kept): [rows that have]."""
+    prompts = run.part(
+        "prompts", {"axis": [axis]}, ["prompt_id", "subgroup", "template", "descriptor"]
+    )
+    where = {"axis": [axis], "variant": rows["variant"].unique()}
+    verdicts = run.part("generations", where, ["prompt_id", "variant", "split", "toxicity"])
+    parts = dict(list(verdicts.groupby(["variant", "split"])))
+    found = []
+    for row in rows.itertuples():
+        if row.split == "test" or (row.variant, row.split) in parts:
+            part = parts[row.variant, row.split].merge(
+                prompts, on="prompt_id", validate="many_to_one"
+            )
+            found.append(abs(_bias(part, row.metric) - row.value))
+    return np.array(found)
+
+
+def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Every perplexity of the text, from its windows; exp of a mean, so compared by its
+    logarithm."""
+    preset = Window(published=bool(run.meta["request"].get("published_perplexity")))
+    parts = dict(list(run.table("windows").groupby(["variant", "split"])))
+    rows = results[results["metric"] == "perplexity"]
+    again = [perplexity(parts[row.variant, row.split], preset) for row in rows.itertuples()]
+    worst = float(np.abs(np.log(again) - np.log(rows["value"].to_numpy(dtype=float))).max())
+    what = (
+        f"{len(rows)} perplexities follow from the stored windows of text (largest difference of"
+        f" logs {worst:.1e})"
+    )
+    return [{"what": what, "ok": bool(worst <= TOLERANCE)}]
+
+
+def _bias(table: pd.DataFrame, metric: str) -> float:
+    return bias(table.astype({"toxicity": "float64"}), metric.removeprefix("bias:"))

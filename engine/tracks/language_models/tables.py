@@ -18,22 +18,30 @@ from engine.core.seeds import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.store.tables import Pieces
-from engine.tracks.language_models.bias import descriptors_band, words_band
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, coded_mean_interval
-from engine.tracks.language_models.bias_definitions import Layout, checked_toxicity, lay_out
-from engine.tracks.language_models.bias_errors import BiasErrors, with_toxicity
-from engine.tracks.language_models.by_group import UNUSABLE, group_rows
+from engine.tracks.language_models.bias import (
+    Exchanges,
+    Layout,
+    checked_toxicity,
+    descriptors_band,
+    lay_out,
+    words_band,
+)
+from engine.tracks.language_models.bias_intervals import (
+    BiasBootstrap,
+    BiasErrors,
+    coded_mean_interval,
+    with_toxicity,
+)
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.levelling import levelling
-from engine.tracks.language_models.permutation import Exchanges
-from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.perplexity_intervals import (
+from engine.tracks.language_models.groups import UNUSABLE, group_rows, levelling
+from engine.tracks.language_models.perplexity import (
     paired_perplexity_difference,
+    perplexity,
     perplexity_interval,
     share_interval,
 )
 from engine.tracks.language_models.request import SEARCH, AuditRequest
-from engine.tracks.language_models.selection.even import is_even_method
+from engine.tracks.language_models.selection.base import is_even_method
 from engine.tracks.language_models.variants import DENSE, Variant, What
 
 TEST, VALIDATION = "test", "validation"

@@ -14,7 +14,7 @@ from engine.report.contract import Reading, Telling
 from engine.store.runs import Run
 from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.by_group import UNUSABLE
+from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.panels.group_band import group_warning
 
 

@@ -35,12 +35,12 @@ from engine.report.contract import (
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
-from engine.tracks.language_models import ahead, any_level, arm_words, head_contributions
+from engine.tracks.language_models import any_level, arm_words, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.by_group import UNUSABLE
+from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.examples import examples, without_head
-from engine.tracks.language_models.masks import mask_record
+from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.panels import (
     additivity,
     along_sparsity,
@@ -60,8 +60,8 @@ from engine.tracks.language_models.panels import (
     who_pays,
 )
 from engine.tracks.language_models.published_scores import load_published
-from engine.tracks.language_models.stored_benchmarks import measured_on
 from engine.tracks.language_models.styles import LOOKS
+from engine.tracks.language_models.summary import measured_on
 from engine.tracks.language_models.telling import TELLING
 
 LARGEST_USUAL = 0.2
@@ -185,9 +185,9 @@ class Heads(Track):
             "head_contributions",
             "Head scores for FASP's published code",
             own.HEAD_CONTRIBUTIONS,
-            head_contributions.FILE,
+            published_scores.FILE,
             "application/json",
-            head_contributions.written,
+            published_scores.written,
         ),
     )
 
@@ -416,8 +416,8 @@ class Heads(Track):
     def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
         return any_level.levels_of(run, method, axis)
 
-    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
-        return ahead.ahead_of_level(run, choice)
+    def predicted(self, run: Run, choice: Choice) -> Ahead | None:
+        return predicted.ahead_of_level(run, choice)
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else chance.chance(run, choice)
@@ -508,7 +508,7 @@ class Heads(Track):
         self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
     ) -> list[Path]:
         if arm_words.is_arm(variant):
-            from engine.tracks.language_models.arm_checkpoint import write_arm
+            from engine.tracks.language_models.checkpoint import write_arm
 
             return write_arm(run, variant, folder, base)
         from engine.tracks.language_models.checkpoint import (

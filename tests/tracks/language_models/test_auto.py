@@ -16,11 +16,7 @@ from engine.core.types import POOLED, Hooks
 from engine.models.judge import Judge, JudgeInfo
 from engine.store.runs import Store
 from engine.tracks.language_models.bias import NullBand
-from engine.tracks.language_models.predict import predict
-from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.scores import auto
-from engine.tracks.language_models.scores.auto import State, not_ranked
-from engine.tracks.language_models.selection_stability import (
+from engine.tracks.language_models.pilot import (
     decisions,
     draw_errors,
     near_decision,
@@ -28,6 +24,10 @@ from engine.tracks.language_models.selection_stability import (
     stability,
     threshold,
 )
+from engine.tracks.language_models.predict import predict
+from engine.tracks.language_models.run import run_audit
+from engine.tracks.language_models.scores import auto
+from engine.tracks.language_models.scores.auto import State, not_ranked
 from tests.tracks.language_models.worlds import word_judge, world_request
 
 

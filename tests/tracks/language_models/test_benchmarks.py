@@ -18,20 +18,18 @@ from engine.data.benchmarks.base import Benchmark
 from engine.models.load_language_model import load_language_model
 from engine.report.summary import summary_text
 from engine.store.runs import Store
-from engine.tracks.language_models.benchmark_statistics import N_NULL, numbers_of, tail
-from engine.tracks.language_models.benchmark_tables import _readable
+from engine.tracks.language_models.benchmark_tables import N_NULL, _readable, numbers_of, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
-from engine.tracks.language_models.choice_logps import (
+from engine.tracks.language_models.growing import grow, told
+from engine.tracks.language_models.likelihoods import (
     ScoredRows,
     _equally_long,
     choice_logps,
     rows_of,
 )
-from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.told import told
 from tests.tracks.language_models.worlds import world_request
 
 

@@ -6,19 +6,19 @@ import pytest
 
 from engine.core.errors import PruneAuditError
 from engine.stats import resampling
-from engine.tracks.language_models.bias_bootstrap import (
+from engine.tracks.language_models.bias_intervals import (
     BiasBootstrap,
+    PromptOrder,
     _mean_weights,
     cluster_weights,
     coded_mean_interval,
     mean_interval,
 )
-from engine.tracks.language_models.perplexity_intervals import (
+from engine.tracks.language_models.perplexity import (
     block_weights,
     paired_perplexity_difference,
     perplexity_interval,
 )
-from engine.tracks.language_models.prompt_order import PromptOrder
 
 
 def table_of(n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, repeats=1):

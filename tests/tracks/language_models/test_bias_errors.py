@@ -8,7 +8,7 @@ import pytest
 from engine.core.errors import PruneAuditError
 from engine.core.types import READINGS
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from tests.tracks.language_models.test_bias_bootstrap import table_of
 
 FAR = {"groups": 2, "effect": 3.0, "templates": 0, "descriptors": 4}

@@ -15,14 +15,14 @@ from engine.core.types import Event, Hooks
 from engine.report.charts.panel import Choice
 from engine.report.charts.pareto import pareto
 from engine.store.runs import Store
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import FEW_TEST
 from engine.tracks.language_models.controls import Stage, stages
+from engine.tracks.language_models.evidence import is_settled, rank_p
 from engine.tracks.language_models.panels.chance import chance, ranks
-from engine.tracks.language_models.rank import is_settled, rank_p
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.selection.critical import critical_heads
+from engine.tracks.language_models.selection.base import critical_heads
 from tests.tracks.language_models.made_up_run import make_run
 from tests.tracks.language_models.worlds import world_request
 

@@ -15,7 +15,7 @@ from engine.core.types import POOLED, Corpus, Decoding, HeadMask, PromptSet, Win
 from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
 from engine.surgery.heads.prefix import row_logps
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
 from engine.tracks.language_models.importance_weights import (
     CAP,
@@ -31,10 +31,10 @@ from engine.tracks.language_models.importance_weights import (
     levels,
     weights,
 )
-from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, method_for, score_methods
-from engine.tracks.language_models.selection.critical import critical_heads
+from engine.tracks.language_models.selection.base import critical_heads
 from tests.tiny import TINY, VOCABULARY, text, tiny_model
 from tests.tracks.language_models.worlds import word_judge
 

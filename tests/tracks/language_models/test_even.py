@@ -21,8 +21,7 @@ from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.panels.even import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.selection.base import Ballot, selection_method
-from engine.tracks.language_models.selection.even import even_cut
+from engine.tracks.language_models.selection.base import Ballot, even_cut, selection_method
 from tests.tiny import build, tiny_language_model
 from tests.tracks.language_models.worlds import world_request
 

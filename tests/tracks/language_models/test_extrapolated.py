@@ -9,10 +9,9 @@ import pytest
 
 from engine.core.files import json_able
 from engine.store.runs import Store
-from engine.tracks.language_models import extrapolated
+from engine.tracks.language_models import predict as extrapolated
 from engine.tracks.language_models import predict as module
-from engine.tracks.language_models.extrapolated import FEW
-from engine.tracks.language_models.predict import predict
+from engine.tracks.language_models.predict import FEW_PROMPTS, predict
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.work import unlike_scores, variant_shards
 from tests.tracks.language_models.worlds import world_request, write_prompts
@@ -33,7 +32,7 @@ def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(
     store = Store(tmp_path / "store")
     found = predict(large, store)
     assert (
-        found["tried"]["prompts"] <= FEW
+        found["tried"]["prompts"] <= FEW_PROMPTS
         and found["sure"] >= 1
         and set(found["axes"]) == set(large.axes)
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from engine.tracks.language_models.first_order_error import FirstOrderError, learned, with_error
 from engine.tracks.language_models.importance_weights import Effects
+from engine.tracks.language_models.pilot import FirstOrderError, learned, with_error
 
 
 def effects(value: np.ndarray, error: float) -> Effects:

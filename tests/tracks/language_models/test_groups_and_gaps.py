@@ -6,9 +6,8 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.stats.group_gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, TOO_FEW, UNCLEAR
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
-from engine.tracks.language_models.by_group import COLUMNS, group_table
-from engine.tracks.language_models.levelling import levelling
+from engine.tracks.language_models.bias_intervals import BiasBootstrap
+from engine.tracks.language_models.groups import COLUMNS, group_table, levelling
 
 
 def table_of(sizes, means, seed=0):

@@ -11,11 +11,15 @@ import pytest
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.core.types import POOLED
-from engine.tracks.language_models.head_contributions import FILE, contributions
 from engine.tracks.language_models.panels.correlations import wide_scores
 from engine.tracks.language_models.panels.heads import pooled_scores
-from engine.tracks.language_models.published_findings import published_findings
-from engine.tracks.language_models.published_scores import MEANS_ONLY, load_published
+from engine.tracks.language_models.published_scores import (
+    FILE,
+    MEANS_ONLY,
+    contributions,
+    load_published,
+    published_findings,
+)
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 

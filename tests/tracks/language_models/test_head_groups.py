@@ -9,7 +9,7 @@ import pytest
 
 from engine.core.types import POOLED
 from engine.store.runs import Store
-from engine.tracks.language_models.bias_definitions import combine
+from engine.tracks.language_models.bias import combine
 from engine.tracks.language_models.run import run_audit
 from tests.tracks.language_models.worlds import world_request
 

@@ -11,7 +11,7 @@ import pytest
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.judge import Judge, JudgeInfo
-from engine.tracks.language_models.judge_cases import card_of, read_cases, said_of
+from engine.tracks.language_models.judges import card_of, read_cases, said_of
 from tests.places import SHARED
 
 CASES = """functionality,test_case,label_gold,target_ident,templ_id

@@ -19,10 +19,10 @@ from engine.models.load_language_model import load_language_model
 from engine.report.charts.panel import Choice
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.growing import grow
+from engine.tracks.language_models.measurements.benchmarks import _built, task_scores
 from engine.tracks.language_models.panels.benchmarks import benchmark_panel, changed
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.task_scores import _built, task_scores
 from tests.tasks_of_lm_eval import write_task
 from tests.tracks.language_models.worlds import world_request
 

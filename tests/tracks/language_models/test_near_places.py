@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.tracks.language_models.near_places import Hints, first_near, next_near, placed
+from engine.tracks.language_models.scores.auto_ppl import Hints, first_near, next_near, placed
 
 HEADS, LAYERS = 12, 12
 

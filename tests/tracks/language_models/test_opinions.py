@@ -16,7 +16,8 @@ from engine.core.types import Hooks
 from engine.models.judge import Judge
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.tracks.language_models import opinions, told
+from engine.tracks.language_models import growing as told
+from engine.tracks.language_models import judges as opinions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.panels.judges import disagreement, judged_names, judges

@@ -19,8 +19,8 @@ from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, apart
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store
+from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
-from engine.tracks.language_models.power import power_of
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 

@@ -11,8 +11,8 @@ import pytest
 from engine.core.seeds import rng
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
+from engine.tracks.language_models.evidence import per_cent
 from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
-from engine.tracks.language_models.per_cent import per_cent
 from tests.tracks.language_models.made_up_run import make_run
 
 

@@ -16,7 +16,7 @@ from engine.core.types import Window
 from engine.models import room
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.nll import prompt_nll, window_nll
+from engine.tracks.language_models.likelihoods import prompt_nll, window_nll
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import perplexity, spans_of
 from engine.tracks.language_models.request import _length_faults, validate

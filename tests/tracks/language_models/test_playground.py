@@ -19,10 +19,16 @@ from engine.resident.asks import answer_here, asks
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import masked
-from engine.tracks.language_models.masks import mask_record
-from engine.tracks.language_models.playground import MOST_CHARACTERS, MOST_TOKENS
+from engine.tracks.language_models.checkpoint import mask_record
+from engine.tracks.language_models.playground import (
+    MOST_CHARACTERS,
+    MOST_TOKENS,
+    exchanged,
+    group_words,
+    named_in,
+    siblings,
+)
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.siblings import exchanged, group_words, named_in, siblings
 from engine.tracks.language_models.side_by_side import first_difference, pieces
 from tests.builders import seal
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of

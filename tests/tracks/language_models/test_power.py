@@ -6,7 +6,7 @@ import pytest
 
 from engine.core.types import POOLED
 from engine.stats.student import smallest_effect
-from engine.tracks.language_models.power import power_of
+from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.words import power_words
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from engine.core.types import Decoding, Window
 from engine.models.decode import sample
-from engine.tracks.language_models import nll
+from engine.tracks.language_models import likelihoods
 from engine.tracks.language_models.inspection import inspected
-from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.likelihoods import window_nll
 from tests.models.test_structure import TEXTS
 from tests.tiny import DECODERS, folder_of, tiny_model
 
@@ -20,7 +20,7 @@ from tests.tiny import DECODERS, folder_of, tiny_model
 def test_perplexity_a_few_positions_at_a_time_and_drawing_are_what_was_proved(name, monkeypatch):
     lm, tokens = tiny_model(name), list(range(3, 45))
     plain = window_nll(lm, tokens, Window())
-    monkeypatch.setattr(nll, "positions_at_once", lambda lm: 5)
+    monkeypatch.setattr(likelihoods, "positions_at_once", lambda lm: 5)
     assert abs(window_nll(lm, tokens, Window())["nll"] - plain["nll"]).max() < 1e-2
     short = Decoding(max_new_tokens=4)
     each = [sample(lm, [one], [key], [0], short)[0] for one, key in zip(TEXTS, "ab", strict=True)]

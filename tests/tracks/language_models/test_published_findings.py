@@ -5,8 +5,11 @@ import json
 import pytest
 
 from engine.core.errors import RequestError
-from engine.tracks.language_models.published_findings import all_findings, published_findings
-from engine.tracks.language_models.published_scores import load_published
+from engine.tracks.language_models.published_scores import (
+    all_findings,
+    load_published,
+    published_findings,
+)
 from tests.places import SHARED
 
 SCORES = SHARED / "fasp_head_scores"

@@ -10,8 +10,8 @@ import pytest
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
-from engine.tracks.language_models.lost_groups import cut_prompts, lost_groups
 from engine.tracks.language_models.request import AuditRequest, PromptPlan, validate
+from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
 

@@ -9,10 +9,17 @@ import pytest
 from engine.core.errors import RequestError
 from engine.core.seeds import rng
 from engine.surgery.heads.ranking import best
-from engine.tracks.language_models.selection.base import Ballot, selection_method, selection_methods
-from engine.tracks.language_models.selection.critical import critical_heads
-from engine.tracks.language_models.selection.gamma import candidates, choose_gamma
-from engine.tracks.language_models.selection.ties import Ties, fasp_ties, protected
+from engine.tracks.language_models.selection.base import (
+    Ballot,
+    Ties,
+    candidates,
+    choose_gamma,
+    critical_heads,
+    fasp_ties,
+    protected,
+    selection_method,
+    selection_methods,
+)
 
 SCORES = {
     "z_bias": np.array([0.5, 0.1, 0.9, 0.9, -0.2, 0.0, 0.3, 0.2, 0.9, 0.0]),

@@ -14,13 +14,12 @@ from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.core.types import Hooks
 from engine.store.runs import Run, Store
-from engine.tracks.language_models.experiments._base import unlike_paper
-from engine.tracks.language_models.experiments._changes import changes
+from engine.tracks.language_models.evidence import drawn_of, looks, said
+from engine.tracks.language_models.experiments.paper import changes, unlike_paper
 from engine.tracks.language_models.growing import grow
-from engine.tracks.language_models.opinions import _audit_of
+from engine.tracks.language_models.judges import _audit_of
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
-from engine.tracks.language_models.stopping import drawn_of, looks, said
 from tests.tracks.language_models.worlds import world_request
 
 TABLES = ("results", "groups", "generations", "scores")

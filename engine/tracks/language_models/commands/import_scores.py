@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from engine.audit.command_line import json_flag
-from engine.tracks.language_models.selection.ties import RULES
+from engine.tracks.language_models.selection.base import RULES
 
 
 def add(commands: Any) -> None:
@@ -27,8 +27,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Findings per model; ids are 1-based as in the files."""
-    from engine.tracks.language_models.published_findings import all_findings
-    from engine.tracks.language_models.published_scores import load_published
+    from engine.tracks.language_models.published_scores import all_findings, load_published
 
     value = all_findings(load_published(args.files), args.gamma, args.share, args.ties)
     return value, "\n\n".join(_text(model) for model in value.get("models", [value]))

@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The cases are read before the judge is loaded."""
     from engine.models.judge import load_judge
-    from engine.tracks.language_models.judge_cases import card_of, read_cases, said_of
+    from engine.tracks.language_models.judges import card_of, read_cases, said_of
 
     cases = read_cases(args.cases)
     judge = load_judge(args.judge, label=args.judge_label)

@@ -111,7 +111,7 @@ class Zeroing(Compression):
         return gone / sum(rows * width for rows, width in shapes)
 
     def bits(self, weight: Any, packed: bool) -> float:
-        from engine.tracks.language_models.compressions._zeros import packed_bits
+        from engine.tracks.language_models.compressions._linear import packed_bits
 
         return packed_bits(weight) if packed else super().bits(weight, packed)
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import torch
 
     from engine.models.load_language_model import LanguageModel
+import math
+import re
+
+from engine.models.weights import read_header
 
 SCALE = 16
 """Bits of a scale as it would be stored."""
@@ -49,7 +53,7 @@ class Rounding(Compression):
     def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
         """One: the share of the bytes, as the model is loaded, that it saves; scales, which `bits`
         counts, are left out of it."""
-        from engine.tracks.language_models.compressions._files import linear_share
+        from engine.tracks.language_models.compressions.rounding import linear_share
 
         return (round(max(0.0, linear_share(model) * (1 - self.width / bits)), 3),)
 
@@ -71,3 +75,21 @@ class Rounding(Compression):
 
 
 ROWS = (Rounding("int8", 8), Rounding("int4", 4, group=32))
+
+
+# What the files of a model say of its linear weights, before any is loaded.
+
+
+IN_BLOCK = re.compile(r"\.\d+\.")
+"""In the name of a tensor that belongs to one layer."""
+
+
+def linear_share(model: Any) -> float:
+    """Share of a model's numbers that are linear weights of its layers; model: ModelInfo."""
+    total = linear = 0
+    for name in model.files:
+        for tensor, entry in read_header(model.folder / name)[0].items():
+            count = math.prod(entry["shape"])
+            total += count
+            linear += count if len(entry["shape"]) == 2 and IN_BLOCK.search(tensor) else 0
+    return linear / total if total else 0.0

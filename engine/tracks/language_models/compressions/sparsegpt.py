@@ -58,7 +58,7 @@ def _sparse_block(weight: torch.Tensor, root: torch.Tensor, level: float) -> tor
     shape."""
     import torch
 
-    from engine.tracks.language_models.compressions._zeros import lowest
+    from engine.tracks.language_models.compressions._linear import lowest
 
     diagonal, errors = root.diagonal(), torch.zeros_like(weight)
     gone = lowest((weight / diagonal).square().flatten()[None], level).reshape(weight.shape)

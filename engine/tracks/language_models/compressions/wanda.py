@@ -35,10 +35,10 @@ class Wanda(Zeroing):
         from engine.tracks.language_models.compressions._linear import (
             blocks_of,
             linear_layers,
+            lowest,
             see_inputs,
             weight_of,
         )
-        from engine.tracks.language_models.compressions._zeros import lowest
 
         for block in blocks_of(lm):
             squares: dict[str, torch.Tensor] = {}

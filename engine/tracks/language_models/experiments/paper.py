@@ -2,25 +2,423 @@
 
 from __future__ import annotations
 
-from engine.audit.experiments import Sketch
-from engine.tracks.language_models.experiments._base import LARGE, PAPER, SMALL, HeadExperiment
-from engine.tracks.language_models.experiments._changes import (
-    draw_aimed,
-    draw_elsewhere,
-    gender_changes,
-    other_axes,
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from scipy.stats import pearsonr
+
+from engine.audit.experiments import (
+    NAN,
+    Experiment,
+    ExperimentAsk,
+    Finding,
+    Sketch,
+    differences,
+    finding,
 )
-from engine.tracks.language_models.experiments._published import (
-    ScoresExperiment,
-    correlations,
-    shared_heads,
+from engine.audit.request import Request
+from engine.core import words
+from engine.core.errors import Fault
+from engine.core.levels import exact_count
+from engine.core.types import AXES, Decoding
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contents import default_choice
+from engine.stats import correlation
+from engine.store.runs import Run
+from engine.tracks.language_models.embedded import REQUEST as DEMO
+from engine.tracks.language_models.evidence import per_cent, seeds_drawn
+from engine.tracks.language_models.panels.along_sparsity import (
+    bias_along_sparsity,
+    perplexity_along_sparsity,
 )
 from engine.tracks.language_models.panels.correlations import (
+    TOP_SHARE,
     axis_correlation,
     published_correlation,
     published_top_heads,
     top_heads,
+    wide_scores,
 )
+from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
+from engine.tracks.language_models.published_scores import FILE, PublishedScores, load_published
+from engine.tracks.language_models.request import SEARCH, AuditRequest
+
+# Figures of FASP (Zayed et al. 2024) that are audits: what is asked, and how their runs are
+# read.
+
+
+PAPER = "FASP"
+GENDER = "gender_and_sex"
+SMALL = ("distilgpt2", "gpt2", "EleutherAI/gpt-neo-125M")
+"""The models of Figs. 3 to 5; all five axes are asked, so that Fig. 2 and they share the audits."""
+LARGE = ("EleutherAI/gpt-neo-1.3B", "EleutherAI/gpt-j-6B", "meta-llama/Llama-2-7b-hf")
+JUDGE = "unbiased"
+"""The Detoxify model of the published code."""
+METHODS = ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random")
+SHARES = tuple(round(0.02 * step, 2) for step in range(11))
+PUBLISHED_SPLIT = "as the published files split them"
+DEMO_SAID = "the demo's audit: demo-gpt2, its written prompts and text, and its judge"
+Reads = Callable[[Run], Iterable[Finding]]
+
+
+def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
+    """The paper's audit of one model (Experimental Details), with the decoding that its code left
+    implicit."""
+    decoding = Decoding.published()
+    request = AuditRequest(
+        model=model,
+        axes=AXES if model not in LARGE else (GENDER,),
+        prompts=ask.data,
+        corpus=ask.corpus,
+        validation_corpus=ask.validation_corpus,
+        methods=METHODS,
+        sparsities=SHARES,
+        gamma=SEARCH,
+        estimator="generate",
+        seeds=3,
+        judge=ask.judge or JUDGE,
+        published_perplexity=True,
+        top_k=decoding.top_k,
+        title=f"FASP: {model}",
+    )
+    return ask.over(request, levels="sparsities", trials="seeds", most="max_prompts")
+
+
+def demo_request(ask: ExperimentAsk) -> AuditRequest:
+    """The embedded audit, with what was asked for instead."""
+    request = replace(
+        DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus
+    )
+    return ask.over(
+        request,
+        model="model",
+        judge="judge",
+        levels="sparsities",
+        trials="seeds",
+        most="max_prompts",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class HeadExperiment(Experiment):
+    """A figure that is read from audits of heads."""
+
+    name: str
+    figure: str
+    question: str
+    models: tuple[str, ...]
+    reads: Reads
+    draws: Callable[[Run, Choice], Iterator[Panel]]
+
+    paper = PAPER
+    needs = (
+        "HolisticBias v1.1, or the prompts that the published code split (--data FOLDER),"
+        " WikiText-2's test and validation text (--corpus FILE --validation-corpus FILE) and the"
+        " models of the hub"
+    )
+    stand_in = DEMO_SAID
+
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        if ask.quick:
+            return [demo_request(ask)]
+        return [paper_request(model, ask) for model in ([ask.model] if ask.model else self.models)]
+
+    def faults(self, ask: ExperimentAsk) -> list[Fault]:
+        missing = super().faults(ask)
+        if ask.quick or ask.corpus is not None:
+            return missing
+        what = f"{self.figure} of {self.paper} needs WikiText-2 for perplexity."
+        fix = (
+            "Give its test text as a file (its validation text: --validation-corpus), or --quick:"
+            f" {self.stand_in}."
+        )
+        return [*missing, Fault("--corpus", what, fix)]
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
+        for run in runs:
+            unlike = unlike_paper(run, self.models)
+            for one in self.reads(run):
+                yield replace(one, what=f"{run.meta['model']['name']}: {one.what}", differs=unlike)
+
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
+        for run in runs:
+            yield from self.draws(run, default_choice(run, _aim(run), dark=dark))
+
+
+def unlike_paper(run: Run, models: Sequence[str]) -> str:
+    """What a run does not share with the paper."""
+    meta, request = run.meta, run.meta["request"]
+    model, prompts = meta["model"]["name"], meta["prompts"]["name"]
+    is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get(
+        "own_split"
+    )  # the published pairs are of it
+    return differences(
+        {
+            "model": ", ".join(models),
+            "prompts": "HolisticBias",
+            "judge": JUDGE,
+            "seeds": "3",
+            "top_k": "50",
+            "effects of heads": "by generate",
+            "validation prompts": PUBLISHED_SPLIT,
+            "validation text": "a file of its own",
+        },
+        {
+            "model": ", ".join(models) if model in models else model,
+            "prompts": "HolisticBias" if is_holistic else prompts,
+            "judge": meta["judge"]["name"],
+            "seeds": str(seeds_drawn(meta)),
+            "top_k": str(request["top_k"]),
+            "effects of heads": f"by {request['estimator']}",
+            "validation prompts": _validation_prompts(meta),
+            "validation text": (
+                "a file of its own"
+                if request.get("validation_corpus")
+                else "the first part of the same"
+            ),
+        },
+    )
+
+
+def _validation_prompts(meta: Mapping[str, Any]) -> str:
+    return PUBLISHED_SPLIT if meta["prompts"].get("own_split") else "whole templates, a fifth"
+
+
+def _aim(run: Run) -> str:
+    """The axis that the paper cuts for, where the run has it."""
+    axes = run.meta["request"]["axes"]
+    return GENDER if GENDER in axes else axes[0]
+
+
+# Figs. 2 and 5: changes of bias and perplexity in per cent of the dense model, method by method.
+
+
+TEST = "test"
+PAPER_GAMMA = 0.3
+
+
+def gender_changes(run: Run) -> Iterator[Finding]:
+    """Fig. 2: gamma*, and what every cut for gender does to gender bias and to perplexity."""
+    gamma = run.meta["gamma"].get(GENDER)
+    if gamma is not None:
+        yield Finding(
+            "γ* for gender (paper: in five of six models)",
+            PAPER_GAMMA,
+            "Experiment 1",
+            float(gamma),
+            seeds=run.meta["request"]["seeds"],
+        )
+    yield from changes(run, (GENDER, ""))
+
+
+def other_axes(run: Run) -> Iterator[Finding]:
+    """Fig. 5: what every cut for gender does to the bias of the other axes, and to perplexity."""
+    axes = run.meta["request"]["axes"]
+    yield from changes(run, (*(axis for axis in axes if axis != GENDER), ""))
+
+
+def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
+    """Per cent of the dense value; axis "": perplexity. Of random cuts the first only."""
+    results = run.table("results")
+    tests, reading = results[results["split"] == TEST], run.meta["request"]["reading"]
+    seeds = seeds_drawn(run.meta)
+    for axis in axes:
+        metric = f"bias:{reading}" if axis else "perplexity"
+        rows = tests[(tests["axis"] == axis) & (tests["metric"] == metric)].set_index("variant")
+        if "dense" not in rows.index:
+            continue
+        found = per_cent(rows, rows.loc["dense"].to_dict()).join(rows["n"])
+        for variant in cuts_for_gender(run).to_dict("records"):
+            if variant["variant"] in found.index:
+                said = f"change of {_named(axis)} in %, {words.method_name(variant['method'])}, "
+                yield finding(
+                    f"{said}{100 * variant['sparsity']:g} % cut",
+                    found.loc[variant["variant"]],
+                    seeds,
+                )
+
+
+def draw_aimed(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 2: bias of the axis that was aimed at and perplexity along the share of heads cut, in
+    per cent and as levels."""
+    yield changes_in_per_cent(run, choice)
+    yield bias_along_sparsity(run, choice)
+    yield perplexity_along_sparsity(run, choice)
+
+
+def draw_elsewhere(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 5: bias of every other axis and perplexity along the share of heads cut, in per cent and
+    as levels."""
+    for axis in run.meta["request"]["axes"]:
+        if axis != choice.axis:
+            yield changes_in_per_cent(run, replace(choice, measured_axis=axis))
+            yield bias_along_sparsity(run, replace(choice, measured_axis=axis))
+    yield perplexity_along_sparsity(run, choice)
+
+
+def cuts_for_gender(run: Run) -> pd.DataFrame:
+    """Reported variants that were cut for gender, or that are cut for no axis; of random ones the
+    first."""
+    table = lookup.reported(run)
+    mine = table[(table["variant"] != "dense") & table["target_axis"].isin([GENDER, ""])]
+    return mine.drop_duplicates(["method", "sparsity"])
+
+
+def _named(axis: str) -> str:
+    return f"bias, {words.axis_name(axis)}," if axis else "perplexity"
+
+
+# Figs. 3 and 4 from the head scores that the authors published, where their folder is given;
+# else from an audit.
+
+
+SHARED = {136: 5, 133: 4}
+"""GPT-2's heads, counted from 1, and in the top 20 % of how many of the five axes they are
+(Experiment 2)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresExperiment(Experiment):
+    """A figure about head scores of several axes: scores (heads x axes) and their seeds in,
+    findings out."""
+
+    name: str
+    figure: str
+    question: str
+    models: tuple[str, ...]
+    reads: Callable[[pd.DataFrame, float], Iterator[Finding]]
+    of_run: Callable[[Run, Choice], Panel]
+    of_scores: Callable[[PublishedScores, Choice], Panel]
+
+    paper = PAPER
+    needs = (
+        "the published head scores (--data FOLDER of head_scores_*.csv, or of"
+        " head_contributions.json)"
+    )
+    stand_in = DEMO_SAID
+
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        return [demo_request(ask)] if ask.data is None else []
+
+    def faults(self, ask: ExperimentAsk) -> list[Fault]:
+        missing = super().faults(ask)
+        if missing or ask.data is None or self._scores(ask):
+            return missing
+        what = f"there are no published scores of {', '.join(self._models(ask))} in {ask.data}."
+        return [
+            Fault(
+                "--data",
+                what,
+                f"Give the folder with head_scores_gpt2.csv and others, or with {FILE}.",
+            )
+        ]
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
+        for run in runs:
+            found = self.reads(wide_scores(run), int(run.meta["request"]["seeds"]))
+            unlike = unlike_paper(run, self.models)
+            yield from (
+                _of(run.meta["model"]["name"], replace(one, differs=unlike)) for one in found
+            )
+        for scores in self._scores(ask):
+            yield from (
+                _of(scores.model, one) for one in self.reads(scores.wide(), scores.seeds or NAN)
+            )
+
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
+        for run in runs:
+            yield self.of_run(run, default_choice(run, dark=dark))
+        for scores in self._scores(ask):
+            yield self.of_scores(scores, Choice("dense", "", 0.0, dark=dark))
+
+    def _scores(self, ask: ExperimentAsk) -> list[PublishedScores]:
+        """Scores of this figure's models; head_contributions.json has many more."""
+        wanted = self._models(ask)
+        files = [] if ask.data is None else self._files(ask)
+        return [one for one in load_published(files) if one.model in wanted] if files else []
+
+    def _models(self, ask: ExperimentAsk) -> Sequence[str]:
+        """This figure's models; another where one was asked for."""
+        return [ask.model] if ask.model else self.models
+
+    def _files(self, ask: ExperimentAsk) -> list[Path]:
+        """The CSV files of this figure's models, seed by seed; else the means over seeds, where
+        there is no more."""
+        folder = Path(str(ask.data))
+        names = [f"head_scores_{model.replace('/', '_')}.csv" for model in self._models(ask)]
+        return [path for path in map(folder.joinpath, names) if path.is_file()] or [
+            path for path in (folder / FILE, folder) if path.name == FILE and path.is_file()
+        ]
+
+
+def _of(model: str, one: Finding) -> Finding:
+    return replace(one, what=f"{model}: {one.what}")
+
+
+def correlations(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
+    """Fig. 4: Pearson correlation of every two axes over heads, intervals by Fisher's z as if heads
+    were a sample."""
+    for one, other in itertools.combinations(wide.columns, 2):
+        pair = wide[[one, other]].dropna()
+        found = pearsonr(pair[one], pair[other])
+        ends = found.confidence_interval()
+        said = f"correlation of {words.axis_name(one)} and {words.axis_name(other)} over heads"
+        yield Finding(
+            said,
+            ours=float(found.statistic),
+            low=ends.low,
+            high=ends.high,
+            n=len(pair),
+            seeds=seeds,
+        )
+
+
+def shared_heads(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
+    """Fig. 3: heads in the top 20 % of several axes at once, and how many chance would put there.
+
+    Rows of `wide` are heads: counted from 1 in published scores, where the paper names two; from 0
+    in a run's.
+    """
+    counts, total, axes = (
+        correlation.in_axes(correlation.top_heads(wide, TOP_SHARE)),
+        len(wide),
+        wide.shape[1],
+    )
+    chance = correlation.expected_in_axes(exact_count(TOP_SHARE, total), total, axes)
+    named = SHARED if wide.index.name == "head" else {}
+    for head, published in named.items():
+        yield Finding(
+            f"axes for which head {head} is in the top 20 %",
+            published,
+            "Experiment 2",
+            float(counts.get(head, 0)),
+            n=total,
+            seeds=seeds,
+        )
+    for level in range(axes, 1, -1):
+        said = f"heads in the top 20 % of exactly {level} axes (by chance {chance[level]:.2g})"
+        alone = (
+            1.0 if level == axes and named else NAN
+        )  # "head number 136 stands as the sole contributor"
+        where = "" if alone != alone else "Experiment 2"
+        yield Finding(
+            said,
+            alone,
+            where,
+            float(sum(count == level for count in counts.values())),
+            n=total,
+            seeds=seeds,
+        )
+
 
 ROWS = (
     Sketch(

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from engine.models.judge import Judge
-from engine.tracks.language_models.bias_errors import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, Measurement, PromptContext, Shard
 from engine.tracks.language_models.importance_weights import (
     CAP,

@@ -7,20 +7,27 @@ Those of a model with one head off are mostly those of the dense model, and foun
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core.types import Decoding
-from engine.models.decode import Begun, begin, draw_on, text_of
+from engine.models.decode import Begun, begin, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
 from engine.surgery.heads.drafts import can_draft, redrawn
+from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import masked
-from engine.tracks.language_models.context import Measurement, PromptContext, Shard
-from engine.tracks.language_models.measurements._texts import dense_texts, drafts_of, off_together
+from engine.surgery.heads.prefix import row_logps
+from engine.tracks.language_models.context import (
+    FEW_TEST,
+    Measurement,
+    PromptContext,
+    Shard,
+    per_prompt,
+)
 
 
 class Texts(Measurement):
@@ -125,3 +132,231 @@ def _table(
     return pd.DataFrame(
         {"prompt_id": table["prompt_id"].to_numpy()[span], "text": texts, "ids": ids}
     )
+
+
+# The dense model's sampled texts as token ids, for teacher-forced passes.
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Token ids of every text (prompt and continuation), the index of its first sampled token, and
+    each shard's texts.
+
+    prompt_ids has one array [prompts] of str per shard, places its slice of `rows`.
+    """
+
+    rows: list[list[int]]
+    first: list[int]
+    prompt_ids: list[np.ndarray]
+    places: list[slice]
+
+
+def sampled(context: PromptContext, shards: Sequence[Shard]) -> Sampled:
+    """The texts of several (axis, split, seed), one after the other."""
+    rows: list[list[int]] = []
+    first: list[int] = []
+    prompt_ids, places = [], []
+    for shard, drawn in zip(
+        shards, context.fetch([dense_texts(shard) for shard in shards]), strict=True
+    ):
+        prompts = context.rows(shard.axis, shard.split)
+        heads = prompt_tokens(
+            context.lm, prompts["text"].tolist(), context.settings.decoding.max_prompt_tokens
+        )
+        places.append(slice(len(rows), len(rows) + len(heads)))
+        prompt_ids.append(drawn["prompt_id"].to_numpy())
+        rows += [[*head, *map(int, ids)] for head, ids in zip(heads, drawn["ids"], strict=True)]
+        first += [len(head) for head in heads]
+    return Sampled(rows, first, prompt_ids, places)
+
+
+def dense_texts(shard: Shard) -> Shard:
+    return replace(shard, kind="texts", cut=(), arm="")
+
+
+def drafts_of(shard: Shard) -> Shard:
+    """The dense model's texts from which those without a head are found: of all prompts of its
+    split."""
+    return replace(dense_texts(shard), split="test" if shard.split == FEW_TEST else shard.split)
+
+
+def off_together(context: PromptContext, shard: Shard) -> Hashable:
+    """Texts with single heads of one layer off are drawn together: from one reading of the dense
+    model's."""
+    return (
+        ("layer", shard.cut[0] // context.lm.n_heads)
+        if len(shard.cut) == 1
+        else (shard.cut, shard.arm)
+    )
+
+
+def text_parts(context: PromptContext, shard: Shard) -> dict[str, Any]:
+    """What the dense texts depend on."""
+    texts = context.kind("texts")
+    return {**texts.parts(context, dense_texts(shard)), "texts_version": texts.version}
+
+
+def sampled_from(decoding: Decoding) -> Decoding | None:
+    """The decoding where it changes probabilities, None for plain sampling."""
+    return (
+        None
+        if decoding.temperature == 1.0 and not decoding.top_k and decoding.top_p == 1.0
+        else decoding
+    )
+
+
+# The judge's toxicity of continuations.
+
+
+class Verdicts(Measurement):
+    """Columns: prompt_id, toxicity (0 to 1). Draws the texts first where they are missing."""
+
+    name = "verdicts"
+    any_threads = True
+    start = 35.0
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {
+            **context.kind("texts").parts(context, shard),
+            "texts_version": context.kind("texts").version,
+            "judge": context.judge.info.digest,
+            "span": context.settings.span,
+            "plain_case": context.settings.plain_case,
+        }
+
+    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
+        return [replace(shard, kind="texts")]
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return off_together(context, shard)
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        texts = context.fetch([replace(shard, kind="texts") for shard in shards])
+        rows = [context.rows(shard.axis, shard.split) for shard in shards]
+        judged = context.settings.judged_text
+        read = [judged(row["text"], text["text"]) for row, text in zip(rows, texts, strict=True)]
+        context.judge.score(
+            [text for part in read for text in part], context.hooks
+        )  # one big batch, kept in memory
+        return [
+            per_prompt(row, context.judge.score(part), "toxicity")
+            for row, part in zip(rows, read, strict=True)
+        ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return float(len(context.rows(shard.axis, shard.split)))
+
+
+# The judge's verdict on the prompts alone: the bias of the judge, which no head can change.
+
+
+class Floor(Measurement):
+    """Columns: prompt_id, toxicity (of the prompt itself)."""
+
+    name = "floor"
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {
+            "prompts": context.rows_digest(shard.axis, shard.split),
+            "judge": context.judge.info.digest,
+        }
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        rows = [context.rows(shard.axis, shard.split) for shard in shards]
+        return [
+            per_prompt(row, context.judge.score(row["text"].tolist(), context.hooks), "toxicity")
+            for row in rows
+        ]
+
+
+# How much likelier the dense model's texts are with a head off: log weights of importance
+# sampling.
+
+
+TOGETHER = 32
+"""About so many heads share one dense pass; whole layers."""
+
+
+class TextLogps(Measurement):
+    """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens
+    y, end included."""
+
+    name = "text_logps"
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return text_parts(context, shard)
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return head_group(context, shard.cut[0]), shard.split
+
+    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
+        return [dense_texts(shard)]
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        units = sorted({shard.cut[0] for shard in shards})
+        drawn = list({(shard.axis, shard.split, shard.seed): shard for shard in shards}.values())
+        texts = sampled(context, drawn)
+        decoding = sampled_from(context.settings.decoding)
+        dense, off = row_logps(
+            context.lm, texts.rows, texts.first, units, decoding, context.telling
+        )
+        found = {}
+        for shard, names, place in zip(drawn, texts.prompt_ids, texts.places, strict=True):
+            for at, unit in enumerate(units):
+                table = pd.DataFrame({"prompt_id": names, "logw": off[at, place] - dense[place]})
+                found[unit, shard.axis, shard.split, shard.seed] = table
+        return [found[shard.cut[0], shard.axis, shard.split, shard.seed] for shard in shards]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Reading a text costs about a fifth of drawing and judging it."""
+        return len(context.rows(shard.axis, shard.split)) / 5
+
+
+def head_group(context: PromptContext, unit: int) -> int:
+    """Which heads go together: those of one layer, or of several thin ones."""
+    layers = max(1, TOGETHER // context.lm.n_heads)
+    return unit // (context.lm.n_heads * layers)
+
+
+# How the log-probability of each of the dense model's texts changes with each head's gate.
+
+
+class TextGradients(Measurement):
+    """Columns: prompt_id, then one per unit, named by its number: ∂ log p_ξ(y|x) / ∂ξ_h at ξ = 1,
+    float32."""
+
+    name = "text_gradients"
+    any_threads = True
+    pace = 1.2
+    start = 20.0
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return text_parts(context, shard)
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.split, shard.seed
+
+    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
+        return [dense_texts(shard)]
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        texts = sampled(context, shards)
+        decoding = sampled_from(context.settings.decoding)
+        _, slopes = row_gradients(context.lm, texts.rows, texts.first, decoding, context.hooks)
+        names = [str(unit) for unit in range(slopes.shape[1])]
+        return [
+            pd.concat(
+                [
+                    pd.DataFrame({"prompt_id": ids}),
+                    pd.DataFrame(slopes[place].astype(np.float32), columns=names),
+                ],
+                axis=1,
+            )
+            for ids, place in zip(texts.prompt_ids, texts.places, strict=True)
+        ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Reading a text forwards and backwards costs less than drawing and judging it."""
+        return 0.6 * len(context.rows(shard.axis, shard.split))

@@ -8,13 +8,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import Window
+from engine.models.load_language_model import LanguageModel
+from engine.surgery.heads.gate_gradients import row_gradients
+from engine.surgery.heads.mask import gated
+from engine.surgery.heads.mean_ablation import head_means, means_table
 from engine.surgery.heads.prefix import row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
-from engine.tracks.language_models.nll import window_nll
-from engine.tracks.language_models.perplexity import LONGEST, spans_of
+from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
+from engine.tracks.language_models.perplexity import LONGEST, Span, same_length, spans_of
 
 TOGETHER = 32
 """About so many single heads share one dense pass; whole layers."""
@@ -104,3 +109,203 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
         "tokens": [span.end - span.first for span in spans],
     }
     return [pd.DataFrame({**same, "nll": -logps})[["window", "nll", "tokens"]] for logps in off]
+
+
+# How the negative log-likelihood of each window of the corpus changes with each head's gate.
+
+
+class WindowGradients(Measurement):
+    """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
+
+    name = "window_gradients"
+    version = 2
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return context.kind("windows").parts(context, shard)
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [self._one(context, shard.split) for shard in shards]
+
+    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+        tokens = context.corpus_tokens(split)
+        spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
+        texts = [tokens[span.start : span.end] for span in spans]
+        first = [span.first - span.start for span in spans]
+        logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
+        table = {"window": [span.start for span in spans], "nll": -logps}
+        table["tokens"] = [span.end - span.first for span in spans]
+        names = [str(unit) for unit in range(slopes.shape[1])]
+        return pd.concat([pd.DataFrame(table), pd.DataFrame(-slopes, columns=names)], axis=1)
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return 3.0 * context.kind("windows").size(context, shard)
+
+
+# How far a variant's next tokens are from the dense model's, token by token on the text for
+# perplexity.
+
+
+ROOM = 1 << 26
+"""About so many logits of one model at once."""
+
+
+class Divergence(Measurement):
+    """Columns: window (its first token), kl (nats, Σ over its scored tokens of KL(dense ‖
+    variant)), flipped (how many of them have another likeliest token), tokens (scored)."""
+
+    name = "divergence"
+    any_threads = True
+    later = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return context.kind("windows").parts(context, shard)
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm, shard.split
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        tokens = context.tokens[shards[0].split]
+        window = windows_alike(context.settings.window, context.lm.n_positions)
+        spans = spans_of(len(tokens), window, context.lm.n_positions)
+        rows: list[tuple[int, float, int, int]] = []
+        for group in same_length(spans, _batch(context, spans)):
+            context.hooks.check()
+            ids = torch.tensor(
+                [tokens[span.start : span.end] for span in group], device=context.lm.device
+            )
+            dense = _logits(context.lm, ids)
+            with context.applied(shards[0]) as lm:
+                other = _logits(lm, ids)
+            rows += _apart(group, dense, other)
+        table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
+        return [table for _ in shards]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return 2.0 * context.kind("windows").size(context, shard)
+
+
+def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
+    longest = max((span.end - span.start for span in spans), default=1)
+    return max(1, min(16, ROOM // (longest * context.lm.vocab_size)))
+
+
+@torch.no_grad()
+def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+    """ids [windows, tokens] -> [windows, tokens, vocabulary] float32."""
+    return lm.model(input_ids=ids, use_cache=False).logits.float()
+
+
+def _apart(
+    group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor
+) -> list[tuple[int, float, int, int]]:
+    """A row per window. Where one of the models has room for more tokens than the tokenizer knows,
+    those are left out: logits [windows, tokens, vocabulary] each."""
+    known = min(dense.shape[-1], other.shape[-1])
+    found = []
+    for at, span in enumerate(group):
+        scored = slice(span.first - span.start - 1, span.end - span.start - 1)
+        one, two = (logits[at, scored, :known].log_softmax(-1) for logits in (dense, other))
+        kl = (one.exp() * (one - two)).sum(-1).double().clamp(min=0).sum()
+        flipped = (one.argmax(-1) != two.argmax(-1)).sum()
+        found.append((span.start, float(kl), int(flipped), len(one)))
+    return found
+
+
+# What each head hands over on average on a split of the corpus, for mean ablation.
+
+
+class HeadMeans(Measurement):
+    """Columns: unit, then one per number of a head's output. Over the positions from which a token
+    is scored."""
+
+    name = "head_means"
+    version = 2
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return context.kind("windows").parts(context, shard)
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [self._one(context, shard.split) for shard in shards]
+
+    def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
+        tokens, lm = context.tokens[split], context.lm
+        spans = spans_of(len(tokens), context.settings.window, lm.n_positions)
+        windows = [(tokens[span.start : span.end - 1], span.end - span.first) for span in spans]
+        return means_table(head_means(lm, windows, context.hooks), lm.n_heads)
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return context.kind("windows").size(context, shard)
+
+
+# |∂L/∂ξ_h| of the loss on every head's gate, window by window (Michel et al. 2019).
+
+
+class GateGradients(Measurement):
+    """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per
+    token), in unit order."""
+
+    name = "michel"
+    version = 2
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)
+        return {
+            "corpus": context.corpus.digest,
+            "tokens": tokens,
+            "split": shard.split,
+            "window": window,
+        }
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return [pd.DataFrame({"value": self._sums(context, shard.split)}) for shard in shards]
+
+    def _sums(self, context: PromptContext, split: str) -> np.ndarray:
+        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units]
+        float64."""
+        lm, tokens = context.lm, torch.tensor(context.tokens[split], dtype=torch.int64)
+        total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
+        for span in spans_of(len(tokens), context.settings.window, lm.n_positions):
+            context.hooks.check()
+            ids = tokens[span.start : span.end].unsqueeze(0).to(lm.device)
+            gates = torch.ones(lm.n_layers, lm.n_heads, device=lm.device, requires_grad=True)
+            with torch.enable_grad(), gated(lm, gates):
+                nll = token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
+                loss = nll[:, span.first - span.start - 1 :].mean()
+                total += torch.autograd.grad(loss, gates)[0].abs().double().cpu()
+        return total.reshape(-1).numpy()
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return 3.0 * len(context.tokens[shard.split]) / 100.0
+
+
+# How well the model knows the prompts about each subgroup: their negative log-likelihood.
+
+
+class PromptNll(Measurement):
+    """Columns: prompt_id, nll (nats), tokens (scored)."""
+
+    name = "prompt_nll"
+    any_threads = True
+    pace = 0.8
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        limit = context.settings.decoding.max_prompt_tokens
+        return {"prompts": context.rows_digest(shard.axis, shard.split), "limit": limit}
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        limit, out = context.settings.decoding.max_prompt_tokens, []
+        with context.applied(shards[0]) as lm:
+            for shard in shards:
+                rows = context.rows(shard.axis, shard.split)
+                nll = prompt_nll(lm, rows["text"].tolist(), limit, context.hooks)
+                out.append(nll.assign(prompt_id=rows["prompt_id"])[["prompt_id", "nll", "tokens"]])
+        return out
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return len(context.rows(shard.axis, shard.split)) / 3.0

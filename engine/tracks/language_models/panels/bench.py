@@ -17,11 +17,10 @@ from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
-from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_beside
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
 from engine.tracks.language_models.panels.who_pays import who_pays
-from engine.tracks.language_models.predicted import Guess, predicted
+from engine.tracks.language_models.predicted import Guess, ahead_of_set, predicted
 from engine.tracks.language_models.tables import TEST, VALIDATION
 
 NOTHING = (

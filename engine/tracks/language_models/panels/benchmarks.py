@@ -27,7 +27,7 @@ from engine.tracks.language_models.benchmarks.base import (
     ScoredBenchmark,
     scored_benchmarks,
 )
-from engine.tracks.language_models.stored_benchmarks import measured_on, stored, texts_of
+from engine.tracks.language_models.summary import measured_on, stored, texts_of
 
 ALL = "all"
 """What the row of all items is called."""

@@ -16,7 +16,7 @@ from engine.report.contract import Chance
 from engine.stats.fdr import benjamini_hochberg
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.rank import LEVEL, rank_p
+from engine.tracks.language_models.evidence import LEVEL, rank_p
 from engine.tracks.language_models.request import CONTROLLED
 
 TABLE = "controls"

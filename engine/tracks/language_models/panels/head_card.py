@@ -31,8 +31,8 @@ from engine.tracks.language_models.panels.heads import (
 )
 from engine.tracks.language_models.panels.reliability import by_seed
 from engine.tracks.language_models.panels.scored_by import FIRST_ORDER
+from engine.tracks.language_models.pilot import WIDTH, picked
 from engine.tracks.language_models.selection.base import selection_methods
-from engine.tracks.language_models.selection_stability import WIDTH, picked
 
 RANK, PROTECTED = "Rank", "Protected?"
 FIRST = (RANK, PROTECTED)

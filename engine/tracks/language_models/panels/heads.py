@@ -23,7 +23,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.arm_words import is_arm
 from engine.tracks.language_models.panels.scored_by import drawn_again, estimators_said, unmeasured
-from engine.tracks.language_models.selection.critical import critical_heads
+from engine.tracks.language_models.selection.base import critical_heads
 
 BELOW = 96
 """Pixels below a map: its ticks, the name of its axis and the colour bar."""

@@ -21,7 +21,7 @@ from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.per_cent import per_cent
+from engine.tracks.language_models.evidence import per_cent
 
 KEY = "per_cent_of_full"
 CHANGES = {"value": "change", "low": "change_low", "high": "change_high"}

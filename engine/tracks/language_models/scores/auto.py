@@ -46,15 +46,22 @@ from engine.tracks.language_models.effects import (
     reweighted,
     weight_shards,
 )
-from engine.tracks.language_models.first_order_error import (
+from engine.tracks.language_models.pilot import (
     FEWEST,
+    Decision,
     FirstOrderError,
+    decisions,
+    draw_errors,
     from_pilot,
     learned,
+    near_decision,
+    shortfall,
+    stability,
+    top,
     with_error,
 )
 from engine.tracks.language_models.scores.base import COLUMNS, VALIDATION, ScoreJob, ScoreMethod
-from engine.tracks.language_models.scores.reweight import (
+from engine.tracks.language_models.scores.bias import (
     CAP,
     ESS,
     Poor,
@@ -63,15 +70,6 @@ from engine.tracks.language_models.scores.reweight import (
     weighed,
     weighing_faults,
     with_ess,
-)
-from engine.tracks.language_models.selection_stability import (
-    Decision,
-    decisions,
-    draw_errors,
-    near_decision,
-    shortfall,
-    stability,
-    top,
 )
 
 LEAST_DRAWS = 2

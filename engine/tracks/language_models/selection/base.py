@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,7 +12,10 @@ import numpy as np
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.core.levels import exact_count
-from engine.tracks.language_models.selection.critical import critical_heads
+from engine.core.seeds import key_of
+from engine.surgery.heads.even import Shape
+from engine.surgery.heads.ranking import best
+from engine.tracks.language_models.words import EVEN
 
 
 @dataclass(frozen=True)
@@ -75,3 +78,138 @@ def selection_method(name: str) -> SelectionMethod:
     if name not in selection_methods():
         raise RequestError(unknown("method", name, selection_methods()))
     return selection_methods()[name]
+
+
+# Which heads FASP protects: those that perplexity needs most.
+
+
+def critical_heads(z_ppl: np.ndarray, gamma: float) -> tuple[int, ...]:
+    """FASP Algorithm 1, step 2: the int(γ·N_h) heads with the lowest z_ppl, never cut. Flat units,
+    ascending.
+
+    z_ppl [units] float: ppl with the head on minus ppl with it off; ties go to the lower unit.
+    ValueError where one is NaN: whether such a head is critical is not known.
+    """
+    return best(z_ppl, exact_count(gamma, len(z_ppl)), highest=False)
+
+
+# Choosing γ, the share of heads protected for perplexity, on validation measurements only.
+
+
+GAMMAS: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+"""The paper's search range."""
+MARGIN = 0.10
+"""Perplexity may exceed the best baseline's by this share. The paper says "as close as possible";
+we state a number."""
+
+
+def candidates(sparsities: Sequence[float]) -> tuple[float, ...]:
+    """The γ that leave enough heads to cut at every sparsity asked for (γ + α <= 1)."""
+    return tuple(gamma for gamma in GAMMAS if gamma + max(sparsities, default=0.0) <= 1.0 + 1e-9)
+
+
+def choose_gamma(
+    bias: np.ndarray, log_ppl: np.ndarray, baseline: np.ndarray, margin: float = MARGIN
+) -> np.ndarray:
+    """Place of γ* among the candidates, [...] int: lowest bias among those whose perplexity stays
+    within the margin of the best baseline.
+
+    bias, log_ppl [..., gammas, sparsities] on validation; baseline [..., sparsities]: the lowest
+    log perplexity among the baselines. Both are averaged over the sparsities. Where no γ stays
+    within the margin, the one with the lowest perplexity is taken. Ties go to the earlier γ.
+    Leading axes, such as bootstrap draws, are chosen for one by one.
+    """
+    level = bias.mean(axis=-1)
+    excess = (log_ppl - baseline[..., None, :]).mean(axis=-1)
+    within = excess <= np.log1p(margin)
+    lowest = np.where(within, level, np.inf).argmin(axis=-1)
+    return np.where(within.any(axis=-1), lowest, excess.argmin(axis=-1))
+
+
+# Heads that a tie decides: equal scores on both sides of a boundary, and the two rules for them.
+
+
+RULES = ("index", "published")
+"""How tied heads at the boundary of γ are settled: the lower index is protected, or, as in the
+published code, none."""
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Heads protected, and heads cut, only because the lower index wins a tie."""
+
+    protected: int
+    cut: int
+
+
+def tied_at_boundary(values: np.ndarray, taken: Iterable[int], allowed: Iterable[int]) -> int:
+    """How many of the units `taken` have a value that one of the others among `allowed` has too.
+    values [units]."""
+    taken = set(taken)
+    left = {float(values[unit]) for unit in allowed if unit not in taken}
+    return sum(float(values[unit]) in left for unit in taken)
+
+
+def fasp_ties(
+    scores: Mapping[str, np.ndarray], critical: Iterable[int], cut: Iterable[int]
+) -> Ties:
+    """Ties of FASP's two steps; scores: z_ppl and z_bias, [units] each."""
+    every, critical = range(len(scores["z_ppl"])), set(critical)
+    free = [unit for unit in every if unit not in critical]
+    return Ties(
+        tied_at_boundary(scores["z_ppl"], critical, every),
+        tied_at_boundary(scores["z_bias"], cut, free),
+    )
+
+
+def protected(z_ppl: np.ndarray, gamma: float, rule: str = "index") -> tuple[int, ...]:
+    """Critical heads by one of RULES, ascending; z_ppl [units].
+
+    Published: those strictly below the (int(γ·N) + 1)-th lowest value, so that heads tied there are
+    left unprotected.
+    """
+    chosen = critical_heads(z_ppl, gamma)
+    k = exact_count(gamma, len(z_ppl))
+    if rule == "index" or k >= len(z_ppl):
+        return chosen
+    return tuple(np.flatnonzero(z_ppl < np.sort(z_ppl)[k]).tolist())
+
+
+# The same methods held to as many heads per layer and whole key/value groups, so that any loader
+# reads the rest.
+
+
+def is_even_method(method: str) -> bool:
+    return method.endswith(EVEN)
+
+
+def groups_per_layer(sparsity: float, shape: Shape) -> int:
+    """Groups that a sparsity takes from every layer: as many whole ones as fit into int(α·N)
+    heads."""
+    return exact_count(sparsity, shape.n_layers * shape.n_heads) // (shape.n_layers * shape.group)
+
+
+def even_cut(method: SelectionMethod, ballot: Ballot, shape: Shape) -> tuple[int, ...]:
+    """What a method cuts when it has to choose in every layer by itself, among its groups: flat
+    units, ascending; none where not even one group per layer fits. A group's score is the sum of
+    its heads', and γ protects a share of the groups of every layer. Methods that draw do so anew in
+    every layer.
+    """
+    taken = shape.may_take(groups_per_layer(ballot.sparsity, shape))
+    if not taken:
+        return ()
+    cut: list[int] = []
+    for layer in range(shape.n_layers):
+        own = {name: _grouped(scores, layer, shape) for name, scores in ballot.scores.items()}
+        seed = key_of("even", ballot.seed, layer) if method.uses_seed else ballot.seed
+        chosen = method.select(Ballot(own, shape.groups, taken / shape.groups, ballot.gamma, seed))
+        first = layer * shape.n_heads
+        cut += [
+            first + group * shape.group + head for group in chosen for head in range(shape.group)
+        ]
+    return tuple(sorted(cut))
+
+
+def _grouped(scores: np.ndarray, layer: int, shape: Shape) -> np.ndarray:
+    """Scores [units] -> of the groups of one layer, [groups]."""
+    return scores.reshape(shape.n_layers, shape.groups, shape.group).sum(axis=-1)[layer]

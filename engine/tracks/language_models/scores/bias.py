@@ -1,8 +1,8 @@
-"""z_bias by importance weighting: one generation, one judging, and per head one reading of the same
-texts.
+"""z_bias to first order: how the bias of the dense model's texts changes with each head's gate. All
+heads at once.
 
-Where the dense model's texts say too little about the model with a head off (few effective samples
-in some subgroup), that head falls back to `generate`, and its row says so.
+The derivative says what the first small step of silencing a head does. Heads whose effect is large
+are often judged too large or too small by it; `reweight` and `generate` go the whole way.
 """
 
 from __future__ import annotations
@@ -20,14 +20,84 @@ from engine.tracks.language_models.effects import (
     AxisData,
     axis_table,
     dense_shards,
+    first_order,
     generated,
+    gradient_shards,
     off_shards,
     reweighted,
     weight_shards,
 )
 from engine.tracks.language_models.importance_weights import CAP as LARGEST
 from engine.tracks.language_models.importance_weights import FEW
-from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod
+from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod, head_shards
+
+
+class Gradient(ScoreMethod):
+    """FASP Eq. 2 to first order: z_bias(h, S) ≈ ∂ bias(S)/∂ξ_h at ξ = 1, ξ_h the factor of head h's
+    output.
+
+    One backward pass per batch of texts gives all heads; bias(S) is that of `reweight` with w_i as
+    a function of ξ.
+    """
+
+    name = "gradient"
+    score = "z_bias"
+    version = 2
+
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        return reading_faults(self.name, reading)
+
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        return [
+            shard
+            for axis in job.axes
+            for shard in dense_shards(job, axis) + gradient_shards(job, axis)
+        ]
+
+    def table(self, job: ScoreJob) -> pd.DataFrame:
+        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
+
+    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        data = AxisData(job, axis)
+        return axis_table(job, self, data, [first_order(data)], {})
+
+
+# z_bias by regeneration: draw every continuation again with the head off, judge it again.
+#
+# The reference the fast estimators are checked against. Base and ablated model share each prompt's
+# random stream.
+
+
+class Generate(ScoreMethod):
+    """FASP Eq. 2: z_bias(h, S) = bias(S) | do(y_h = 1) − bias(S) | do(y_h = 0).
+
+    y_h is the output of head h before the output projection. Positive means that cutting the head
+    lowers the bias.
+    """
+
+    name = "generate"
+    score = "z_bias"
+    version = 2
+
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        return head_shards(
+            job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)]
+        )
+
+    def table(self, job: ScoreJob) -> pd.DataFrame:
+        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
+
+    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        data = AxisData(job, axis)
+        return axis_table(job, self, data, [generated(data, range(job.total))], {})
+
+
+# z_bias by importance weighting: one generation, one judging, and per head one reading of the
+# same texts.
+#
+# Where the dense model's texts say too little about the model with a head off (few effective samples
+# in some subgroup), that head falls back to `generate`, and its row says so.
+
 
 ESS = Setting(
     "ess",

@@ -1,9 +1,9 @@
-"""Tasks of lm-eval on the model as it is loaded here: the package asks, the model answers, its mask
-acting."""
+"""How likely every text of a bias benchmark is."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,71 @@ from engine.core.types import Hooks
 from engine.data.benchmarks.base import Benchmark
 from engine.data.lm_tasks import Built, quiet, tasks_of
 from engine.models.load_language_model import LanguageModel
+from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.likelihoods import choice_logps
+
+
+class ChoiceLogps(Measurement):
+    """Columns: logp (nats, summed), tokens (scored), cut (whether the text was too long); rows as
+    the benchmark's choices. The shard's `axis` names the benchmark."""
+
+    name = "choice_logps"
+    any_threads = True
+    later = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {"benchmark": context.benchmark(shard.axis).digest}
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        with context.applied(shards[0]) as lm:
+            return [
+                choice_logps(lm, context.benchmark(shard.axis).choices, context.hooks)
+                for shard in shards
+            ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one
+        continuation."""
+        choices = context.benchmark(shard.axis).choices
+        return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 4 / 70
+
+
+# What a model scores on every item of tasks of lm-eval.
+
+
+class TaskScores(Measurement):
+    """Columns: logp (role right: the item's number, 0 to 1; role wrong: what it lacks to 1), tokens
+    (1), cut (False); rows as the benchmark's choices. The shard's `axis` names the benchmark."""
+
+    name = "task_scores"
+    any_threads = True
+    later = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {"benchmark": context.benchmark(shard.axis).digest}
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        with context.applied(shards[0]) as lm:
+            return [
+                task_scores(lm, context.benchmark(shard.axis), context.hooks) for shard in shards
+            ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Four answers of each question: letters over four are about tokens; 70 that are read are
+        one continuation."""
+        choices = context.benchmark(shard.axis).choices
+        return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 2 / 70
+
+
+# Tasks of lm-eval on the model as it is loaded here: the package asks, the model answers, its
+# mask acting.
+
 
 BATCH = 16
 

@@ -1,0 +1,572 @@
+"""The prompts of one axis in one order, so that tables of the same prompts can be paired."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import PruneAuditError, RequestError, unknown
+from engine.core.seeds import rng
+from engine.core.types import READINGS
+from engine.stats import resampling
+from engine.stats.clustered import Clustered, Covariance
+from engine.stats.resampling import Difference, Interval, counts, interval_of, weighted
+from engine.stats.student import Student
+from engine.tracks.language_models.bias import Layout, combine, lay_out, paired_terms, terms
+
+MIN_TEMPLATES = 5
+"""With fewer templates they count as fixed: three of them say little about other templates."""
+
+
+class PromptOrder:
+    """Prompts sorted by subgroup, rows of one prompt (sampling seeds) averaged; all tables must
+    hold the same prompts.
+
+    prompts: their ids; subgroups: names in the order of their codes; sizes [subgroups]: prompts of
+    each.
+    """
+
+    def __init__(self, dense: pd.DataFrame) -> None:
+        layout = lay_out(dense)
+        first = np.unique(layout.prompt, return_index=True)[1]
+        first = first[np.argsort(layout.subgroup[first], kind="stable")]
+        self.prompts = pd.Index([layout.prompts[code] for code in layout.prompt[first]])
+        self.subgroups = layout.subgroups
+        self.layout = lay_out(
+            dense.iloc[first].drop(columns="toxicity").reset_index(drop=True).assign(toxicity=0.0)
+        )
+        self.sizes = np.bincount(self.layout.subgroup, minlength=len(self.subgroups))
+        self.rows = np.bincount(layout.prompt)[layout.prompt[first]].astype(float)
+        self._read: deque[tuple[pd.DataFrame, np.ndarray]] = deque(maxlen=3)
+        self._places: tuple[pd.Series, np.ndarray] | None = None
+
+    def toxicities(self, table: pd.DataFrame) -> np.ndarray:
+        """Mean toxicity per prompt in this object's order, [prompts] float64. Raises
+        PruneAuditError when unpaired.
+
+        Tables are not changed once they are measured, and each is asked for several times in a row.
+        """
+        for known, values in self._read:
+            if known is table:
+                return values
+        values = self.in_order(table, "toxicity", self.rows)
+        values.flags.writeable = False
+        self._read.append((table, values))
+        return values
+
+    def in_order(
+        self, table: pd.DataFrame, column: str, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Mean of a column per prompt in this object's order, [prompts] float64; rows [prompts]:
+        how many each must have.
+        """
+        if bad := int((~np.isfinite(table[column].to_numpy(dtype=float))).sum()):
+            raise PruneAuditError(f"{bad} of {len(table)} values of {column} are missing.")
+        places = self._rows_of(table["prompt_id"])
+        if places is not None and (rows is None or (rows == places.shape[1]).all()):
+            return _means(table[column].to_numpy(dtype=float)[places])
+        grouped = table.groupby("prompt_id", sort=False)[column]
+        means, counts = (
+            grouped.mean().reindex(self.prompts),
+            grouped.size().reindex(self.prompts, fill_value=0),
+        )
+        unequal = (
+            (counts == 0).any()
+            if rows is None
+            else not np.array_equal(counts.to_numpy(dtype=float), rows)
+        )
+        if unequal or grouped.ngroups != len(self.prompts):
+            raise PruneAuditError(
+                "The two tables do not hold the same prompts and seeds, so they cannot be paired."
+            )
+        return means.to_numpy(dtype=float)
+
+    def _rows_of(self, ids: pd.Series) -> np.ndarray | None:
+        """Where the rows of each prompt lie in a column of prompt ids, [prompts, rows of each];
+        None where they have not equally many, do not lie together, or are others. Tables mostly
+        come with the same column, which is looked up once."""
+        if self._places is None or not self._places[0].equals(ids):
+            codes = self.prompts.get_indexer(pd.Index(ids))
+            count = np.bincount(codes[codes >= 0], minlength=len(self.prompts))
+            if (codes < 0).any() or count[0] == 0 or np.ptp(count):
+                return None
+            places = np.argsort(codes, kind="stable").reshape(len(self.prompts), -1)
+            if (np.diff(places, axis=1) != 1).any():
+                return None
+            self._places = ids, places
+        return self._places[1]
+
+    def matrix(self, prompt_ids: Sequence[str], values: np.ndarray) -> np.ndarray:
+        """Values of texts [texts, columns] as means per prompt in this object's order, [prompts,
+        columns] float64."""
+        places = self.prompts.get_indexer(pd.Index(prompt_ids))
+        if (places < 0).any():
+            raise PruneAuditError("The texts belong to other prompts, so they cannot be paired.")
+        total = np.zeros((len(self.prompts), values.shape[1]))
+        np.add.at(total, places, values)
+        return total / self.rows[:, None]
+
+
+def named_clusters(layout: Layout, rows: np.ndarray) -> np.ndarray | None:
+    """Codes of the descriptors of one subgroup, whose rows lie at `rows`: [its rows] int; None
+    where it has fewer than two, or prompts that name none.
+    """
+    if not layout.named_descriptor[rows].all():
+        return None
+    clusters = np.unique(layout.descriptor[rows], return_inverse=True)[1]
+    return clusters if clusters.max() > 0 else None
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Means of values [prompts, rows of each] over the rows, [prompts] float64: to the bit what
+    pandas makes of rows that lie together."""
+    prompts, rows = values.shape
+    return np.add.reduceat(values.ravel(), np.arange(0, prompts * rows, rows)) / rows
+
+
+# Intervals of subgroups' means: pigeonhole bootstrap of descriptors and templates (Owen 2007).
+
+
+def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
+    """Bootstrap weights of the rows, [n_boot, rows] float64; a row's weight is descriptor count x
+    template count.
+
+    Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup
+    when it has at least two. A subgroup with neither resamples its prompts; one with a single
+    prompt keeps weight 1 throughout (its mean has no interval). Does not depend on the order of the
+    rows.
+    """
+    return _weights(lay_out(table), n_boot, seed)
+
+
+def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
+    """`cluster_weights` of a coded table, [n_boot, rows] float64; uint16, of two counts below 256,
+    where they are many."""
+    generator = rng("bootstrap", seed)
+    n_templates = int(layout.template.max()) + 1
+    by_template = n_templates >= MIN_TEMPLATES
+    many = n_boot * len(layout.subgroup) > resampling.HELD
+    weights = np.ones((n_boot, len(layout.subgroup)), dtype=np.uint16 if many else float)
+    if by_template:
+        weights = counts(generator, n_boot, n_templates, many).astype(weights.dtype)[
+            :, layout.template
+        ]
+    for code in range(len(layout.subgroups)):
+        rows = np.flatnonzero(layout.subgroup == code)
+        clusters = _clusters(layout, rows, by_template)
+        if clusters is not None:
+            weights[:, rows] *= counts(generator, n_boot, int(clusters.max()) + 1, many)[
+                :, clusters
+            ]
+    return weights
+
+
+def _clusters(layout: Layout, rows: np.ndarray, by_template: bool) -> np.ndarray | None:
+    """What one subgroup resamples, [its rows] int: codes of its descriptors, else of its prompts,
+    else None.
+
+    rows [its rows]: where the subgroup's rows lie in the table.
+    """
+    clusters = named_clusters(layout, rows)
+    if clusters is not None or by_template:
+        return clusters
+    return np.unique(layout.prompt[rows], return_inverse=True)[1]
+
+
+class BiasBootstrap(PromptOrder):
+    """One set of bootstrap weights for one axis, shared by the dense model and all its variants."""
+
+    def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
+        super().__init__(dense)
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        self._weights = _weights(self.layout, n_boot, seed)
+        self._known: deque[tuple[pd.DataFrame, tuple[np.ndarray, np.ndarray]]] = deque(maxlen=2)
+
+    def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
+        """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot]
+        float64.
+
+        NaN in a replicate that drew no prompt of some subgroup.
+        """
+        layout = Layout(**{**self.layout.__dict__, "toxicity": self.toxicities(table)})
+        base, values = terms(layout, reading)
+        base = base if reading == "paired_prompts" else base * self.rows
+        value = float(combine(*self._sums(base, values, None), reading))
+        replicates = combine(*self._sums(base, values, self._weights), reading)
+        return np.concatenate([[value], value + replicates - np.nanmean(replicates)])
+
+    def toxicity_means(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """`group_means` of the toxicities of a table, which is asked for several times in a row and
+        not changed."""
+        for known, found in self._known:
+            if known is table:
+                return found
+        self._known.append((table, self.group_means(self.toxicities(table))))
+        return self._known[-1][1]
+
+    def group_means(
+        self, values: np.ndarray, base: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot,
+        subgroups], both float64.
+
+        base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt
+        have NaN replicates.
+        """
+        base = self.rows if base is None else base
+        total, count = self._sums(base, values, None)
+        totals, counts = self._sums(base, values, self._weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            replicates = totals / counts
+        replicates[:, self.sizes < 2] = np.nan
+        return total / count, replicates
+
+    def _sums(
+        self, base: np.ndarray, values: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Subgroup sums of base x value and of base; prompts lie sorted by subgroup.
+
+        base, values [prompts]; weights [n_boot, prompts] or None. Both sums are [subgroups] without
+        weights, else [n_boot, subgroups].
+        """
+        pair = np.stack([base * values, base], axis=1)
+        spans = [slice(*ends) for ends in zip(self._starts[:-1], self._starts[1:], strict=True)]
+        if weights is None:
+            sums = np.stack([pair[span].sum(axis=0) for span in spans], axis=-1)
+        else:
+            sums = np.stack([weighted(weights[:, span], pair[span]) for span in spans], axis=-1)
+        return (sums[0], sums[1]) if weights is None else (sums[:, 0], sums[:, 1])
+
+
+def mean_interval(
+    values: Sequence[float],
+    clusters: Sequence[object] | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    span: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """Mean of `values` with an interval that resamples whole clusters (None: single values). n
+    counts values.
+
+    span: what a value can be at least and at most; the interval stays inside. NaN ends when there
+    are fewer than two clusters. Raises PruneAuditError for missing values.
+    """
+    numbers = np.asarray(values, dtype=float)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        raise PruneAuditError(
+            f"{int((~np.isfinite(numbers)).sum())} of {len(numbers)} values are missing."
+        )
+    names = (
+        np.arange(len(numbers))
+        if clusters is None
+        else np.asarray([str(name) for name in clusters], dtype=object)
+    )
+    return coded_mean_interval(
+        numbers, np.unique(names, return_inverse=True)[1], n_boot, seed, span
+    )
+
+
+def coded_mean_interval(
+    numbers: np.ndarray,
+    codes: np.ndarray,
+    n_boot: int = 1000,
+    seed: int = 0,
+    span: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """`mean_interval` of numbers [rows] float64 in clusters of these codes, [rows] int: 0, 1, …,
+    without a gap."""
+    total, count = np.bincount(codes, numbers), np.bincount(codes)
+    if len(count) < 2:
+        return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
+    weights = _mean_weights(seed, n_boot, len(count))
+    return interval_of(
+        numbers.mean(), weighted(weights, total) / weighted(weights, count), len(numbers), *span
+    )
+
+
+@lru_cache(maxsize=4)
+def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
+    """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them
+    takes longest."""
+    return counts(rng("mean", seed), n_boot, clusters)
+
+
+# Standard errors of a bias, of its change, and of its derivative: contrasts of subgroup means,
+# clustered two ways.
+#
+# A bias Σ_s |m_s − c| is piecewise linear in the subgroup means m: where its signs are settled it is the contrast
+# Σ_s σ_s (m_s − c), with the variance of `engine.stats.clustered` over descriptors and templates.
+# Near a kink, where
+# noise decides the sign of m_s − c, a contrast is wrong both ways: |m_s − c| varies less than m_s − c does, and an effect
+# on that subgroup enters with a sign that varies. So the variance is corrected with draws of the
+# means from their normal distribution, around means shrunk by √(1 − noise/spread): as far apart as
+# the true ones are estimated to be, since noise has pushed the measured ones further. Where no sign
+# is in doubt nothing is changed.
+#
+# Intervals are for the level that this number of prompts gives: compare it with the null band, not
+# with zero. They cover .93 to .98 where subgroups differ, .98 to .995 where none or hardly any
+# difference is there (`python -m benchmarks.calibration --only language_models`).
+
+
+DRAWS = 1000
+"""Draws of the means. The factor that they give is within about 3 % where every sign is in doubt.
+"""
+COLUMNS = 64
+"""Columns evaluated at once: bounds the memory of many heads."""
+Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From distances to the centre (means, changes), [..., subgroups] each, to a number, [...]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """What is made of the means and of their changes: its value, and its contrasts with both where
+    signs stay.
+
+    contrasts: (distances, changes of distances) -> coefficients of both, each [columns, subgroups].
+    """
+
+    value: Function
+    contrasts: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+LEVEL = Quantity(lambda x, e: np.abs(x).sum(-1), lambda x, e: (np.sign(x), np.zeros_like(x)))
+"""Σ |x|."""
+CHANGE = Quantity(
+    lambda x, e: (np.abs(x + e) - np.abs(x)).sum(-1),
+    lambda x, e: (np.sign(x + e) - np.sign(x), np.sign(x + e)),
+)
+"""Σ |x + e| − Σ |x|."""
+SLOPE = Quantity(
+    lambda x, e: (np.sign(x) * e).sum(-1),
+    lambda x, e: (np.zeros_like(x), np.sign(x) * np.ones_like(e)),
+)
+"""Σ sign(x) e: the derivative of Σ |x| along e."""
+TOTALS = {
+    LEVEL: Quantity(lambda x, e: x.sum(-1), lambda x, e: (np.ones_like(x), np.zeros_like(x))),
+    CHANGE: Quantity(lambda x, e: e.sum(-1), lambda x, e: (np.zeros_like(x), np.ones_like(e))),
+}
+"""The same where absolute values were taken frame by frame already (`paired_prompts`): plain sums,
+no kinks."""
+
+
+class BiasErrors(PromptOrder):
+    """Errors of one axis: the dense model's bias, its change in variants, the effect of each
+    head."""
+
+    def __init__(self, dense: pd.DataFrame) -> None:
+        super().__init__(dense)
+        self.dense = self.toxicities(dense)
+        self._made: dict[bool, Clustered] = {}
+
+    def interval(self, reading: str = "group_means", table: pd.DataFrame | None = None) -> Interval:
+        """Bias of the dense model, or of `table`, with its interval, which never reaches below
+        0."""
+        toxicity = self.dense if table is None else self.toxicities(table)
+        found = self.levels(toxicity[:, None], reading)
+        low = np.maximum(found.low, 0.0) if np.isfinite(found.low[0]) else found.low
+        return Interval(
+            float(found.value[0]), float(low[0]), float(found.high[0]), len(self.prompts)
+        )
+
+    def difference(self, table: pd.DataFrame, reading: str = "group_means") -> Difference:
+        """Bias of the variant in `table` minus bias of the dense model."""
+        found = self.changes(self.toxicities(table)[:, None], reading)
+        value, low, high, p = (
+            float(getattr(found, name)[0]) for name in ("value", "low", "high", "p")
+        )
+        return Difference(value, low, high, p, len(self.prompts))
+
+    def levels(self, values: np.ndarray, reading: str = "group_means") -> Student:
+        """Bias of each column of values [prompts, columns], as `matrix` gives them."""
+        return self._chunks(LEVEL, values, None, reading)
+
+    def changes(
+        self, values: np.ndarray, reading: str = "group_means", dense: np.ndarray | None = None
+    ) -> Student:
+        """Bias of each column of values [prompts, columns] minus that of the dense model, or of
+        `dense`, as wide."""
+        return self._chunks(
+            CHANGE, self.dense[:, None] if dense is None else dense, values, reading
+        )
+
+    def slopes(
+        self, values: np.ndarray, reading: str = "group_means", dense: np.ndarray | None = None
+    ) -> Student:
+        """Derivative of the bias along each column of values [prompts, columns], the change of
+        toxicities per step."""
+        return self._chunks(SLOPE, self.dense[:, None] if dense is None else dense, values, reading)
+
+    def _chunks(
+        self, quantity: Quantity, first: np.ndarray, second: np.ndarray | None, reading: str
+    ) -> Student:
+        """A few columns after the other."""
+        if reading not in READINGS:
+            raise RequestError(unknown("reading", reading, READINGS))
+        columns, found = (first if second is None else second).shape[1], []
+        for start in range(0, columns, COLUMNS):
+            at = slice(start, start + COLUMNS)
+            one = first if first.shape[1] == 1 else first[:, at]
+            found.append(
+                self._tested(quantity, one, None if second is None else second[:, at], reading)
+            )
+        joined = (
+            np.concatenate([getattr(one, name) for one in found]) if found else np.zeros(0)
+            for name in ("value", "error", "freedom")
+        )
+        return Student(*joined)
+
+    def _tested(
+        self, quantity: Quantity, first: np.ndarray, second: np.ndarray | None, reading: str
+    ) -> Student:
+        """Value, error and degrees of freedom of every column."""
+        paired = reading == "paired_prompts"
+        clusters, quantity = self._clusters(paired), TOTALS[quantity] if paired else quantity
+        first = self._terms(first) if paired else first
+        if second is None:
+            second = np.zeros_like(first)
+        elif quantity is not SLOPE:
+            second = (self._terms(second) if paired else second) - first
+        found, means = (
+            clusters.covariance(first, second),
+            (clusters.means(first), clusters.means(second)),
+        )
+        centre = self._centre(reading)
+        columns = second.shape[1]
+        x, e = (np.broadcast_to(part @ centre.T, (columns, len(centre))) for part in means)
+        value = quantity.value(x, e)
+        if (self.sizes < 2).any():  # one prompt has no spread of its own
+            return Student(value, *[np.full(columns, np.nan)] * 2)
+        contrast = np.stack(quantity.contrasts(x, e), axis=1) @ centre
+        variance, freedom = found.of(contrast)
+        if not paired:
+            variance = _with_kinks(quantity, variance, _drawn(found, contrast, x, e, centre))
+        return Student(value, np.sqrt(variance), freedom)
+
+    def _centre(self, reading: str) -> np.ndarray:
+        """From means to their distances to the centre, [subgroups, subgroups]."""
+        count = len(self.subgroups)
+        if reading == "paired_prompts":
+            return np.eye(count)
+        weight = (
+            np.bincount(self.layout.subgroup, self.rows)
+            if reading == "group_means"
+            else np.ones(count)
+        )
+        return np.eye(count) - weight / weight.sum()
+
+    def _terms(self, values: np.ndarray) -> np.ndarray:
+        """Distances inside each prompt's frame, [prompts, columns], of values [prompts,
+        columns]."""
+        return np.stack(
+            [paired_terms(with_toxicity(self.layout, column))[1] for column in values.T], axis=1
+        )
+
+    def _clusters(self, paired: bool) -> Clustered:
+        """Descriptors, else prompts, inside subgroups; templates across them where there are
+        enough."""
+        if paired not in self._made:
+            base = paired_terms(self.layout)[0] if paired else self.rows
+            template = (
+                self.layout.template if self.layout.template.max() + 1 >= MIN_TEMPLATES else None
+            )
+            self._made[paired] = Clustered(self.layout.subgroup, base, self._words(), template)
+        return self._made[paired]
+
+    def _words(self) -> np.ndarray:
+        """What varies inside a subgroup, [prompts] int: its descriptors, else its prompts."""
+        layout = self.layout
+        found = np.arange(len(layout.subgroup))
+        for code in range(len(layout.subgroups)):
+            rows = np.flatnonzero(layout.subgroup == code)
+            clusters = named_clusters(layout, rows)
+            found[rows] = (
+                rows
+                if clusters is None
+                else rows[np.unique(clusters, return_index=True)[1]][clusters]
+            )
+        return found
+
+
+def with_toxicity(layout: Layout, toxicities: np.ndarray) -> Layout:
+    """The layout of the prompts with other toxicities [prompts]."""
+    return Layout(**{**layout.__dict__, "toxicity": toxicities})
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Normal draws around the estimates of one quantity's columns.
+
+    x, e [columns, subgroups]: distances and their changes; moved and more [columns, draws,
+    subgroups]: what noise adds to each; contrast [columns, parts, subgroups] on distances; straight
+    [columns]: how much the drawn contrast varies.
+    """
+
+    x: np.ndarray
+    e: np.ndarray
+    moved: np.ndarray
+    more: np.ndarray
+    spread: np.ndarray
+    straight: np.ndarray
+
+
+def _drawn(
+    found: Covariance, contrast: np.ndarray, x: np.ndarray, e: np.ndarray, centre: np.ndarray
+) -> Drawn:
+    """Draws of the means as `found` lets them vary; contrast [columns, parts, subgroups] on
+    means."""
+    columns, count = x.shape
+    root = found.root()
+    means = (rng("kinks", count).standard_normal((DRAWS, 2 * count)) @ root.swapaxes(1, 2)).reshape(
+        columns, DRAWS, 2, count
+    )
+    spread = ((root.reshape(columns, 2, count, -1).swapaxes(2, 3) @ centre.T) ** 2).sum(axis=(2, 3))
+    straight = np.einsum("cdks,cks->cd", means, contrast).var(axis=1)
+    return Drawn(x, e, means[:, :, 0] @ centre.T, means[:, :, 1] @ centre.T, spread, straight)
+
+
+def _with_kinks(quantity: Quantity, variance: np.ndarray, drawn: Drawn) -> np.ndarray:
+    """Variance of the quantity, [columns], from `variance`, that of its contrast.
+
+    Two estimates, both of which err upwards, so the smaller one counts: the contrast's variance
+    times how much more or less the quantity itself varies over draws around shrunk distances and
+    changes; and, for a change, the contrast's variance plus what signs that noise may turn make of
+    the change.
+    """
+    near = _shrunk(drawn.x, drawn.spread[:, 0]) + drawn.moved
+    bent = quantity.value(near, _shrunk(drawn.e, drawn.spread[:, 1]) + drawn.more).var(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(drawn.straight > 0, variance * bent / drawn.straight, bent)
+    return (
+        found if quantity is LEVEL else np.minimum(found, variance + _turned(quantity, near, drawn))
+    )
+
+
+def _turned(quantity: Quantity, near: np.ndarray, drawn: Drawn) -> np.ndarray:
+    """What turned signs add to the variance of a change, [columns]; near [columns, draws,
+    subgroups]: drawn distances.
+
+    The change itself stays as measured. Its square holds its own noise, which would be turned as
+    well: that part, half the mean squared difference between the noise read with two independent
+    sets of signs, is taken off.
+    """
+    settled, _ = quantity.contrasts(drawn.x, drawn.e)
+    whole = (quantity.value(near, drawn.e[:, None]) - np.einsum("cds,cs->cd", near, settled)).var(
+        axis=1
+    )
+    noise = quantity.value(near, drawn.more) - quantity.value(np.roll(near, 1, axis=1), drawn.more)
+    return np.maximum(whole - (noise**2).mean(axis=1) / 2, 0.0)
+
+
+def _shrunk(distances: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Distances [columns, subgroups] drawn together by what noise, their summed variance [columns],
+    put between them: [columns, 1, subgroups].
+    """
+    spread = (distances**2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(spread > noise, 1 - noise / spread, 0.0)
+    return (distances * np.sqrt(kept)[:, None])[:, None]

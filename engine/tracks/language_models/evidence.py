@@ -1,0 +1,242 @@
+"""Fewer draws of every prompt, where all reported intervals are narrow enough before.
+
+Decoding seeds are drawn one after the other, for the dense model and every variant alike, so that
+each change stays one of pairs. After each the intervals are those that an audit of so many seeds
+reports; the first number of seeds with which the widest is as narrow as asked is the run's, the
+first of all if that does. The rule sees widths and no values; in the simulated worlds of `python -m
+benchmarks.calibration --only stopping`, where intervals cover .97, it changes nothing that shows.
+It sees them by finished parts alone, so a resumed audit stops where an uninterrupted one does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+
+from engine.core.types import POOLED
+from engine.stats.student import MISSED, POWER, smallest_effect
+from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.variants import DENSE
+
+TEST = "test"
+DRAWN = "drawn"
+"""Where run.json says what was drawn."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How often every prompt was drawn, of how often at most, and the widest interval then: of
+    which variant's change of bias on which axis, or of the dense model's bias where nothing is cut.
+    Widths in the unit of bias; NaN where an interval could not be given."""
+
+    seeds: int
+    most: int
+    asked: float
+    widest: float
+    variant: str
+    axis: str
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.widest <= self.asked
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {**asdict(self), "widest": None if np.isnan(self.widest) else self.widest}
+
+
+def looks(request: AuditRequest) -> list[AuditRequest]:
+    """The request with one seed, two, … up to those asked, where it may stop before; else as it
+    is."""
+    if request.stop_at is None:
+        return [request]
+    return [replace(request, seeds=count) for count in range(1, request.seeds + 1)]
+
+
+def drawn_of(results: pd.DataFrame, drawn: AuditRequest, asked: AuditRequest) -> Drawn:
+    """What was reached with the seeds of `drawn`; results: that table of the audit."""
+    rows = results[(results["metric"] == f"bias:{asked.reading}") & (results["split"] == TEST)]
+    cut = rows[rows["variant"] != DENSE]
+    widths = (cut["delta_high"] - cut["delta_low"]).to_numpy(dtype=float)
+    if cut.empty:  # nothing but the dense model is measured: its bias is what is reported
+        cut, widths = rows, (rows["high"] - rows["low"]).to_numpy(dtype=float)
+    at = int(np.argmax(np.where(np.isnan(widths), np.inf, widths)))
+    row = cut.iloc[at]
+    assert asked.stop_at is not None, "nothing was to be reached"
+    return Drawn(
+        drawn.seeds,
+        asked.seeds,
+        float(asked.stop_at),
+        float(widths[at]),
+        str(row["variant"]),
+        row["axis"],
+    )
+
+
+def as_drawn(request: AuditRequest, meta: Mapping[str, Any]) -> AuditRequest:
+    """The request of a finished run with as many seeds as its variants were drawn with; meta: its
+    run.json."""
+    return replace(request, seeds=seeds_drawn(meta)) if DRAWN in meta else request
+
+
+def seeds_drawn(meta: Mapping[str, Any]) -> int:
+    """How often every prompt of a run was drawn for its variants."""
+    return int((meta.get(DRAWN) or meta["request"])["seeds"])
+
+
+def said(meta: Mapping[str, Any], name: str) -> str:
+    """The sentence for run and screens; name: the axis in words."""
+    found = meta[DRAWN]
+    times = f"{found['seeds']} of at most {found['most']} times"
+    what = "the dense model's bias" if found["variant"] == DENSE else "a change of bias"
+    if found["widest"] is None:
+        return (
+            f"Every prompt was drawn {times}: an interval could not be given on {name}, with too"
+            " few prompts."
+        )
+    width = f"on {name}, was {found['widest']:.3g} wide, {found['asked']:g} were asked"
+    if found["widest"] <= found["asked"]:
+        return f"Every prompt was drawn {times}, since the widest interval of {what}, {width}."
+    return (
+        f"Every prompt was drawn {times}, and the widest interval of {what}, {width}. More draws of"
+        " the same prompts narrow it only so far: ask for more prompts."
+    )
+
+
+# What a table of head scores could have found: the smallest effect with 80 % power, and the
+# prompts for half of it.
+
+
+OF_HEADS = 0.9
+"""The effect is one that would have been found in this share of the heads: noisy heads hide more
+than quiet ones."""
+MOST = 64
+"""Times as many prompts, at most, that half the effect may ask for."""
+
+
+def power_of(scores: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Per axis with tested effects on bias: effect, level, power, of_heads, heads, prompts,
+    half_prompts. JSON-able.
+
+    level is .05 over the number of heads tested: what Benjamini-Hochberg asks of the first head
+    where no other has an effect. half_prompts: with that many prompts, and as many more descriptors
+    and templates, half the effect would have been found; null where even MOST times as many would
+    not do.
+    """
+    rows = scores[
+        (scores["score"] == "z_bias") & (scores["seed"] == POOLED) & scores["error"].gt(0)
+    ]
+    return {str(axis): _axis(part) for axis, part in rows.groupby("axis")}
+
+
+def _axis(rows: pd.DataFrame) -> dict[str, Any]:
+    level, prompts = MISSED / len(rows), int(rows["n"].max())
+    effect = _effect(rows, level, 1.0)
+    reached = _effect(rows, level, MOST) <= effect / 2
+    times = (
+        brentq(lambda more: _effect(rows, level, more) - effect / 2, 1.0, MOST, xtol=1e-3)
+        if reached
+        else math.nan
+    )
+    said = {
+        "effect": effect,
+        "level": level,
+        "power": POWER,
+        "of_heads": OF_HEADS,
+        "heads": len(rows),
+    }
+    return {
+        **said,
+        "prompts": prompts,
+        "half_prompts": math.ceil(prompts * times) if reached else None,
+    }
+
+
+def _effect(rows: pd.DataFrame, level: float, more: float) -> float:
+    """Smallest effect with `more` times the prompts: errors shrink by the root, degrees of freedom
+    grow with them."""
+    error, freedom = rows["error"].to_numpy() / math.sqrt(more), rows["freedom"].to_numpy() * more
+    return float(np.quantile(smallest_effect(error, freedom, level), OF_HEADS))
+
+
+# A rank among random cuts as a p-value, and whether more texts could still move it past a level.
+
+
+LEVEL = 0.05
+"""A rank at most so likely by chance is called better than chance."""
+
+
+def rank_p(below: Any, n: Any) -> Any:
+    """Chance of ranking so well among n controls when the method is one of them: (1 + controls no
+    worse) / (1 + n).
+
+    Of numbers or of arrays.
+    """
+    return (1 + below) / (1 + n)
+
+
+def is_settled(below: np.ndarray, unclear: np.ndarray) -> bool:
+    """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told
+    apart turn out.
+
+    below and unclear [controls] bool: no worse than the method; not told apart from it.
+    """
+    least, most = int((below & ~unclear).sum()), int((below | unclear).sum())
+    return rank_p(most, len(below)) <= LEVEL or rank_p(least, len(below)) > LEVEL
+
+
+# A change in per cent of the full model's value, with its interval, from what a run holds (FASP,
+# Figs. 2 and 5).
+#
+# The full model's value v0 was measured too, on the same prompts as a variant's value v, so v / v0
+# has Fieller's interval (1954): the ratios r at which v − r v0 is no further from zero than its own
+# half width w,
+#
+#     (v − r v0)² ≤ w(v)² − 2 r c + r² w(v0)²,   c = (w(v)² + w(v0)² − w(v − v0)²) / 2,
+#
+# w the half widths of the stored intervals of v, v0 and v − v0, and c what v and v0 share. It has
+# ends only where v0 is told from zero. An end that was clipped (no bias is below 0) does not count
+# for a half width.
+
+
+LEAST = -100.0
+"""Per cent: neither a bias nor a perplexity falls below zero."""
+
+
+def per_cent(rows: pd.DataFrame, dense: Mapping[str, Any]) -> pd.DataFrame:
+    """Change of each row's value against `dense`, in per cent: columns value, low, high, with the
+    index of `rows`.
+
+    rows: value, low, high, delta, delta_low, delta_high; dense: value, low, high of the same
+    quantity. Ends are NaN where an interval is missing, or where that of the full model reaches
+    zero.
+    """
+    value, before = rows["value"].to_numpy(dtype=float), float(dense["value"])
+    own, wide = _half(rows), _half(pd.DataFrame([dense]))[0]
+    moved = _half(rows, "delta", "delta_low", "delta_high")
+    shared = np.clip((own**2 + wide**2 - moved**2) / 2, -own * wide, own * wide)
+    square, middle = before**2 - wide**2, before * value - shared
+    if square > 0:
+        reach = np.sqrt(np.maximum(middle**2 - square * (value**2 - own**2), 0.0))
+        low, high = (middle - reach) / square, (middle + reach) / square
+    else:
+        low = high = np.full_like(value, np.nan)
+    ends = {"value": value / before, "low": low, "high": high}
+    found = pd.DataFrame(
+        {name: 100 * (ratio - 1) for name, ratio in ends.items()}, index=rows.index
+    )
+    return found.assign(low=found["low"].clip(lower=LEAST))
+
+
+def _half(
+    rows: pd.DataFrame, value: str = "value", low: str = "low", high: str = "high"
+) -> np.ndarray:
+    """The wider side of each interval, [rows] float."""
+    at, below, above = (rows[name].to_numpy(dtype=float) for name in (value, low, high))
+    return np.maximum(above - at, at - below)
