@@ -23,8 +23,8 @@ from pages.shared.cache import KeptRun, made, predicted_set
 from pages.shared.controls import choose, show_on
 from pages.shared.frame import begin_app, boundary, heading, need_run, plain
 from pages.shared.measuring import measure
+from pages.shared.navigation import entry_of
 from pages.shared.safe import escaped
-from pages.shared.sections import entry_of
 
 
 def page() -> None:

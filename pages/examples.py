@@ -3,7 +3,7 @@ intervals elsewhere."""
 
 from __future__ import annotations
 
-from pages.shared import tabs
+from pages.shared import navigation
 from pages.shared.controls import choose
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
@@ -11,7 +11,7 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 def page() -> None:
     heading("examples")
     run = need_run("examples")
-    tabs.draw("examples", run, choose(run))
+    navigation.draw("examples", run, choose(run))
 
 
 begin_app()

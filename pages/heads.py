@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from engine.core.types import AXES
 from engine.report.charts.panel import Choice
-from pages.shared import panels, published, tabs
+from pages.shared import navigation, panels, published
 from pages.shared.controls import choose, is_dark
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
@@ -16,7 +16,7 @@ def page() -> None:
         _of_files()
     else:
         run = need_run("heads")
-        tabs.draw("heads", run, choose(run))
+        navigation.draw("heads", run, choose(run))
 
 
 def _of_files() -> None:

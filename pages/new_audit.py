@@ -6,7 +6,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.audit.tracks import track_named
-from pages.shared import asked, form, inspected, jobs, refused, state
+from pages.shared import form, jobs, state
 from pages.shared.frame import begin_app, boundary, heading
 
 
@@ -21,8 +21,8 @@ def page() -> None:
 def _quick() -> None:
     """The audit that was asked for by naming a model: checked and started at once, then how far it
     is."""
-    if asked := state.take(state.QUICK):
-        track, model = asked
+    if form := state.take(state.QUICK):
+        track, model = form
         state.keep(state.QUICK_STARTED, None)
         with st.spinner("Checking the model …"):
             state.keep(
@@ -38,19 +38,19 @@ def _new() -> None:
         " before anything heavy loads, and finished parts survive a stop."
     )
     state.restore_form()
-    request, faults = form.ask()
+    request, faults = form.any_kind()
     state.keep_form()
     ray, memory = _where()
-    asked.line(request)
-    refused.summary(request)
+    form.line(request)
+    form.summary(request)
     under_way = st.container()  # above the buttons: below them nobody sees it without scrolling
     start, look = st.columns([1, 3], vertical_alignment="center")
     with look:
-        inspected.button(request)
-    inspected.answer(request)
+        form.button(request)
+    form.answer(request)
     if start.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
-        with st.spinner("Checking the model and the data …"), refused.remembered(request):
+        with st.spinner("Checking the model and the data …"), form.remembered(request):
             state.keep(state.STARTED, jobs.start(request, faults, ray, memory))
         st.toast(
             "Checked and started. How far it is stands above the buttons, and on the page Jobs."

@@ -12,7 +12,7 @@ from pages.shared import panels, published
 from pages.shared.cache import made
 from pages.shared.controls import choose, is_dark
 from pages.shared.frame import begin_app, boundary, heading, need_run
-from pages.shared.second_judge import other_judges
+from pages.shared.measuring import other_judges
 
 
 def page() -> None:

@@ -11,7 +11,7 @@ from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.contract import Track
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from pages.shared import landing, panels, told
+from pages.shared import panels, told, welcome
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
@@ -19,8 +19,8 @@ from pages.shared.measuring import offer_level, shown_at
 
 
 def page() -> None:
-    if landing.is_due():
-        landing.show()
+    if welcome.is_due():
+        welcome.show()
         return
     heading("summary")
     measured = need_run()

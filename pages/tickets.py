@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.shared import tabs
+from pages.shared import navigation
 from pages.shared.controls import choose
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
@@ -10,7 +10,7 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 def page() -> None:
     heading("tickets")
     run = need_run("tickets")
-    tabs.draw("tickets", run, choose(run))
+    navigation.draw("tickets", run, choose(run))
 
 
 begin_app()

@@ -9,7 +9,7 @@ from engine.report.charts import lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
-from pages.shared import benchmarks, panels, state
+from pages.shared import measuring, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, choose_reading, segmented, select, show_on
 from pages.shared.frame import begin_app, boundary, heading, need_run
@@ -37,7 +37,7 @@ def page() -> None:
             "Against other ways to make it smaller", [(run, make, choice) for make in weighed]
         )
     panels.fold(f"How it goes along the {level.noun}", along)
-    benchmarks.folds(run, choice)
+    measuring.folds(run, choice)
 
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:

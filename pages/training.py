@@ -7,7 +7,7 @@ import streamlit as st
 
 from engine.report.charts.panel import Choice
 from engine.tracks.fair_training.panels import live
-from pages.shared import frame, jobs, panels, state, tabs
+from pages.shared import frame, jobs, navigation, panels, state
 from pages.shared.controls import choose, is_dark
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
@@ -21,7 +21,7 @@ def page() -> None:
     heading("training")
     watch()
     run = need_run("training")
-    tabs.draw("training", run, choose(run))
+    navigation.draw("training", run, choose(run))
 
 
 def watch() -> None:

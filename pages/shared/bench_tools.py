@@ -12,7 +12,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Bench, Row, Units
 from engine.report.tracks import track_of
-from pages.shared import panels, state, uploads
+from pages.shared import panels, roots, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital
 from pages.shared.frame import boundary, plain
@@ -169,7 +169,7 @@ def _paste(run: KeptRun, bench: Bench, off: Units) -> None:
         file = st.file_uploader("Or a mask.json", type=["json"])
         if st.button("Switch these off", disabled=not (typed or file)):
             with boundary():
-                switch(off, bench.units(run, uploads.kept(file) if file else typed))
+                switch(off, bench.units(run, roots.kept(file) if file else typed))
                 st.rerun(scope="fragment")
 
 

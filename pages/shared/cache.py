@@ -36,10 +36,10 @@ from engine.store.runs import (
     find_run,
 )
 from engine.store.tables import Where, matching
-from pages.shared.settle import made_one
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
+import gc
 
 
 @dataclass(frozen=True)
@@ -317,3 +317,33 @@ def load_published(read: Callable[[list[Path]], Any], paths: list[Path]) -> Any:
     """Imported head scores, parsed once per file content."""
     stamp = tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
     return published(read, tuple(str(path) for path in paths), stamp)
+
+
+# What stays in memory is kept out of Python's search for circles.
+#
+# Streamlit has Python search all objects for circles that nobody holds after every run of every
+# page, while all other sessions wait. With the libraries, tables and figures of this app that takes
+# .2 s, more than all else a redraw costs. Objects that stay are set aside (`gc.freeze`), again
+# whenever many more were made; what was let go of meanwhile is found then.
+
+
+MANY = 16
+"""So many results are made between two searches of everything."""
+_lock = threading.Lock()
+_made = 0
+
+
+def settle() -> None:
+    """Search everything once, and set aside what is left."""
+    with _lock:
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+
+
+def made_one() -> None:
+    """A result was made that is kept for other redraws."""
+    global _made
+    _made += 1
+    if _made % MANY == 0:
+        settle()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -19,10 +20,12 @@ from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.measured import notes_in_words
 from engine.report.tracks import question, track_of, tracks
-from pages.shared import cache, gallery, landing, state, strip, tour
-from pages.shared import sections as sections_of
-from pages.shared.safe import plain, visible
-from pages.shared.wall import boundary
+from pages.shared import cache, state, welcome
+from pages.shared import navigation as sections_of
+from pages.shared.safe import boundary, escaped, plain, visible
+
+if TYPE_CHECKING:
+    from engine.audit.jobs import JobState
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("history.js", "names.js")
@@ -43,7 +46,9 @@ def begin_app() -> None:
     if PagesManager.uses_pages_directory:
         # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py.
         # Announce our pages and start over: from now on app.py comes first.
-        _configure()  # first: else the page's icon becomes the favicon, which the browser fetches from the internet
+        # First the configuration: else the page's icon becomes the favicon, which the browser
+        # fetches from the internet.
+        _configure()
         navigation()
         st.rerun()
     if _FRAMED.get():
@@ -63,11 +68,11 @@ def begin_app() -> None:
         turn_to(page)
     with boundary():
         _choose_run()
-        gallery.line(current_run())
-        if page := tour.line(current_run()):
+        welcome.line(current_run())
+        if page := welcome.tour_line(current_run()):
             turn_to(page)
     with boundary():
-        strip.strip()
+        live_strip()
 
 
 def _configure() -> None:
@@ -97,7 +102,7 @@ def run_page() -> None:
     """Run the page of the address, below the frame that begin_app drew."""
     page = navigation()
     if page.url_path:
-        landing.leave()
+        welcome.leave()
     framed, seen = _FRAMED.set(True), _SEEN.set({})
     try:
         page.run()
@@ -144,7 +149,7 @@ def _first_by_name() -> st.Page:
 
 
 def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
-    badge = strip.badge() if path.stem == "jobs" else ""
+    badge = jobs_badge() if path.stem == "jobs" else ""
     return copy(_made_page(path, sections_of.entry_of(path.stem, run), badge, is_shown))
 
 
@@ -169,7 +174,7 @@ def _choose_run() -> None:
     summaries = {summary.id: summary for summary in cache.all_runs()}
     if not summaries:
         return
-    landing.notice()
+    welcome.notice()
     wanted = state.wanted_run()
     if wanted is not None and wanted not in summaries:
         st.warning(
@@ -279,3 +284,108 @@ def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
         st.switch_page(
             ROOT / "pages" / f"{page}.py", query_params={**state.run_named(), **(parameters or {})}
         )
+
+
+# A line on every page about audits under way, and the way to the result of one that has ended
+# meanwhile.
+
+
+EVERY = 3.0
+"""Seconds between two looks. Without a job there is no fragment, and no look but the one when a
+page is drawn."""
+MOVING = ("queued", "running")
+MOST = 3
+"""Jobs that are named; the page about jobs has all."""
+
+
+def live_strip() -> None:
+    """Drawn with the frame."""
+    if _here():
+        _redrawn(state.page_drawn())
+
+
+def jobs_badge() -> str:
+    """What the navigation adds to "Jobs": how many run or wait; "" for none."""
+    number = sum(job.status in MOVING for job in cache.jobs())
+    return f" ({number})" if number else ""
+
+
+def _here() -> list[JobState]:
+    """Jobs that move, and those that ended since this session saw them move and were not
+    dismissed."""
+    found = cache.jobs()
+    moving = [job.job_id for job in found if job.status in MOVING]
+    watched = state.keep(
+        state.WATCHED, list(dict.fromkeys([*state.kept(state.WATCHED, []), *moving]))
+    )
+    return [job for job in found if job.job_id in watched]
+
+
+def _redrawn(page: str) -> None:
+    """The strip, redrawn by the clock. Its fragment has the page's name: a look that the browser
+    asks for on a page that was left meanwhile must not be taken for one of the new page."""
+
+    def look() -> None:
+        _live()
+
+    look.__qualname__ = f"strip on {page}"
+    st.fragment(look, run_every=EVERY)()
+
+
+def _live() -> None:
+    if state.kept(state.GO_TO):
+        st.rerun(scope="app")
+    with boundary():
+        here = _here()
+        moving = [job.job_id for job in here if job.status in MOVING]
+        if state.kept(state.MOVED, moving) != moving:
+            state.keep(state.MOVED, moving)
+            st.rerun(
+                scope="app"
+            )  # something began or ended: the navigation counts it, lists have one more
+        state.keep(state.MOVED, moving)
+        with st.container(key=state.LIVE, gap="xxsmall"):
+            for job in here[:MOST]:
+                _line(job)
+            if len(here) > MOST:
+                st.html(f'<p class="pa-live">and {len(here) - MOST} more, on the page Jobs</p>')
+
+
+def _line(job: JobState) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        title = escaped(words.title_said(job.title, words.AXES))
+        st.html(f'<p class="pa-live" role="status">{title}: {_said(job)}</p>', width="content")
+        key = state.key_of("strip", job.job_id)
+        if job.status == "done" and job.run_id:
+            st.button("Open result", key=state.key_of(key, "open"), on_click=_open, args=(job,))
+        if job.status not in MOVING:
+            st.button(
+                "Dismiss",
+                key=state.key_of(key, "away"),
+                type="tertiary",
+                on_click=_dismiss,
+                args=(job.job_id,),
+            )
+
+
+def _said(job: JobState) -> str:
+    """Where a job stands, in a few words."""
+    if job.status == "queued":
+        return "waiting"
+    if job.status != "running":
+        return {"done": "finished", "interrupted": "was interrupted"}.get(
+            job.status, escaped(job.status)
+        )
+    share = f" {min(100, round(100 * job.done / job.total))} %" if job.total else ""
+    left = f", about {words.duration(job.eta)} left" if job.eta is not None else ""
+    return escaped(f"running{share}{left}")
+
+
+def _open(job: JobState) -> None:
+    _dismiss(job.job_id)
+    state.choose_run(str(job.run_id))
+    state.go("summary")
+
+
+def _dismiss(job_id: str) -> None:
+    state.keep(state.WATCHED, [one for one in state.kept(state.WATCHED, []) if one != job_id])

@@ -4,10 +4,13 @@ process."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import logging
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -15,12 +18,14 @@ import streamlit as st
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named
 from engine.core import words
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError
 from engine.core.text import visible
+from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Store, default_root
-from pages.shared import background, form, frame, roots, state
+from pages.shared import form, frame, roots, state
+from pages.shared.cache import works
 from pages.shared.controls import capital
-from pages.shared.strip import MOVING
+from pages.shared.frame import MOVING
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
@@ -217,18 +222,18 @@ def _cancel(job_id: str) -> None:
 def _resume(job_id: str) -> None:
     """Ask without waiting: an engine that has to start takes a while, and the page says so
     meanwhile."""
-    background.begin("start", {"job_id": job_id})
+    begin("start", {"job_id": job_id})
 
 
-def _resumes(job: JobState) -> background.Work | None:
+def _resumes(job: JobState) -> Work | None:
     """The question to the engine to resume this job, while it is under way."""
-    work = background.work_of("start", {"job_id": job.job_id})
+    work = work_of("start", {"job_id": job.job_id})
     return work if work and work.running else None
 
 
 def _resume_said(job: JobState) -> None:
     """That resuming is under way, or why it did not come to pass."""
-    work = background.work_of("start", {"job_id": job.job_id})
+    work = work_of("start", {"job_id": job.job_id})
     if work is None or job.status in (*MOVING, "done"):
         return
     if work.running:
@@ -253,3 +258,78 @@ def track_of_job(job_id: str) -> str:
     with contextlib.suppress(PruneAuditError):
         return str(job_request(store(), job_id).track)
     return ""
+
+
+# Questions to the engine that a page does not wait for: they go on when the page is left, and
+# any page can look.
+#
+# A thread asks and only notes what it is told; it never calls Streamlit.
+
+
+_log = logging.getLogger("pruneaudit")
+
+
+@dataclass
+class Work:
+    """One question under way: what it was last told, what it came to."""
+
+    event: Event | None = None
+    answer: dict[str, Any] | None = None
+    faults: tuple[Fault, ...] = ()
+    message: str = ""
+    over: threading.Event = dataclasses.field(default_factory=threading.Event)
+    _stop: threading.Event = dataclasses.field(default_factory=threading.Event)
+
+    @property
+    def running(self) -> bool:
+        return not self.over.is_set()
+
+    def cancel(self) -> None:
+        """Ask it to stop; it does so at its next batch."""
+        self._stop.set()
+
+    def ask(self, name: str, given: Mapping[str, Any]) -> None:
+        """Ask and wait, in a thread of its own."""
+        from engine.resident.client import ask
+
+        try:
+            roots.refuse_outside(given)
+            self.answer = ask(name, given, hooks=Hooks(self._told, self._check))
+        except Cancelled:
+            self.message = "Cancelled. What was finished is kept; measure again to go on."
+        except RequestError as error:
+            self.faults = error.faults
+        except PruneAuditError as error:
+            self.message = str(error)
+        except Exception:
+            _log.exception("a question failed")
+            self.message = (
+                "The engine could not answer. The details are in the terminal where the app runs."
+            )
+        finally:
+            self.over.set()
+
+    def _told(self, event: Event) -> None:
+        self.event = event
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise Cancelled
+
+
+def _key(name: str, given: Mapping[str, Any]) -> str:
+    return digest_of([str(default_root()), name, dict(given)])
+
+
+def work_of(name: str, given: Mapping[str, Any]) -> Work | None:
+    """The question as it stands, None where it was never asked. Equal questions are one."""
+    return works().get(_key(name, given))
+
+
+def begin(name: str, given: Mapping[str, Any]) -> None:
+    """Ask, unless the same is being asked now."""
+    known = work_of(name, given)
+    if known and known.running:
+        return
+    work = works()[_key(name, given)] = Work()
+    threading.Thread(target=work.ask, args=(name, given), daemon=True).start()

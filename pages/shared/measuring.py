@@ -15,13 +15,14 @@ from engine.core.types import Event
 from engine.report.ahead import LEAD
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Ahead, Level
+from engine.report.contract import Ahead, Benchmarks, Level
 from engine.report.tracks import track_of
 from engine.resident.client import start_takes
 from engine.store.runs import default_root
-from pages.shared import background, frame, jobs, state
-from pages.shared.cache import KeptRun, predicted_at
-from pages.shared.controls import capital
+from pages.shared import frame, jobs, panels, roots, state
+from pages.shared.cache import KeptRun, made, predicted_at
+from pages.shared.controls import capital, select
+from pages.shared.frame import boundary
 from pages.shared.safe import escaped
 
 ASK = "measure"
@@ -116,7 +117,7 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
     """A button that measures; while it is measured, how far it is; at the end the page is drawn
     anew."""
     given = growth.to_dict()
-    work, key = background.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
+    work, key = jobs.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
     if work and work.running:
         _watch(growth)
         return
@@ -129,7 +130,7 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
         type="primary",
         icon=":material/straighten:",
         disabled=kept_nowhere,
-        on_click=background.begin,
+        on_click=jobs.begin,
         args=(ASK, given),
     )
     if kept_nowhere:
@@ -151,7 +152,7 @@ def _watch(growth: Growth) -> None:
 
     @st.fragment(run_every=EVERY)
     def look() -> None:
-        work = background.work_of(ASK, growth.to_dict())
+        work = jobs.work_of(ASK, growth.to_dict())
         if work is None or not work.running:
             st.rerun()
         else:
@@ -178,3 +179,106 @@ def _said(event: Event | None) -> str:
     ]
     parts += [f"about {words.duration(event.eta)} left"] if event.eta is not None else []
     return frame.plain(", ".join(filter(None, parts)))
+
+
+# Published benchmarks beside the audit's own measure: what they say, and the way to measure one
+# more.
+
+
+def folds(run: KeptRun, choice: Choice) -> None:
+    """What each benchmark says of the chosen variant, and a fold to measure another; nothing where
+    there are none."""
+    own = track_of(run).benchmarks
+    if own is None:
+        return
+    for name in own.names(run):
+        title = own.known()[name]
+        with st.expander(
+            f"What does {title} say?", key=state.key_of(state.FOLD, name), on_change="rerun"
+        ) as box:
+            if box.open:
+                panels.draw(made(run, own.panel, choice, name), state.key_of("benchmark", name))
+    with st.expander(
+        "Measure a benchmark", key=state.key_of(state.FOLD, "benchmark"), on_change="rerun"
+    ) as box:
+        if box.open:
+            _ask(run, choice, own)
+
+
+def _ask(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
+    """Which, and where its file lies; a button that measures every variant on it."""
+    st.markdown(
+        "Every reported variant is measured on it, paired with the uncut model. It reads a file"
+        " that you have, as its authors publish it, and becomes one more way to read this page."
+    )
+    left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
+    with left:
+        name = select("Benchmark", list(own.known()), state.BENCHMARK, own.known().__getitem__)
+    with right:
+        label = f"Path of {own.wants(name)}"
+        path = st.text_input(
+            label, key=state.key_of(state.BENCHMARK_PATH, name), persist_state="session"
+        ).strip()
+    if not path:
+        st.caption("Name the file; nothing is uploaded, the path is read on this machine.")
+        return
+    growth = Growth(
+        track=track_of(run).name, run=run.id, axis=choice.axis, benchmarks=(f"{name}={path}",)
+    )
+    measure(growth, f"Measure {own.known()[name]}")
+
+
+# Other judges of an audit's texts: what they say, and a way to ask one more.
+
+
+ABOUT = (
+    "Any Detoxify judge by name, or a folder or hub name of a text classifier with safetensors"
+    " weights, of which you say what label is harm. It reads the texts that this audit holds; none"
+    " is drawn again."
+)
+
+
+def other_judges(run: KeptRun, choice: Choice) -> None:
+    """The first chart, the others folded, and below them the form; nothing where the audit holds no
+    texts."""
+    charts = track_of(run).judged
+    if not charts or not run.has("texts"):
+        return
+    st.header("Other judges", anchor=False)
+    first, *more = charts
+    panels.draw(made(run, first, choice))
+    if run.has("opinions"):
+        panels.fold(
+            "What each judge says of the groups' names alone",
+            [(run, make, choice) for make in more],
+        )
+    with st.expander("Ask another judge", icon=":material/gavel:"):
+        _form(run, choice)
+
+
+def _form(run: KeptRun, choice: Choice) -> None:
+    st.markdown(ABOUT)
+    left, right = st.columns(2)
+    with left:
+        judge = st.text_input("Judge", key=state.JUDGE, placeholder="Folder or hub name")
+    with right:
+        label = st.text_input(
+            "Its label that is harm", key=state.JUDGE_LABEL, placeholder="Only of a classifier"
+        )
+    everywhere = st.toggle(
+        "On every axis", key=state.JUDGE_AXES, help="Else on the axis that is chosen above."
+    )
+    if not judge.strip():
+        return
+    with boundary():
+        roots.refuse_outside({"judge": judge.strip()})
+        axes = tuple(run.meta["request"]["axes"]) if everywhere else (choice.measured,)
+        grown = Growth(
+            track=track_of(run).name,
+            run=run.id,
+            axis=choice.measured,
+            axes=axes,
+            judge=judge.strip(),
+            label=label.strip(),
+        )
+        measure(grown, "Ask this judge")

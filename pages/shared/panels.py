@@ -20,8 +20,7 @@ from pages.shared import state
 from pages.shared.cache import Call, KeptRun, made, memory, ready
 from pages.shared.controls import capital, neighbours
 from pages.shared.frame import current_run
-from pages.shared.safe import escaped, plain, unbroken
-from pages.shared.terms import Marker
+from pages.shared.safe import Marker, escaped, plain, unbroken
 
 CONFIG: dict[str, Any] = {
     **base.CONFIG,

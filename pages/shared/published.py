@@ -10,7 +10,7 @@ import streamlit as st
 from engine.core.errors import Fault, RequestError
 from engine.report.contract import Published
 from engine.report.tracks import tracks
-from pages.shared import cache, roots, state, uploads
+from pages.shared import cache, roots, state
 from pages.shared.controls import capital, segmented
 
 SOURCES = ("run", "published")
@@ -71,7 +71,7 @@ def _paths(given: list, folder: str) -> list[Path]:
     """Uploaded files, else what the path leads to. A path that leads nowhere raises
     RequestError."""
     if given:
-        return [uploads.kept(file) for file in given]
+        return [roots.kept(file) for file in given]
     if not folder:
         return []
     roots.refuse_outside({"path": folder})

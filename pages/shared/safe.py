@@ -7,14 +7,18 @@ only when the reader asked for it: until then its place holds crosses of the sam
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import streamlit as st
 
+from engine.core import words
+from engine.core.errors import PruneAuditError, RequestError
 from engine.core.text import visible
 
 PARTS = "\u2060"
@@ -168,3 +172,70 @@ def plain(text: str) -> str:
     return "".join(
         f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text
     )
+
+
+# Words of our own vocabulary inside sentences, explained where one points at them or comes to
+# them by keyboard.
+
+
+class Marker:
+    """Marks up the sentences of one panel: the first time that one of the words with `meanings`
+    stands there.
+
+    Text is escaped before, and only our own words and their meanings become markup: a name of a
+    user's that is such a word is at most explained.
+    """
+
+    def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
+        self.meanings = words.terms() if meanings is None else meanings
+        self.told: set[str] = set()
+
+    def marked(self, text: str) -> str:
+        """HTML of a text: escaped, numbers on one line with their percent sign, words explained."""
+        return _pattern(tuple(self.meanings)).sub(self._one, escaped(text)).replace(" %", "\u00a0%")
+
+    def _one(self, found: re.Match[str]) -> str:
+        word = found.group()
+        meaning = _of(self.meanings, word)
+        if meaning in self.told:
+            return word
+        self.told.add(meaning)
+        tip = f'<span class="pa-tip" role="tooltip">{escaped(meaning)}</span>'
+        return f'<span class="pa-term" tabindex="0">{word}{tip}</span>'
+
+
+@lru_cache(maxsize=16)
+def _pattern(known: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the words, the longest first, standing alone; never inside a character reference such
+    as &lt;."""
+    names = sorted((escaped(name) for name in known), key=len, reverse=True)
+    return re.compile(rf"(?<![\w&#-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
+
+
+def _of(meanings: Mapping[str, str], word: str) -> str:
+    return next(meaning for name, meaning in meanings.items() if escaped(name) == word)
+
+
+# A wall that stops tracebacks: what went wrong is said in words, its details go to the log.
+
+
+_log = logging.getLogger("pruneaudit")
+
+
+@contextlib.contextmanager
+def boundary() -> Iterator[None]:
+    """Turns every exception into words. Tracebacks go to the log, never to the screen."""
+    try:
+        yield
+    except RequestError as error:
+        for fault in error.faults:
+            st.error(plain(str(fault)), icon=":material/error:")
+    except PruneAuditError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+    except Exception:
+        _log.exception("a page failed")
+        st.error(
+            "This part could not be drawn. Nothing was changed. The details are in the terminal"
+            " where the app runs.",
+            icon=":material/error:",
+        )

@@ -3,9 +3,10 @@
 
 What the first screen needs is imported before the server answers, so that no reader waits for it at
 an empty page.
---hosts names this machine goes by besides 127.0.0.1, localhost and ::1; --token: the app opens only by the address
-that is printed, for machines that several people log in to. --roots, --export-root: below which
-folders a page may have files read and folders written, instead of the usual ones of roots.py.
+--hosts: names that this machine goes by besides 127.0.0.1, localhost and ::1. --token: the app
+opens only by the address that is printed, for machines that several people log in to. --roots and
+--export-root: below which folders a page may have files read and folders written, instead of the
+usual ones of roots.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pyarrow.parquet  # noqa: F401
 
 from engine.report.tracks import tracks
 from pages.shared import roots
-from pages.shared.settle import settle
+from pages.shared.cache import settle
 
 SERVED = Path(__file__).with_name("served.py")
 HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"

@@ -17,7 +17,7 @@ from engine.audit.fields import Field, Offer, Values
 from engine.core import words
 from engine.core.errors import Fault
 from engine.core.types import Setting, digest_of
-from pages.shared import state, uploads
+from pages.shared import roots, state
 from pages.shared.controls import capital
 from pages.shared.safe import plain
 
@@ -126,7 +126,7 @@ def _source(field: Field, key: str, values: Values, faults: list[Fault]) -> str 
     if field.upload:
         file = st.file_uploader("Or a file of your own", type=list(field.upload), key=f"{key}_file")
         if file:
-            return str(uploads.kept(file))
+            return str(roots.kept(file))
     return _expanded((typed or "").strip()) or ""
 
 
@@ -151,7 +151,7 @@ def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
             field.label, type=kinds, key=f"{key}_file", label_visibility="collapsed"
         )
         if file:
-            return str(uploads.kept(file))
+            return str(roots.kept(file))
     elif typed := st.text_input(
         field.label, key=f"{key}_path", label_visibility="collapsed"
     ).strip():

@@ -93,7 +93,7 @@ with boundary():
 
 
 def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
-    from pages.shared import uploads
+    from pages.shared import roots
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
 
@@ -103,10 +103,10 @@ def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
         def getvalue(self):
             return b"prompt,axis,subgroup\n"
 
-    path = uploads.kept(Upload())
+    path = roots.kept(Upload())
     assert path.resolve().is_relative_to(tmp_path / "uploads")
     assert path.read_bytes() == b"prompt,axis,subgroup\n"
-    assert path == uploads.kept(Upload())
+    assert path == roots.kept(Upload())
 
 
 def test_every_page_begins_with_the_frame():

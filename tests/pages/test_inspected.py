@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.core.errors import Fault, RequestError
-from pages.shared import inspected
+from pages.shared import form
 from tests.pages.checks import html_of, opened, use_store
 from tests.pages.test_refused import FIRST, errors_of
 
@@ -12,7 +12,7 @@ def test_what_the_model_is_stands_there_until_another_is_named(monkeypatch, tmp_
     use_store(tmp_path, monkeypatch)
     asked = []
     monkeypatch.setattr(
-        inspected,
+        form,
         "ask",
         lambda name, given: asked.append((name, given)) or {"said": ["It is <b>."]},
     )
@@ -31,7 +31,7 @@ def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):
     def refuse(name: str, given: dict) -> dict:
         raise RequestError(Fault("model", "<b>cannot</b> be read.", "Give another."))
 
-    monkeypatch.setattr(inspected, "ask", refuse)
+    monkeypatch.setattr(form, "ask", refuse)
     assert any(
         "cannot" in one and "Give another." in one
         for one in errors_of(pressed(opened("new_audit", run=None)))

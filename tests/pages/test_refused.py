@@ -10,10 +10,10 @@ import pytest
 from engine.audit.fields import HOW, WHAT, fields_of
 from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
-from pages.shared import asked, jobs, state
+from pages.shared import form, jobs, state
 from tests.pages.checks import html_of, opened, use_store, words_of
-from tests.pages.forms import asked as asked_of
 from tests.pages.forms import drawn, key
+from tests.pages.forms import asked as asked_of
 
 FIRST = next(iter(tracks()))
 SHARES = next(
@@ -109,13 +109,13 @@ def test_the_quick_preset_asks_for_less_and_full_for_what_is_usual(track, monkey
 
 def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
     request = asked_of(drawn(SHARES, monkeypatch, tmp_path))["request"]
-    said = asked.amount(SHARES, {**request, "sparsities": [0.1]})
-    assert "1 sparsity" in said and said != asked.amount(
+    said = form.amount(SHARES, {**request, "sparsities": [0.1]})
+    assert "1 sparsity" in said and said != form.amount(
         SHARES, {**request, "sparsities": [0.1, 0.2]}
     )
     assert (
         "This asks for"
-        f" {asked.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of"
+        f" {form.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of"
         in (words_of(opened("new_audit", run=None)))
     )
 
@@ -134,10 +134,10 @@ def test_only_an_audit_that_was_computed_in_one_go_says_what_audits_take(told, m
     found = types.SimpleNamespace(
         id="one", meta={"request": {}, "model": {"name": "small"}, **meta}
     )
-    monkeypatch.setattr(asked.cache, "all_runs", lambda: [found])
-    monkeypatch.setattr(asked.cache, "track_name_of", lambda run: FIRST)
-    monkeypatch.setattr(asked.cache, "open_run", lambda run: found)
-    assert ("took" in asked._took(FIRST)) is told
+    monkeypatch.setattr(form.cache, "all_runs", lambda: [found])
+    monkeypatch.setattr(form.cache, "track_name_of", lambda run: FIRST)
+    monkeypatch.setattr(form.cache, "open_run", lambda run: found)
+    assert ("took" in form._took(FIRST)) is told
 
 
 @pytest.mark.parametrize("track", tracks())

@@ -9,7 +9,7 @@ import pytest
 
 from engine.audit.tracks import tracks
 from engine.core.errors import RequestError
-from pages.shared import background, form, published, roots, uploads
+from pages.shared import form, jobs, published, roots
 from pages.shared.roots import is_inside, refuse_outside, refuse_target
 
 
@@ -47,7 +47,7 @@ def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
     ):
         assert not is_inside(path, inside), path
     ours = (
-        uploads.default_root() / "uploads" / "x.csv",
+        roots.default_root() / "uploads" / "x.csv",
         roots.PROJECT / "assets",
         "~/.cache/huggingface/hub/models--x",
     )
@@ -88,7 +88,7 @@ def test_whether_something_is_there_is_not_told(home, there):
 def test_a_path_behind_a_name_and_one_that_is_asked_in_place_are_refused_too(home, tmp_path):
     with pytest.raises(RequestError, match="may not be read from a page"):
         refuse_outside({"benchmarks": [f"bbq={tmp_path / 'outside' / 'file.txt'}"]})
-    work = background.Work()
+    work = jobs.Work()
     work.ask("measure", {"benchmarks": ["bbq=~/.ssh/key"]})
     assert [fault.where for fault in work.faults] == ["benchmarks"] and not work.running
 
@@ -136,12 +136,12 @@ class Upload:
 
 
 def test_uploads_have_a_quota_and_end(home, monkeypatch):
-    monkeypatch.setattr(uploads, "QUOTA", 10)
-    first = uploads.kept(Upload(b"12345"))
-    assert uploads.kept(Upload(b"12345")) == first
+    monkeypatch.setattr(roots, "QUOTA", 10)
+    first = roots.kept(Upload(b"12345"))
+    assert roots.kept(Upload(b"12345")) == first
     with pytest.raises(RequestError, match="uploads take"):
-        uploads.kept(Upload(b"678901"))
+        roots.kept(Upload(b"678901"))
     assert first.exists()
     os.utime(first, (0, 0))
-    second = uploads.kept(Upload(b"678901"))
+    second = roots.kept(Upload(b"678901"))
     assert second.exists() and not first.exists()

@@ -9,7 +9,7 @@ import weakref
 import pandas as pd
 import pytest
 
-from pages.shared import cache, settle
+from pages.shared import cache
 
 
 class Circle:
@@ -30,7 +30,7 @@ def thawed():
 def test_a_search_after_a_redraw_looks_at_few_objects():
     gc.unfreeze()
     before = len(gc.get_objects())
-    settle.settle()
+    cache.settle()
     assert len(gc.get_objects()) < before / 20
 
 
@@ -52,8 +52,8 @@ def test_tables_are_kept_within_their_room_and_the_last_one_always():
 def test_circles_that_were_set_aside_are_found_after_many_results():
     kept = cache.Memory(size=1)
     kept.get("a circle", Circle)
-    settle.settle()
+    cache.settle()
     gone = weakref.ref(kept.get("a circle", Circle))
-    for number in range(settle.MANY + 1):
+    for number in range(cache.MANY + 1):
         kept.get(number, lambda: None)
     assert gone() is None

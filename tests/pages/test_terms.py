@@ -9,7 +9,7 @@ import pytest
 
 from engine.core import words
 from engine.report.tracks import tracks
-from pages.shared.terms import Marker
+from pages.shared.safe import Marker
 
 KNOWN = {
     "null band": "Where chance puts it <by & large>.",

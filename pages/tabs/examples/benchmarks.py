@@ -14,7 +14,7 @@ from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import select
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 PER_PAGE = 6
 

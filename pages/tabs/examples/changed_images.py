@@ -10,7 +10,7 @@ from pages.shared import safe
 from pages.shared.cache import KeptRun
 from pages.shared.changed_items import Draw, Row, changed_items, outcome
 from pages.shared.looks import looks
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 PER_PAGE = 12
 """Pictures at a time."""

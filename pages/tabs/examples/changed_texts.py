@@ -11,7 +11,7 @@ from engine.report.charts.panel import Choice
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.changed_items import Draw, Row, changed_items, outcome
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 PER_PAGE = 8
 """Texts at a time."""

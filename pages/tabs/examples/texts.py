@@ -18,7 +18,7 @@ from engine.tracks.language_models.examples import pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 PER_PAGE = 4
 PER_SIDE = 2

@@ -7,7 +7,7 @@ from engine.tracks.image_classifiers.panels import scores
 from pages.shared import panels
 from pages.shared.cache import KeptRun, made
 from pages.shared.changed_items import one_repeat
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

@@ -7,7 +7,7 @@ from engine.report.charts.panel import Choice
 from engine.tracks.image_classifiers.panels import speed
 from pages.shared import panels
 from pages.shared.cache import KeptRun
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 SHOWN = (speed.speed, cost.cost)
 

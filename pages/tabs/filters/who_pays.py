@@ -9,7 +9,7 @@ from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, spe
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, segmented
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 SHOW = {"change": "Change since the dense model", "level": "Level"}
 SHOWN = (speedup.groups_along_speedup, pw.pw_difference, ablation.ablation, loss_share.loss_share)

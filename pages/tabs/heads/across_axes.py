@@ -14,7 +14,7 @@ from engine.report.tracks import track_of
 from engine.tracks.language_models.panels import correlations
 from pages.shared import panels, published, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

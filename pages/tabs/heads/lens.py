@@ -18,7 +18,7 @@ from engine.tracks.text_classifiers.panels import lens
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 HEADS = state.key_of("lens", "heads")
 

@@ -14,8 +14,8 @@ from engine.report.tracks import track_of
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select, texts_label
+from pages.shared.navigation import Tab
 from pages.shared.one_head import about, numbers, walk
-from pages.shared.tabs import Tab
 
 PICTURE, BIAS, PERPLEXITY = (
     state.key_of("map", name) for name in ("picture", "bias", "perplexity")

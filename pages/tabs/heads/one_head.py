@@ -9,7 +9,7 @@ from engine.report.contract import Effects
 from engine.report.tracks import track_of
 from pages.shared import one_head, panels
 from pages.shared.cache import KeptRun, made
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

@@ -6,7 +6,7 @@ from engine.report.charts.panel import Choice
 from engine.tracks.text_classifiers.panels import iterations
 from pages.shared import panels
 from pages.shared.cache import KeptRun, made
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

@@ -7,7 +7,7 @@ from engine.report.tracks import track_of
 from engine.tracks.text_classifiers.panels import published, survival
 from pages.shared import cache, panels
 from pages.shared.cache import KeptRun, made
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

@@ -9,8 +9,8 @@ from engine.report.charts.panel import Choice
 from engine.tracks.text_classifiers.panels import chance, help, lookup, survival, truth
 from pages.shared import panels
 from pages.shared.cache import KeptRun, made
+from pages.shared.navigation import Tab
 from pages.shared.safe import plain
-from pages.shared.tabs import Tab
 
 SHOWN = (
     chance.random_masks,

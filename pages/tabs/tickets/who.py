@@ -11,7 +11,7 @@ from engine.tracks.text_classifiers.panels import curve, groups, lookup, table
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, select, texts_label
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 ALL = ""
 SHOWN = (

@@ -8,7 +8,7 @@ from engine.tracks.fair_training.panels import differences, path, surface, trade
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose_reading, segmented
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 
 def draw(run: KeptRun, choice: Choice) -> None:

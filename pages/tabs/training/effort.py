@@ -9,7 +9,7 @@ from engine.tracks.fair_training.panels import effort, saved, training_curves
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, segmented
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 from pages.tabs.training.families import family_of
 
 COUNTED = {"examples": "Images read", "iterations": "Weight updates", "seconds": "Seconds"}

@@ -6,7 +6,7 @@ from engine.report.charts import filter_layers
 from engine.report.charts.panel import Choice
 from pages.shared import panels
 from pages.shared.cache import KeptRun
-from pages.shared.tabs import Tab
+from pages.shared.navigation import Tab
 
 SHOWN = (filter_layers.layer_survival, filter_layers.layers_by_speedup)
 

@@ -12,8 +12,8 @@ from engine.tracks.fair_training.panels import curve, lookup
 from pages.shared import panels
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, method_label
+from pages.shared.navigation import Tab
 from pages.shared.safe import plain
-from pages.shared.tabs import Tab
 from pages.tabs.training.families import family_of
 
 SHOWN = (curve.fair_curve, classifier_groups.paid_by_group, levelling.levelling_down)
