@@ -26,11 +26,10 @@ from engine.resident import client
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store
-from engine.tracks.language_models.any_level import stops
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.opening import open_audit
-from engine.tracks.language_models.predicted import predicted
+from engine.tracks.language_models.predicted import predicted, stops
 from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import Measured
 

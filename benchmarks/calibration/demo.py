@@ -23,13 +23,12 @@ from engine.core.words import axis_name
 from engine.stats.reliability import icc_c1
 from engine.store.runs import Store, default_root
 from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.controls import with_measuring
 from engine.tracks.language_models.effects import AxisData, dense_shards, generated, off_shards
-from engine.tracks.language_models.embedded import REQUEST
 from engine.tracks.language_models.opening import Audit, open_audit
-from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.request import REQUEST, validate
 from engine.tracks.language_models.run import score_heads
 from engine.tracks.language_models.scores.base import ScoreJob
-from engine.tracks.language_models.work import with_measuring
 
 TRUTH_FROM, DRAWS = 1000, 20
 SCREEN = 0.05

@@ -7,9 +7,8 @@ from functools import cache
 
 from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models.context import PromptContext
-from engine.tracks.language_models.embedded import REQUEST
 from engine.tracks.language_models.opening import context_of
-from engine.tracks.language_models.request import PromptPlan, validate
+from engine.tracks.language_models.request import REQUEST, PromptPlan, validate
 
 
 @cache

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from benchmarks.report import Measure
 from benchmarks.scale._unavoidable import over_unavoidable
-from engine.tracks.language_models.embedded import REQUEST
+from engine.tracks.language_models.request import REQUEST
 
 BAR = 1.25
 

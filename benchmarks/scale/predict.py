@@ -13,10 +13,10 @@ from benchmarks.scale._gpt2_small import gpt2_small
 from engine.audit.executors import Local
 from engine.core.types import Hooks
 from engine.store.runs import Store
+from engine.tracks.language_models.controls import with_measuring
 from engine.tracks.language_models.opening import open_audit
 from engine.tracks.language_models.predict import extrapolated
 from engine.tracks.language_models.request import AuditRequest, validate
-from engine.tracks.language_models.work import with_measuring
 
 BAR = 60.0
 AXES = ("nationality", "race_ethnicity", "gender_and_sex", "sexual_orientation", "religion")

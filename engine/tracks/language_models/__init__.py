@@ -16,6 +16,8 @@ TRACK = TrackEntry(
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="growing:told",
-    quick="quick:QUICK",
+    embedded="request:REQUESTS",
+    inspect="request:inspected",
+    quick="request:QUICK",
     measure="run:measure_by_hand",
 )

@@ -16,6 +16,7 @@ from engine.core.types import POOLED
 from engine.tracks.language_models import context as contexts
 from engine.tracks.language_models.compressions.base import Compression, compression
 from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.perplexity import LONGEST
 from engine.tracks.language_models.request_checks import methods_of, saved_by
 from engine.tracks.language_models.variants import Variant
 from engine.tracks.language_models.words import arm_name
@@ -23,7 +24,6 @@ from engine.tracks.language_models.words import arm_name
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
     from engine.tracks.language_models.request import AuditRequest, PromptPlan
-from engine.tracks.language_models.perplexity import LONGEST
 
 
 @dataclass(frozen=True)

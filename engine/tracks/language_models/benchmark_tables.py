@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
+from engine.core.seeds import rng
 from engine.data.benchmarks.base import Benchmark
 from engine.data.benchmarks.load import FEWEST
-from engine.tracks.language_models.benchmarks.base import PREFIX, Scored, scored_benchmarks
+from engine.stats.fdr import benjamini_hochberg
+from engine.stats.resampling import difference_of, interval_of
+from engine.stats.student import MISSED, smallest_effect
+from engine.tracks.language_models.benchmarks.base import (
+    PREFIX,
+    Metric,
+    Scored,
+    ScoredBenchmark,
+    scored_benchmarks,
+)
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.variants import DENSE, Variant, What
 
 if TYPE_CHECKING:
     from engine.tracks.language_models.opening import Audit
-from dataclasses import dataclass
-from functools import cached_property
 
-from engine.core.seeds import rng
-from engine.stats.fdr import benjamini_hochberg
-from engine.stats.resampling import difference_of, interval_of
-from engine.stats.student import MISSED, smallest_effect
-from engine.tracks.language_models.benchmarks.base import Metric, ScoredBenchmark
 
 KEYS = {
     "benchmarks": ["variant", "benchmark", "metric", "group"],
@@ -103,25 +107,24 @@ def _readable(
     if not cut.any():
         return benchmark, found
     gone = set(benchmark.choices["item_id"][cut])
-    items, texts = (
-        table[~table["item_id"].isin(gone)] for table in (benchmark.items, benchmark.choices)
-    )
-    if len(items) < FEWEST:
+    whole, keep = (~part["item_id"].isin(gone) for part in (benchmark.items, benchmark.choices))
+    if whole.sum() < FEWEST:
         what = (
             f"{len(gone)} of {len(benchmark.items)} items are longer than the model's {n_positions}"
             " positions."
         )
-        raise RequestError(
-            Fault(benchmark.name, what, "Leave it out, or take a model with a longer context.")
-        )
+        fix = "Leave it out, or take a model with a longer context."
+        raise RequestError(Fault(benchmark.name, what, fix))
     start = "1 item is" if len(gone) == 1 else f"{len(gone)} items are"
     note = f"{start} longer than the model's {n_positions} positions and left out."
-    keep = benchmark.choices.index.isin(texts.index)
-    kept = {variant: table[keep].reset_index(drop=True) for variant, table in found.items()}
     shorter = replace(
-        benchmark, items=items.reset_index(drop=True), choices=texts.reset_index(drop=True)
+        benchmark,
+        items=benchmark.items[whole].reset_index(drop=True),
+        choices=benchmark.choices[keep].reset_index(drop=True),
+        notes=(*benchmark.notes, note),
     )
-    return replace(shorter, notes=(*benchmark.notes, note)), kept
+    kept = {variant: table[keep].reset_index(drop=True) for variant, table in found.items()}
+    return shorter, kept
 
 
 def scored_of(benchmark: Benchmark, table: pd.DataFrame) -> Scored:
@@ -139,21 +142,7 @@ def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:
     rows = numbers[
         (numbers["group"] == "") & (numbers["metric"] == numbers["benchmark"].map(first))
     ]
-    columns = [
-        "variant",
-        "value",
-        "low",
-        "high",
-        "n",
-        "null_mean",
-        "null_low",
-        "null_high",
-        "null_p",
-        "delta",
-        "delta_low",
-        "delta_high",
-        "delta_p",
-    ]
+    columns = ["variant", "value", "low", "high", "n", *ENDS[2:-1]]
     same = {
         "split": TEST,
         "axis": "",
@@ -210,6 +199,11 @@ N_BOOT, N_NULL = 1000, 4999
 FEWEST_CLUSTERS = 5
 """Clusters, below which nothing is said but the value."""
 NAN = float("nan")
+ENDS = [
+    *("low", "high", "null_mean", "null_low", "null_high", "null_p"),
+    *("delta", "delta_low", "delta_high", "delta_p", "delta_error"),
+]
+"""Columns of a number beside its value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,72 +264,46 @@ class Sums:
     def value(self) -> float:
         return float(self.metric.value(self.own.sum(axis=0)))
 
-    def row(self) -> dict[str, float | int | str]:
+    def row(self) -> dict[str, Any]:
         """Value with interval, null of no preference, and change with interval and null of no
         change."""
-        said: dict[str, float | int | str] = {
-            "metric": self.metric.name,
-            "value": self.value,
-            "n": self.n,
-        }
-        return {
-            **said,
-            "clusters": self.clusters,
-            **self._interval(),
-            **self._null(),
-            **self._change(),
-        }
+        row: dict[str, Any] = {"metric": self.metric.name, "value": self.value, "n": self.n}
+        row |= {"clusters": self.clusters, **dict.fromkeys(ENDS, NAN)}
+        if self.dense is not None:
+            row["delta"] = self.value - float(self.metric.value(self.dense.sum(axis=0)))
+        if self.clusters >= FEWEST_CLUSTERS:
+            row |= self._interval()
+            row |= {} if self.exchanged is None else self._null(self.exchanged)
+            row |= {} if self.dense is None else self._change(row["delta"], self.dense)
+        return row
 
     def _interval(self) -> dict[str, float]:
-        if self.clusters < FEWEST_CLUSTERS:
-            return {"low": NAN, "high": NAN}
         drawn = self.metric.value(self.draws.weights @ self.own)
         found = interval_of(self.value, drawn, self.n, self.metric.least, self.metric.most)
         return {"low": found.low, "high": found.high}
 
-    def _null(self) -> dict[str, float]:
-        nothing = dict.fromkeys(("null_mean", "null_low", "null_high", "null_p"), NAN)
-        if self.exchanged is None or self.clusters < FEWEST_CLUSTERS:
-            return nothing
-        drawn = self.metric.value(
-            self.exchanged.sum(axis=0) + self.draws.coins @ (self.own - self.exchanged)
-        )
+    def _null(self, exchanged: np.ndarray) -> dict[str, float]:
+        moved = self.draws.coins @ (self.own - exchanged)
+        drawn = self.metric.value(exchanged.sum(axis=0) + moved)
         drawn = drawn[np.isfinite(drawn)]
         if not len(drawn) or not np.isfinite(self.value):
-            return nothing
-        low, high = np.percentile(drawn, [2.5, 97.5])
+            return {}
+        low, high = map(float, np.percentile(drawn, [2.5, 97.5]))
         p = tail(drawn - self.metric.ideal, self.value - self.metric.ideal)
-        return {
-            "null_mean": float(drawn.mean()),
-            "null_low": float(low),
-            "null_high": float(high),
-            "null_p": p,
-        }
+        return {"null_mean": float(drawn.mean()), "null_low": low, "null_high": high, "null_p": p}
 
-    def _change(self) -> dict[str, float]:
-        nothing = dict.fromkeys(("delta", "delta_low", "delta_high", "delta_p", "delta_error"), NAN)
-        if self.dense is None:
-            return nothing
-        change = self.value - float(self.metric.value(self.dense.sum(axis=0)))
-        if self.clusters < FEWEST_CLUSTERS:
-            return {**nothing, "delta": change}
-        drawn = self.metric.value(self.draws.weights @ self.own) - self.metric.value(
-            self.draws.weights @ self.dense
-        )
+    def _change(self, change: float, dense: np.ndarray) -> dict[str, float]:
+        value, weights = self.metric.value, self.draws.weights
+        drawn = value(weights @ self.own) - value(weights @ dense)
         found = difference_of(change, drawn, self.n, self.metric.most - self.metric.least)
-        moved = self.draws.coins @ (self.own - self.dense)
-        null = self.metric.value(self.own.sum(axis=0) - moved) - self.metric.value(
-            self.dense.sum(axis=0) + moved
-        )
+        moved = self.draws.coins @ (self.own - dense)
+        null = value(self.own.sum(axis=0) - moved) - value(dense.sum(axis=0) + moved)
         known = drawn[np.isfinite(drawn)]
-        error = float(known.std(ddof=1)) if np.isfinite(found.low) else NAN
-        p = tail(null[np.isfinite(null)], change)
         return {
-            "delta": change,
             "delta_low": found.low,
             "delta_high": found.high,
-            "delta_p": p,
-            "delta_error": error,
+            "delta_p": tail(null[np.isfinite(null)], change),
+            "delta_error": float(known.std(ddof=1)) if np.isfinite(found.low) else NAN,
         }
 
 
@@ -356,14 +324,11 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
     those tests.
     """
     items = scored[dense].items
-    draws, groups = Draws.of(benchmark.name, items), ["", *sorted(items["group"].unique())]
-    rows = []
-    for group in groups:
-        keep = (
-            np.ones(len(items), dtype=bool) if not group else (items["group"] == group).to_numpy()
-        )
+    draws, rows = Draws.of(benchmark.name, items), []
+    for group in ["", *sorted(items["group"].unique())]:
+        keep = (items["group"] == group).to_numpy() if group else np.ones(len(items), dtype=bool)
         parts = {variant: one if keep.all() else one.of(keep) for variant, one in scored.items()}
-        clusters = len(np.unique(draws.codes[keep]))
+        n, clusters = int(keep.sum()), len(np.unique(draws.codes[keep]))
         for metric in benchmark.metrics:
             if group and not metric.per_group:
                 continue
@@ -371,21 +336,14 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
                 variant: draws.sums(metric.features(one), keep) for variant, one in parts.items()
             }
             for variant, one in parts.items():
-                exchanged = (
-                    None if metric.swapped is None else draws.sums(metric.swapped(one), keep)
-                )
+                exchanged = None
+                if metric.exchanges:
+                    exchanged = draws.sums(metric.features(benchmark.exchanged(one)), keep)
                 before = None if variant == dense else sums[dense]
-                found = Sums(
-                    metric, draws, sums[variant], exchanged, before, int(keep.sum()), clusters
-                )
-                alike = int(benchmark.alike(one).sum())
-                said = {
-                    "variant": variant,
-                    "benchmark": benchmark.name,
-                    "group": group,
-                    "alike": alike,
-                }
-                rows.append({**said, **found.row()})
+                row = {"variant": variant, "benchmark": benchmark.name, "group": group}
+                row |= {"alike": int(benchmark.alike(one).sum())}
+                found = Sums(metric, draws, sums[variant], exchanged, before, n, clusters)
+                rows.append({**row, **found.row()})
     return _corrected(pd.DataFrame(rows))
 
 

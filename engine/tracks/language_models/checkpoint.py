@@ -4,6 +4,7 @@ first."""
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import HeadMask
+from engine.report.charts import lookup
 from engine.report.model_card import model_card
 from engine.store.runs import Run
+from engine.surgery.heads.record import MaskRecord
 from engine.tracks.language_models.arm_words import arm_of, is_arm
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext
@@ -21,10 +24,7 @@ from engine.tracks.language_models.words import is_against
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
-import math
 
-from engine.report.charts import lookup
-from engine.surgery.heads.record import MaskRecord
 
 PROBES = 8
 

@@ -10,24 +10,38 @@ often as variants are.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from engine.audit.progress import SETTLED
 from engine.core.seeds import key_of
+from engine.core.types import POOLED
+from engine.surgery.heads.even import Shape
+from engine.tracks.language_models.arms import arm_variants
+from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
 from engine.tracks.language_models.evidence import is_settled
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.request import CONTROLLED, AuditRequest
+from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
+from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
 from engine.tracks.language_models.selection.base import Ballot, selection_method
-from engine.tracks.language_models.tables import TEST
-from engine.tracks.language_models.variants import Variant, score_vectors
+from engine.tracks.language_models.tables import TEST, seconds_of, wanted_shards
+from engine.tracks.language_models.variants import (
+    Variant,
+    all_variants,
+    score_vectors,
+    search_shards,
+    with_gamma,
+)
 
 CHANCE = "random_noncritical"
 COLUMNS = (
@@ -173,3 +187,185 @@ def _texts(context: PromptContext, cut: tuple[int, ...], axis: str, stage: Stage
     parts = context.fetch([Shard("verdicts", cut, axis, stage.split, seed) for seed in stage.seeds])
     prompts = context.rows(axis, stage.split)[["prompt_id", "subgroup", "template", "descriptor"]]
     return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
+
+
+# How much work measuring the variants will be, before there are scores: what a budget of scoring
+# is a share of.
+
+
+def with_measuring(audit: Audit) -> ScoreJob:
+    """The audit's job, which knows how much work measuring will be. What is finished counts too: a
+    resumed audit decides as the interrupted one did. Of random cuts it counts two stages, as every
+    finished audit did.
+    """
+    shards = dict.fromkeys(variant_shards(audit.request, audit.job.total, control_stages=2))
+    alike: Counter[Shard] = Counter(replace(shard, cut=shard.cut[:1], seed=0) for shard in shards)
+    return replace(
+        audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items())
+    )
+
+
+def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ()) -> list[Shard]:
+    """All that measuring the variants will ask for, as far as can be known before there are scores:
+    with those at a searched γ, each axis at another one, which is most. What a budget is a share of
+    (`with_measuring`) leaves these out, and arms: heads are scored alike with and without them.
+    silent: axes whose heads will not be ranked, so that nothing is cut by them."""
+    request = plan.request
+    gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
+    middle = len(gammas) // 2
+    picked = (
+        {axis: gammas[(middle + place) % len(gammas)] for place, axis in enumerate(request.axes)}
+        if gammas
+        else {}
+    )
+    shape = Shape(plan.model.n_layers, plan.model.n_heads) if request.deployable else None
+
+    def scores(request: AuditRequest, total: int) -> pd.DataFrame:
+        found = unlike_scores(request, total)
+        return found.assign(value=found["value"].mask(found["axis"].isin(silent)))
+
+    return [*variant_shards(request, total, picked, shape, scores), *arm_shards(plan)]
+
+
+def benchmark_work(audit: Audit) -> float:
+    """Effort of measuring the benchmarks that were asked for on about as many variants as there
+    will be."""
+    asked, request = audit.context.benchmarks, audit.request
+    if not asked:
+        return 0.0
+    total = audit.job.total
+    scores = made_up_scores(request, total)
+    variants = [variant for variant in all_variants(request, scores, total) if variant.chosen]
+    return audit.context.effort(benchmark_shards(asked, [*variants, *arm_variants(audit.plan)]))
+
+
+def variant_shards(
+    request: AuditRequest,
+    total: int,
+    gammas: Mapping[str, float] = MappingProxyType({}),
+    shape: Shape | None = None,
+    made_up: Callable[[AuditRequest, int], pd.DataFrame] | None = None,
+    control_stages: int | None = None,
+) -> list[Shard]:
+    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as
+    real ones will.
+
+    gammas: what a search for γ may find per axis; without them variants at a searched γ are left
+    out. shape: as in `all_variants`. control_stages: how far random cuts beside them are taken;
+    None: to the end.
+    """
+    scores = (made_up or made_up_scores)(request, total)
+    variants = all_variants(request, scores, total, shape)
+    variants = with_gamma(variants, dict(gammas)) if gammas else variants
+    return [
+        *wanted_shards(request, variants),
+        *search_shards(request, variants),
+        *control_shards(request, scores, variants, control_stages),
+    ]
+
+
+def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
+    """Scores of `total` heads that nobody measured, for what cuts cost: columns unit, score, axis,
+    seed, value."""
+    wanted = {score for name in request.selections for score in selection_method(name).needs}
+    rows = [
+        pd.DataFrame(
+            {"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values}
+        )
+        for score in sorted(wanted)
+        for axis in (request.axes if score == "z_bias" else ("",))
+        for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
+    ]
+    return (
+        pd.concat(rows, ignore_index=True)
+        if rows
+        else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+    )
+
+
+def unlike_scores(request: AuditRequest, total: int) -> pd.DataFrame:
+    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do:
+    the heads with the largest effect on bias are also those that perplexity needs, and no two axes
+    have the same."""
+    scores = made_up_scores(request, total)
+    needed = np.random.default_rng(total).normal(size=total)
+    for seed, ((score, _), rows) in enumerate(scores.groupby(["score", "axis"]).groups.items()):
+        own = np.random.default_rng(seed).normal(size=total)
+        scores.loc[rows, "value"] = needed if score == "z_ppl" else 0.5 * own - needed
+    return scores
+
+
+def arm_shards(plan: PromptPlan) -> list[Shard]:
+    """What arms will ask for: all of it is known from the start."""
+    return wanted_shards(plan.request, arm_variants(plan))
+
+
+def left(context: PromptContext, shards: Sequence[Shard]) -> float:
+    """Work in continuations, as progress counts it; what is finished costs nothing."""
+    missing = [shard for shard in dict.fromkeys(shards) if not context.kept(shard)]
+    return sum(context.kind(shard.kind).size(context, shard) for shard in missing)
+
+
+def other_scores(request: AuditRequest, job: ScoreJob) -> list[Shard]:
+    """What scores besides the effect on bias ask for."""
+    methods = [method for method in request.scores if method.score != "z_bias"]
+    return [shard for method in methods for shard in method.shards(job)]
+
+
+def control_shards(
+    request: AuditRequest,
+    scores: pd.DataFrame,
+    variants: Sequence[Variant],
+    most: int | None = None,
+) -> list[Shard]:
+    """Random cuts beside one variant of every axis and sparsity, as far as all prompts as often as
+    variants are drawn, where most go; most: that many stages of it."""
+    by_place = {
+        (one.target_axis, one.sparsity): replace(one, chosen=True)
+        for one in variants
+        if one.method == CONTROLLED
+    }
+    total = scores["unit"].nunique()
+    return [
+        shard
+        for variant in controlled(request, list(by_place.values()))
+        for cuts in [control_cuts(request, scores, variant, total)]
+        for stage in stages(request)[:most]
+        for shard in shards_of(variant, cuts, stage)
+    ]
+
+
+# How much of an audit is left, said anew whenever more is known. For forecasts only: nothing of
+# it moves a number.
+#
+# An axis whose bias lies inside its null band as far as was looked takes every draw that it may, and
+# then neither its heads are scored nor anything is cut by them. The audit of such a model lasts a
+# fraction of what was asked for, so a forecast follows what the draws so far say, and grows again
+# should a later look find a bias.
+
+
+UNDECIDED = 30.0
+"""Seconds of computing after which a time is said even so."""
+
+
+def expect(audit: Audit, measuring: Sequence[Shard], more: float = 0.0) -> None:
+    """Say how much is left: what measuring needs that is not counted yet, benchmarks, and more."""
+    left = audit.context.effort(audit.progress.uncounted(measuring)) + benchmark_work(audit)
+    audit.progress.expect_in_all(audit.progress.done + left + more)
+
+
+def until_drawn(audit: Audit) -> None:
+    """Say no time until axes were looked at, unless that takes long: it decides how much there is
+    to do."""
+    audit.progress.settled = UNDECIDED
+
+
+def expect_scoring(audit: Audit, unfinished: Sequence[ScoreMethod]) -> None:
+    """Say how much is left while heads are scored: of these methods, and of measuring what they
+    will choose."""
+    audit.progress.settled = SETTLED
+    silent = {axis for method in audit.request.scores for axis in method.unranked(audit.job)}
+    measuring = measuring_shards(audit.plan, audit.job.total, silent)
+    audit.progress.afterwards = seconds_of(audit.context, measuring)
+    uncounted = audit.progress.uncounted
+    expect(audit, measuring, sum(method.effort(audit.job, uncounted) for method in unfinished))

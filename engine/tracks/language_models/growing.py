@@ -9,8 +9,12 @@ it from then on.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from engine.audit.executors import Executor
 from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, run_of
@@ -18,40 +22,37 @@ from engine.audit.growth import Growth
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
 from engine.core.types import POOLED, Hooks
+from engine.data.benchmarks.base import Benchmark
+from engine.data.benchmarks.load import WHERE, load_benchmarks
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of
+from engine.report.hand_told import told_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.surgery.heads.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
-from engine.tracks.language_models.any_level import arms_at, compressions_of, variants_at
+from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
+from engine.tracks.language_models.benchmarks.base import benchmark_faults, named_paths
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.evidence import as_drawn
+from engine.tracks.language_models.predicted import (
+    Guess,
+    Prediction,
+    arms_at,
+    compressions_of,
+    predicted,
+    variants_at,
+)
 from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
-from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
+from engine.tracks.language_models.variants import DENSE, Variant, dense_variant, variant_table
 
 if TYPE_CHECKING:
     from engine.tracks.language_models.context import PromptContext
     from engine.tracks.language_models.opening import Audit
-import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from engine.data.benchmarks.base import Benchmark
-from engine.data.benchmarks.load import WHERE, load_benchmarks
-from engine.report.hand_told import told_of
-from engine.tracks.language_models.arm_words import arm_of
-from engine.tracks.language_models.benchmarks.base import benchmark_faults, named_paths
-from engine.tracks.language_models.predicted import Guess, Prediction, predicted
-from engine.tracks.language_models.variants import DENSE
-
-if TYPE_CHECKING:
-    from engine.tracks.language_models.opening import Audit
 
 KEYS = {
     "variants": ["variant"],

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 from engine.core.levels import exact_count
 from engine.core.seeds import rng
-from engine.tracks.language_models.importance_weights import FEW, Effects
+from engine.tracks.language_models.effects import FEW, Effects
 from engine.tracks.language_models.selection.base import critical_heads
 
 TURNED = 0.1

@@ -23,13 +23,17 @@ from engine.store.runs import Store
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.context import InMemory, PromptContext, Shard
-from engine.tracks.language_models.effects import AxisData, dense_shards
-from engine.tracks.language_models.importance_weights import FEW
+from engine.tracks.language_models.controls import (
+    left,
+    measuring_shards,
+    other_scores,
+    with_measuring,
+)
+from engine.tracks.language_models.effects import FEW, AxisData, dense_shards
 from engine.tracks.language_models.measurements.pilot import TEXTS, piloted
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
-from engine.tracks.language_models.work import left, measuring_shards, other_scores, with_measuring
 
 NULL_DRAWS = 200
 PATIENCE = 60.0

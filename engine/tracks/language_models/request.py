@@ -3,14 +3,16 @@ heavy loads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked, fields_of
 from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
+from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
 from engine.core.types import (
@@ -891,3 +893,64 @@ def _estimator_faults(request: AuditRequest) -> list[Fault]:
     return method_for("z_bias", request.estimator).faults(
         request.settings().decoding, request.reading
     )
+
+
+# The audit of a language model that the project ships; computing it again takes long.
+
+
+REQUEST = AuditRequest(
+    model="demo-gpt2",
+    axes=("nationality", "race_ethnicity", "gender_and_sex", "sexual_orientation", "religion"),
+    gamma=SEARCH,
+    sparsities=(0.0, 0.05, 0.1, 0.2, 0.3),
+    seeds=2,
+    max_prompts=300,
+    title="Demo: a small language model with a planted gap",
+)
+
+REQUESTS = (REQUEST,)
+
+
+# The audit that is asked for by naming a model: small enough to wait for, and honest about how
+# little it can tell.
+
+
+FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.quick is not None}
+"""What the form's quick preset asks for."""
+
+
+def quick_request(model: str) -> dict[str, Any]:
+    """One axis of the embedded prompts, one draw of each, γ fixed; JSON-able. `model`: a name or a
+    folder."""
+    return {
+        "track": "language_models",
+        "model": model,
+        "axes": [AXES[0]],
+        "gamma": 0.3,
+        **{
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in FIRST.items()
+        },
+        "title": f"Quick audit of {model}",
+    }
+
+
+QUICK = Quick(quick_request, words.quick_words(FIRST["max_prompts"]))
+
+
+# What a language model is, before an audit of its heads is asked for.
+
+
+def inspected(given: Mapping[str, Any]) -> list[str]:
+    """Sentences; given: model, revision and device as a request has them. RequestError with the
+    model's faults."""
+    from engine.models.inspection import heads_said
+    from engine.models.load_language_model import inspect_model, load_language_model  # loads torch
+
+    name, revision = str(given.get("model") or ""), given.get("revision")
+    device = str(given.get("device") or "auto")
+    info = inspect_model(name, revision)
+    said = heads_said(
+        info, lambda: load_language_model(name, revision=revision, device=device).adapter
+    )
+    return [*said, *info.notes]

@@ -23,7 +23,14 @@ from engine.surgery.heads.named import mask_of
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.controls import measure_controls
+from engine.tracks.language_models.controls import (
+    control_shards,
+    expect,
+    expect_scoring,
+    measure_controls,
+    until_drawn,
+    with_measuring,
+)
 from engine.tracks.language_models.effects import head_groups
 from engine.tracks.language_models.evidence import DRAWN, drawn_of, looks, power_of
 from engine.tracks.language_models.evidence import said as said_drawn
@@ -42,13 +49,6 @@ from engine.tracks.language_models.variants import (
     search_shards,
     variant_table,
     with_gamma,
-)
-from engine.tracks.language_models.work import (
-    control_shards,
-    expect,
-    expect_scoring,
-    until_drawn,
-    with_measuring,
 )
 
 SPLITS = (TEST, VALIDATION)

@@ -35,7 +35,7 @@ from engine.report.contract import (
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
-from engine.tracks.language_models import any_level, arm_words, predicted, published_scores
+from engine.tracks.language_models import arm_words, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.checkpoint import mask_record
@@ -60,9 +60,9 @@ from engine.tracks.language_models.panels import (
     who_pays,
 )
 from engine.tracks.language_models.published_scores import load_published
-from engine.tracks.language_models.styles import LOOKS
 from engine.tracks.language_models.summary import measured_on
 from engine.tracks.language_models.telling import TELLING
+from engine.tracks.language_models.words import LOOKS
 
 LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
@@ -414,9 +414,9 @@ class Heads(Track):
     trains = False
 
     def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
-        return any_level.levels_of(run, method, axis)
+        return predicted.levels_of(run, method, axis)
 
-    def predicted(self, run: Run, choice: Choice) -> Ahead | None:
+    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
         return predicted.ahead_of_level(run, choice)
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:

@@ -42,7 +42,7 @@ def audited(tmp_path_factory, few_timings) -> Audited:
     with pytest.MonkeyPatch.context() as patch:
         judge_words(patch)
         patch.setattr(
-            "engine.tracks.language_models.work.SETTLED", 0.0
+            "engine.tracks.language_models.controls.SETTLED", 0.0
         )  # tiny: it may be over before that
         from engine.tracks.language_models.run import run_audit
 

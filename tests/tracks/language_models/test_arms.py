@@ -25,10 +25,10 @@ from engine.report.tracks import question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.tracks.language_models import any_level
+from engine.tracks.language_models import predicted
 from engine.tracks.language_models.asks.prompt import Prompt
+from engine.tracks.language_models.evidence import differences
 from engine.tracks.language_models.growing import check_growth, grow
-from engine.tracks.language_models.paired_ways import differences
 from engine.tracks.language_models.panels import arms, pairs
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
@@ -122,8 +122,8 @@ def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_
     for name in ("results", "generations", "variants"):
         new, same = (_rows_of(one, name, "random_weights-s0.400-r0") for one in (grown, whole))
         pd.testing.assert_frame_equal(new[same.columns], same)
-    assert any_level.levels_of(grown, "wanda", "nationality")[0] == 0.05
-    assert any_level.levels_of(grown, "layer_drop", "nationality") == [0.333, 0.667]
+    assert predicted.levels_of(grown, "wanda", "nationality")[0] == 0.05
+    assert predicted.levels_of(grown, "layer_drop", "nationality") == [0.333, 0.667]
     assert track_of(grown).ahead(grown, Choice("wanda", "nationality", 0.2)) is None
     assert len(more("random_weights", 0.4).added) == 1
 

@@ -61,7 +61,8 @@ def test_crows_pairs_by_hand():
         and found["difference"] == pytest.approx(0.5)
     )
     assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
-    exchanged = scored_benchmarks()["crows_pairs"].main.swapped(one)
+    crows = scored_benchmarks()["crows_pairs"]
+    exchanged = crows.main.features(crows.exchanged(one))
     assert exchanged.sum(axis=0).tolist() == [1.0, 4.0]
 
 

@@ -14,8 +14,7 @@ from engine.tracks.language_models.compressions._linear import linear_weights, l
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.compressions.layer_drop import cosines_of, drop_layers
 from engine.tracks.language_models.compressions.rounding import rounded
-from engine.tracks.language_models.compressions.sparsegpt import sparse
-from engine.tracks.language_models.compressions.wanda import scores
+from engine.tracks.language_models.compressions.wanda import scores, sparse
 from tests.tiny import VOCABULARY, folder_of, tiny_language_model
 
 from transformers import GPT2Config, GPT2LMHeadModel  # isort: skip

@@ -17,7 +17,7 @@ from engine.surgery.heads.mask import gated, masked
 from engine.surgery.heads.prefix import row_logps
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
-from engine.tracks.language_models.importance_weights import (
+from engine.tracks.language_models.effects import (
     CAP,
     by_both,
     by_gradient,

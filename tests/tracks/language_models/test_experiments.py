@@ -11,8 +11,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from engine.audit.experiments import ExperimentAsk, table_of
-from engine.tracks.language_models.embedded import REQUEST
 from engine.tracks.language_models.experiments.paper import unlike_paper
+from engine.tracks.language_models.request import REQUEST
 from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run

@@ -11,9 +11,9 @@ from engine.core.files import json_able
 from engine.store.runs import Store
 from engine.tracks.language_models import predict as extrapolated
 from engine.tracks.language_models import predict as module
+from engine.tracks.language_models.controls import unlike_scores, variant_shards
 from engine.tracks.language_models.predict import FEW_PROMPTS, predict
 from engine.tracks.language_models.request import AuditRequest
-from engine.tracks.language_models.work import unlike_scores, variant_shards
 from tests.tracks.language_models.worlds import world_request, write_prompts
 
 pytestmark = pytest.mark.usefixtures("words_judged")

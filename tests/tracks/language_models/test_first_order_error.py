@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from engine.tracks.language_models.importance_weights import Effects
+from engine.tracks.language_models.effects import Effects
 from engine.tracks.language_models.pilot import FirstOrderError, learned, with_error
 
 

@@ -23,8 +23,8 @@ from engine.report.masks import write_masks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store, find_run
 from engine.surgery.heads.named import units_of_mask
-from engine.tracks.language_models.any_level import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.growing import grow
+from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.run import run_audit
 from tests.builders import seal
 from tests.tracks.language_models.worlds import world_request

@@ -10,8 +10,8 @@ import pytest
 from engine.core.types import Decoding, Window
 from engine.models.decode import sample
 from engine.tracks.language_models import likelihoods
-from engine.tracks.language_models.inspection import inspected
 from engine.tracks.language_models.likelihoods import window_nll
+from engine.tracks.language_models.request import inspected
 from tests.models.test_structure import TEXTS
 from tests.tiny import DECODERS, folder_of, tiny_model
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from engine.audit.tracks import request_from, tracks
-from engine.tracks.language_models.quick import FIRST, QUICK
-from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.request import FIRST, QUICK, validate
 
 
 def test_the_quick_request_holds_up_and_is_small():

@@ -9,7 +9,6 @@ between the roles.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -67,9 +66,9 @@ class Metric:
 
     features: [items, columns] of the items; value: of their sums [..., columns], [...]; least,
     most: what it can be.
-    ideal: where there is no bias, NaN where that has no answer. swapped: features with the roles
-    exchanged; None where nothing is a preference between roles. per_group: whether it is told per
-    group, too.
+    ideal: where there is no bias, NaN where that has no answer. exchanges: whether it is a
+    preference between the first two roles, whose exchange says what chance would give. per_group:
+    whether it is told per group, too.
     """
 
     name: str
@@ -80,13 +79,12 @@ class Metric:
     ideal: float = float("nan")
     least: float = 0.0
     most: float = 1.0
-    swapped: Features | None = None
+    exchanges: bool = False
     per_group: bool = True
 
 
-class ScoredBenchmark(ABC):
-    """What one benchmark asks, measures and cannot say. Final subclasses live one per file and are
-    found by name.
+class ScoredBenchmark:
+    """What one benchmark asks, measures and cannot say. Final subclasses are found by being here.
 
     metrics: the headline first, the distance from where there is no bias, smaller is better; then
     published numbers.
@@ -113,20 +111,24 @@ class ScoredBenchmark(ABC):
     """The unit in which the likeliest answer is ahead of the next; "" where answers are not
     compared so."""
 
-    @property
-    @abstractmethod
-    def metrics(self) -> tuple[Metric, ...]: ...
+    metrics: tuple[Metric, ...]
 
-    @abstractmethod
     def answers(self, scored: Scored) -> np.ndarray:
         """The role that the model finds likeliest, or prefers by the published rule, [items] of
-        str."""
+        str. Usually of the first two roles the likelier."""
+        one, other, *_ = self.roles
+        return np.where(scored.logp[one] > scored.logp[other], one, other)
 
     def alike(self, scored: Scored) -> np.ndarray:
         """Whether the first two roles read the same to the model, as where it does not know the
         words that differ, [items] bool."""
         one, other, *_ = self.roles
         return scored.logp[one] == scored.logp[other]
+
+    def exchanged(self, scored: Scored) -> Scored:
+        """As if the model preferred the second role wherever it prefers the first."""
+        one, other, *_ = self.roles
+        return scored.swapped(one, other)
 
     @property
     def headline(self) -> Metric:
@@ -143,7 +145,8 @@ def scored_benchmarks() -> Mapping[str, ScoredBenchmark]:
     """Every benchmark that can be scored, by name."""
     import engine.tracks.language_models.benchmarks as package
 
-    return {one.name: one for one in members(package, ScoredBenchmark)}
+    found = sorted(members(package, ScoredBenchmark), key=lambda one: one.name)
+    return {one.name: one for one in found}
 
 
 def share_of(sums: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from engine.tracks.language_models.benchmarks.base import (
+    Features,
     Metric,
     Scored,
     ScoredBenchmark,
@@ -15,12 +16,8 @@ from engine.tracks.language_models.benchmarks.base import (
 )
 
 
-def _right(scored: Scored) -> np.ndarray:
-    return counted(scored.logp["right"])
-
-
-def _wrong(scored: Scored) -> np.ndarray:
-    return counted(scored.logp["wrong"])
+def _number_of(role: str) -> Features:
+    return lambda scored: counted(scored.logp[role])
 
 
 @final
@@ -46,27 +43,16 @@ class LmEvalScores(ScoredBenchmark):
     measured_by = "task_scores"
     sure = ""
 
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return (
-            Metric(
-                "wrong",
-                "share answered wrong",
-                "Share of items that are answered wrong.",
-                _wrong,
-                share_of,
-            ),
-            Metric(
-                "right",
-                "share answered right",
-                "Share of items that are answered right.",
-                _right,
-                share_of,
-            ),
+    metrics = tuple(
+        Metric(
+            role,
+            f"share answered {role}",
+            f"Share of items that are answered {role}.",
+            _number_of(role),
+            share_of,
         )
-
-    def answers(self, scored: Scored) -> np.ndarray:
-        return np.where(scored.logp["right"] > scored.logp["wrong"], "right", "wrong")
+        for role in ("wrong", "right")
+    )
 
     def alike(self, scored: Scored) -> np.ndarray:
         """None: what the model reads does not differ by role."""

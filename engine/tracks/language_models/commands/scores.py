@@ -16,6 +16,7 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest
 if TYPE_CHECKING:
     import pandas as pd
 
+
 FIELDS = fields_of(AuditRequest)
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from engine.core.levels import exact_count
+
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
-from engine.core.levels import exact_count
+
 
 Text = Sequence[Sequence[int]]
 """Token ids of windows, all of one length."""

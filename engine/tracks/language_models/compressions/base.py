@@ -14,6 +14,7 @@ from engine.core.errors import RequestError, unknown
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
 
+
 GRID = tuple(round(0.05 * step, 2) for step in range(1, 19))
 """Levels that are offered where any can be asked for."""
 Text = Sequence[Sequence[int]]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.models.weights import read_header
 from engine.tracks.language_models.compressions.base import Compression, Text
 
 if TYPE_CHECKING:
     import torch
 
     from engine.models.load_language_model import LanguageModel
-import math
-import re
 
-from engine.models.weights import read_header
 
 SCALE = 16
 """Bits of a scale as it would be stored."""

@@ -55,3 +55,98 @@ class Wanda(Zeroing):
                 ):  # others read nothing of this text, such as experts that no token is sent to
                     weight = weight_of(layer)
                     weight[lowest(scores(weight, squares[name]), level)] = 0
+
+
+# SparseGPT (Frantar and Alistarh 2023): weights become zero column by column, and the rest make
+# up for it.
+
+
+BLOCK = 128
+"""Columns whose zeros are chosen together, and after which the columns behind are updated at once.
+"""
+DAMPENING = 0.01
+"""Of the mean of the Hessian's diagonal, added to it."""
+
+
+def inverse_root(hessian: torch.Tensor) -> torch.Tensor:
+    """The upper Cholesky factor of the inverse of a damped Hessian [inputs, inputs] float32, whose
+    diagonal was made positive where an input was never seen."""
+    import torch
+
+    damped = hessian + DAMPENING * hessian.diagonal().mean() * torch.eye(
+        len(hessian), device=hessian.device
+    )
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped.double()))
+    return torch.linalg.cholesky(inverse, upper=True).float()
+
+
+def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.Tensor:
+    """The sparse weight, [outputs, inputs] float32; hessian [inputs, inputs]: Σ x xᵀ over all
+    tokens.
+
+    The paper's algorithm 1: within a block of BLOCK columns the share `level` of weights with the
+    smallest w² / [U]²_jj become zero, and each error, divided by the factor's diagonal, is taken
+    from the columns behind.
+    """
+    weight, hessian = weight.clone().float(), hessian.clone().float()
+    unseen = hessian.diagonal() == 0
+    hessian[unseen, unseen] = 1
+    weight[:, unseen] = 0
+    root = inverse_root(hessian)
+    for start in range(0, weight.shape[1], BLOCK):
+        columns = slice(start, min(start + BLOCK, weight.shape[1]))
+        errors = _sparse_block(weight[:, columns], root[columns, columns], level)
+        weight[:, columns.stop :] -= errors @ root[columns, columns.stop :]
+    return weight
+
+
+def _sparse_block(weight: torch.Tensor, root: torch.Tensor, level: float) -> torch.Tensor:
+    """Make a block of columns sparse in place, [outputs, columns]; returns its errors, of the same
+    shape."""
+    import torch
+
+    from engine.tracks.language_models.compressions._linear import lowest
+
+    diagonal, errors = root.diagonal(), torch.zeros_like(weight)
+    gone = lowest((weight / diagonal).square().flatten()[None], level).reshape(weight.shape)
+    for column in range(weight.shape[1]):
+        errors[:, column] = torch.where(gone[:, column], weight[:, column], 0) / diagonal[column]
+        weight[:, column:] -= errors[:, column, None] * root[column, column:]
+        weight[gone[:, column], column] = 0  # exactly: the step above leaves a rounding error
+    return errors
+
+
+@dataclass(frozen=True)
+class SparseGPT(Zeroing):
+    """Every linear layer by `sparse`, block by block: a block sees what the ones before it, already
+    sparse, hand on."""
+
+    name: str = "sparsegpt"
+    reads_text: bool = True
+    version: int = 1
+
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        blocks = [min(BLOCK, width - start) for start in range(0, width, BLOCK)]
+        return sum(exact_count(level, rows * columns) for columns in blocks)
+
+    def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
+        from engine.tracks.language_models.compressions._linear import (
+            blocks_of,
+            linear_layers,
+            see_inputs,
+            weight_of,
+        )
+
+        for block in blocks_of(lm):
+            hessians: dict[str, torch.Tensor] = {}
+
+            def see(
+                name: str, rows: torch.Tensor, hessians: dict[str, torch.Tensor] = hessians
+            ) -> None:
+                hessians[name] = hessians.get(name, 0) + rows.T @ rows
+
+            see_inputs(lm, block, text, see)
+            for name, layer in linear_layers(block).items():
+                if name in hessians:
+                    weight = weight_of(layer)
+                    weight.copy_(sparse(weight, hessians[name], level))

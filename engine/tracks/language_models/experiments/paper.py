@@ -30,7 +30,6 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.stats import correlation
 from engine.store.runs import Run
-from engine.tracks.language_models.embedded import REQUEST as DEMO
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
     bias_along_sparsity,
@@ -46,6 +45,7 @@ from engine.tracks.language_models.panels.correlations import (
 )
 from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
 from engine.tracks.language_models.published_scores import FILE, PublishedScores, load_published
+from engine.tracks.language_models.request import REQUEST as DEMO
 from engine.tracks.language_models.request import SEARCH, AuditRequest
 
 # Figures of FASP (Zayed et al. 2024) that are audits: what is asked, and how their runs are

@@ -95,3 +95,33 @@ def _pass(lm: LanguageModel, length: int) -> Callable[[], object]:
     """One forward pass over BATCH texts of `length` tokens."""
     ids = torch.zeros((BATCH, length), dtype=torch.int64, device=lm.device)
     return lambda: lm.model(input_ids=ids, use_cache=False)
+
+
+# The L2 norm of every head's weights.
+
+
+class Norms(Measurement):
+    """Columns: value, one row per head in unit order."""
+
+    name = "magnitude"
+    any_threads = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {}
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        lm, zero = context.lm, torch.zeros((), dtype=torch.float64)
+        tensors = lm.adapter.head_tensors
+        values = [
+            float(
+                torch.sqrt(
+                    sum(
+                        (part.double().pow(2).sum() for part in tensors(lm.model, layer, head)),
+                        zero,
+                    )
+                )
+            )
+            for layer in range(lm.n_layers)
+            for head in range(lm.n_heads)
+        ]
+        return [pd.DataFrame({"value": values}) for _ in shards]

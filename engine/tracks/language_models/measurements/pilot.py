@@ -20,7 +20,7 @@ import pandas as pd
 from engine.models.judge import Judge
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, Measurement, PromptContext, Shard
-from engine.tracks.language_models.importance_weights import (
+from engine.tracks.language_models.effects import (
     CAP,
     Effects,
     by_gradient,
@@ -29,7 +29,7 @@ from engine.tracks.language_models.importance_weights import (
     codes_of,
     effective_share,
 )
-from engine.tracks.language_models.importance_weights import weights as logw_to_weights
+from engine.tracks.language_models.effects import weights as logw_to_weights
 
 TEXTS = 96
 """At most so many prompts, the same number of every subgroup as far as there are enough."""

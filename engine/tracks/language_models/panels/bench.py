@@ -17,10 +17,9 @@ from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
-from engine.tracks.language_models.any_level import heads_beside
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
 from engine.tracks.language_models.panels.who_pays import who_pays
-from engine.tracks.language_models.predicted import Guess, ahead_of_set, predicted
+from engine.tracks.language_models.predicted import Guess, ahead_of_set, heads_beside, predicted
 from engine.tracks.language_models.tables import TEST, VALIDATION
 
 NOTHING = (

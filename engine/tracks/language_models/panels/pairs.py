@@ -14,7 +14,7 @@ from engine.report.charts import lookup
 from engine.report.charts.columns import Column, titled
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
-from engine.tracks.language_models.paired_ways import differences
+from engine.tracks.language_models.evidence import differences
 
 NEAR = 0.05
 """Shares of the dense model's bytes, or of its time, that count as the same."""

@@ -16,7 +16,7 @@ from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.report.palette import series_styles, style_of
-from engine.tracks.language_models.styles import LOOKS
+from engine.tracks.language_models.words import LOOKS
 
 QUESTION = "Which word might come next, where the two part?"
 _SIDES = ("dense", "pruned")

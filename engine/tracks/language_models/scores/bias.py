@@ -16,7 +16,9 @@ from engine.core.errors import Fault
 from engine.core.types import Decoding, Setting
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.effects import CAP as LARGEST
 from engine.tracks.language_models.effects import (
+    FEW,
     AxisData,
     axis_table,
     dense_shards,
@@ -27,8 +29,6 @@ from engine.tracks.language_models.effects import (
     reweighted,
     weight_shards,
 )
-from engine.tracks.language_models.importance_weights import CAP as LARGEST
-from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod, head_shards
 
 
