@@ -111,7 +111,7 @@ _WINDOWS = {
     "sliding_window": 4,
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
 }
-# Families without a file in engine/models/adapters: read by their structure.
+# Families that are not known: read by their structure, and proved each time.
 DECODERS: dict[str, tuple[str, dict]] = {
     "opt": ("opt", _OLDER | {"ffn_dim": 48, "word_embed_proj_dim": 32}),
     "opt_narrow": (  # as opt-350m: narrower embeddings, norms behind, none at the end
@@ -161,7 +161,7 @@ _RELATIVE = {
     "position_biased_input": False,
 }
 _BUCKETS = {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "max_relative_positions": 16}
-# Text classifiers without a file: encoders, then decoders with a classification head.
+# The same of text classifiers: encoders, then decoders with a classification head.
 CLASSIFIERS: dict[str, tuple[str, dict]] = {
     "electra": ("electra", _ENCODER | {"embedding_size": 16}),
     "deberta": ("deberta", _ENCODER | _RELATIVE | {"max_relative_positions": 16}),

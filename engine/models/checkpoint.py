@@ -13,13 +13,12 @@ from typing import Any
 from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
-from engine.models.adapters import known_types
 from engine.models.completeness import Match, incomplete, match_of, untied
 from engine.models.config_file import CONFIG, GENERATION, config_of, config_or_nothing, end_tokens
 from engine.models.file_fields import FIELDS, refusals
 from engine.models.notes import TOKENIZER, notes_on
 from engine.models.quantised import quantisation_of, quantised_faults
-from engine.models.structure.find import adapter_of
+from engine.models.structure.adapter import FAMILIES, adapter_of, known_types
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -104,9 +103,9 @@ def inspect_folder(
         revision=revision,
         folder=folder,
         model_type=config.model_type,
-        n_layers=adapter.n_layers(config),
-        n_heads=adapter.n_heads(config),
-        n_positions=adapter.n_positions(config),
+        n_layers=adapter.n_layers,
+        n_heads=adapter.n_heads,
+        n_positions=adapter.n_positions,
         vocab_size=vocab_size,
         n_parameters=count_parameters(shapes),
         files=tuple(path.name for path in files),
@@ -203,21 +202,9 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        adapter = adapter_of(config, causal)
-        faults, layers = adapter.config_faults(config), adapter.n_layers(config)
-        if not 1 <= layers <= MOST_LAYERS:
-            faults.append(
-                Fault(
-                    "config.json",
-                    f"names {layers} layers.",
-                    f"Fix config.json: 1 to {MOST_LAYERS}.",
-                )
-            )
-        if getattr(config, "hidden_size", 1) < 1:
-            faults.append(
-                Fault("config.json", f"names a width of {config.hidden_size}.", "Fix config.json.")
-            )
-        faults += _activation_faults(config)
+        faults = _shape_faults(config, causal) + _activation_faults(config)
+        if not faults:
+            adapter_of(config, causal)
         return config, faults
     except RequestError as error:  # an architecture that cannot be read
         return None, list(error.faults)
@@ -225,6 +212,36 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         return None, [
             Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")
         ]
+
+
+def _shape_faults(config: Any, causal: bool) -> list[Fault]:
+    """What in the shape of a model does not add up, as far as its family is known. Reading its
+    structure refuses the rest."""
+    faults = []
+    layers, width = getattr(config, "num_hidden_layers", None), getattr(config, "hidden_size", 1)
+    if isinstance(layers, int) and not 1 <= layers <= MOST_LAYERS:
+        what = f"names {layers} layers."
+        faults.append(Fault(CONFIG, what, f"Fix config.json: 1 to {MOST_LAYERS}."))
+    if width < 1:
+        faults.append(Fault(CONFIG, f"names a width of {width}.", "Fix config.json."))
+    if config.model_type not in FAMILIES[causal]:
+        return faults
+    heads = int(config.num_attention_heads)
+    if not getattr(config, "head_dim", None) and (heads < 1 or width % heads):
+        what = f"hidden size {width} does not divide into {heads} heads."
+        faults.append(Fault(CONFIG, what, "Fix config.json."))
+    if causal:
+        return faults
+    if getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False):
+        what = "describes a decoder: its tokens do not see the whole text."
+        faults.append(Fault(CONFIG, what, "Use an encoder."))
+    kind = getattr(config, "position_embedding_type", None) or "absolute"
+    if kind != "absolute":
+        what = f"has {kind} positions, which transformers no longer computes."
+        faults.append(Fault(CONFIG, what, "Use a checkpoint with absolute positions."))
+    if config.max_position_embeddings < 1:
+        faults.append(Fault(CONFIG, "leaves no position for a token.", "Fix config.json."))
+    return faults
 
 
 def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
@@ -286,7 +303,7 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
     )
 
     classifier = named_architecture(plain).endswith("ForSequenceClassification")
-    if model_type in known_types(causal):
+    if model_type in FAMILIES[causal]:
         return []
     if model_type not in known_types() and (
         not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES
@@ -301,7 +318,7 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
             Fault(
                 "architecture",
                 what,
-                f"Known by file: {', '.join(known_types(causal))}; by structure: others.",
+                f"Known by file: {', '.join(FAMILIES[causal])}; by structure: others.",
             )
         ]
     reads = is_encoder(model_type)
@@ -348,11 +365,9 @@ def is_encoder(model_type: Any) -> bool:
     masked words."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-    if model_type in known_types(causal=True):
+    if model_type in FAMILIES[True]:
         return False
-    return (
-        model_type in known_types(causal=False) or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    )
+    return model_type in FAMILIES[False] or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def named_architecture(plain: dict) -> str:

@@ -16,13 +16,12 @@ import torch
 from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import digest_of
 from engine.models import catalog, runtime
-from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete, unlike_files
 from engine.models.config_file import hashes_beside
 from engine.models.quantised import quantisation_of
 from engine.models.room import refuse_too_large
-from engine.models.structure.find import adapter_of
+from engine.models.structure.adapter import Decoder, decoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 
@@ -36,6 +35,7 @@ class LanguageModel(TransformerModel):
     """A causal language model ready to use; the tokenizer pads left. What it holds: see
     TransformerModel."""
 
+    adapter: Decoder
     more_ends: tuple[int, ...] = ()
     """Tokens that end a text besides the tokenizer's own, as the files beside the weights say."""
 
@@ -77,7 +77,7 @@ def load_language_model(
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
-    adapter = adapter_of(read_config(info.folder)[0])
+    adapter = decoder_of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
     _unpacked(model, info)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
@@ -95,18 +95,17 @@ def load_language_model(
     )
 
 
-def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
+def _load(info: ModelInfo, adapter: Decoder, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    config, _ = read_config(info.folder)
     try:
         with _loaders_quiet(info):
             found: Any = AutoModelForCausalLM.from_pretrained(
                 info.folder,
                 dtype=dtype,
-                attn_implementation=adapter.attention_implementation(config),
+                attn_implementation=adapter.attention_implementation,
                 use_safetensors=True,
                 trust_remote_code=False,
                 local_files_only=True,

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from engine.core.errors import Fault, RequestError, said_by
 from engine.core.seeds import rng
 from engine.models import runtime
-from engine.models.adapters import known_types
-from engine.models.adapters.encoder import Encoder
 from engine.models.checkpoint import (
     ModelInfo,
     inspect_folder,
@@ -31,7 +29,7 @@ from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
 from engine.models.said_outputs import said_outputs
-from engine.models.structure.find import encoder_of
+from engine.models.structure.adapter import FAMILIES, Encoder, encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
@@ -115,8 +113,7 @@ class TextClassifier(TransformerModel):
         found = self._tokens(
             texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked
         )
-        wanted = self.adapter.input_names(self.model.config)
-        return {name: found[name].to(self.device) for name in wanted}
+        return {name: found[name].to(self.device) for name in self.adapter.input_names}
 
     def lengths(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> np.ndarray:
         """Tokens of each text (or pair) before it is cut, special ones included, [texts] int64."""
@@ -188,11 +185,7 @@ def is_text_model(name: str | Path, revision: str | None = None) -> bool:
         AttributeError,
     ):  # reported when the model is loaded
         return False
-    return (
-        model_type in known_types(causal=False)
-        or named.endswith(CLASSIFIER)
-        or is_encoder(model_type)
-    )
+    return model_type in FAMILIES[False] or named.endswith(CLASSIFIER) or is_encoder(model_type)
 
 
 def usual_length(info: TextModelInfo) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from engine.core.types import HeadMask, digest_of
-from engine.models.adapters import Adapter
+from engine.models.structure.adapter import Adapter
 
 _NOT_CONFIG = ("_name_or_path", "transformers_version")
 
@@ -37,16 +37,16 @@ class TransformerModel:
     cut: HeadMask | None = None
     means: np.ndarray | None = None
     """What silenced heads hand over, [layers, heads * head_dim] float32; None: zeros. See
-    adapters/mean_ablation.py."""
+    structure/cutting.py."""
 
     @property
     def n_layers(self) -> int:
-        return self.adapter.n_layers(self.model)
+        return self.adapter.n_layers
 
     @property
     def n_heads(self) -> int:
         """Heads per layer before any cut."""
-        return self.adapter.n_heads(self.model)
+        return self.adapter.n_heads
 
     @property
     def means_digest(self) -> str:
@@ -56,7 +56,7 @@ class TransformerModel:
     @property
     def n_positions(self) -> int:
         """Longest text in tokens."""
-        return self.adapter.n_positions(self.model)
+        return self.adapter.n_positions
 
     @property
     def vocab_size(self) -> int:

@@ -1,17 +1,13 @@
-"""The same checks for every adapter found in the folder; a new one without a tiny model fails
-here."""
+"""The same checks for every family whose proof is not repeated when it is loaded; a new one without
+a tiny model fails here."""
 
 from __future__ import annotations
-
-import inspect
 
 import pytest
 import torch
 
-from engine.core.errors import RequestError
-from engine.models.adapters import adapter_for, adapters, known_types
-from engine.models.adapters.base import Adapter
-from engine.models.adapters.encoder import Encoder
+from engine.models.structure.adapter import Encoder, known_types
+from engine.models.structure.proofs import proved
 from engine.surgery.heads.mask import gated
 from tests.tiny import ENCODERS, EVERY, TINY, text, tiny_model
 
@@ -26,20 +22,16 @@ TENSORS = dict.fromkeys(ENCODERS, 7) | {
 }
 
 
-def test_every_adapter_has_a_tiny_model():
-    missing = {kind for found in adapters() for kind in found.model_types} - {
-        kind for kind, _ in EVERY.values()
-    }
-    assert not missing, f"add a tiny model to tests/tiny.py for {sorted(missing)}"
-    assert known_types(causal=True) == ("gpt2", "gpt_neo", "gptj", "llama")
-    assert known_types(causal=False) == (
-        "bert",
-        "camembert",
-        "distilbert",
-        "roberta",
-        "xlm-roberta",
-    )
-    assert set(known_types()) == {*known_types(causal=True), *known_types(causal=False)}
+def test_every_known_family_has_a_tiny_model():
+    assert set(known_types()) == {kind for kind, _ in EVERY.values()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_proof_of_a_known_family_holds(name):
+    lm = tiny_model(name)
+    assert lm.adapter.how == ""
+    found = proved(lm.model, lm.adapter, name)
+    assert (found.cuts, found.splits, found.how) == (True, True, "")
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -57,26 +49,11 @@ def test_a_family_is_either_causal_or_an_encoder(name):
     assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
 
 
-def test_adapters_are_final_and_claim_a_type_once():
-    kinds = [kind for found in adapters() for kind in found.model_types]
-    assert len(kinds) == len(set(kinds))
-    assert all(getattr(type(found), "__final__", False) for found in adapters())
-    assert inspect.isabstract(Adapter)
-
-
-def test_an_unknown_architecture_names_the_known_ones():
-    with pytest.raises(
-        RequestError, match="'t5' is not known. Known: bert, camembert, distilbert, gpt2, gpt_neo, "
-    ):
-        adapter_for("t5")
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_shape(name):
     lm = tiny_model(name)
     assert (lm.n_layers, lm.n_heads, lm.n_positions, lm.vocab_size) == (3, 4, 64, 48)
-    assert lm.adapter.head_dim(lm.model) == lm.adapter.head_dim(lm.model.config) == 8
-    assert lm.adapter.n_layers(lm.model) == lm.adapter.n_layers(lm.model.config) == 3
+    assert lm.adapter.head_dim == 8
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -192,7 +169,7 @@ def test_the_longest_text_of_an_encoder_is_as_long_as_it_says(name):
 @pytest.mark.parametrize("name", ENCODERS)
 def test_classifier_names_are_all_that_is_not_the_encoder(name):
     clf = tiny_model(name)
-    head = tuple(f"{module}." for module in clf.adapter.classifier_names(clf.model))
+    head = tuple(f"{module}." for module in clf.adapter.head)
     rest = {
         key.split(".")[0] for key, _ in clf.model.named_parameters() if not key.startswith(head)
     }

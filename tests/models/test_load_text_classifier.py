@@ -175,7 +175,7 @@ def test_a_new_head_depends_on_the_seed_alone_and_changes_nothing_else(name):
     one = tiny_text_classifier(name, new_head=True, seed=5)
     torch.manual_seed(2)
     same, other = (tiny_text_classifier(name, new_head=True, seed=seed) for seed in (5, 6))
-    head = tuple(f"{module}." for module in one.adapter.classifier_names(one.model))
+    head = tuple(f"{module}." for module in one.adapter.head)
     for key, value in one.model.state_dict().items():
         assert torch.equal(value, same.model.state_dict()[key])
         if not key.startswith(head):

@@ -18,10 +18,10 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.find import adapter_of
+from engine.models.structure.adapter import adapter_of
 from engine.models.structure.proofs import proved
 from engine.surgery.equivalence import agree, agree_on_texts
-from engine.surgery.heads.cut import cut, cut_further, grown, zeroed
+from engine.surgery.heads.cut import cut, zeroed
 from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
 from engine.surgery.heads.prefix import row_logps
@@ -73,18 +73,14 @@ def test_masked_is_zeroed_is_cut_is_reloaded(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_classifiers_are_cut_step_by_step_grown_and_reloaded(name, tmp_path):
+def test_classifiers_are_cut_and_reloaded(name, tmp_path):
     clf = tiny_model(name)
-    first, second, third = masks(clf.n_layers)
     assert clf.adapter.cuts == (name not in ZEROED)
-    small = cut(clf, first)
-    for mask in (second, third):
-        both = HeadMask(mask.n_layers, 4, tuple({*first.cut, *mask.cut}))
-        further = cut_further(small, both)
-        assert agree_on_texts(clf, both, TEXTS, other=further).holds
-        assert agree_on_texts(clf, both, TEXTS, other=grown(further)).holds
-    folder = save_cut_classifier(further, record_of(clf, both), tmp_path / "cut")
-    assert agree_on_texts(clf, both, TEXTS, other=load_cut_classifier(folder)).holds
+    for mask in masks(clf.n_layers):
+        small = cut(clf, mask)
+        assert agree_on_texts(clf, mask, TEXTS, other=small).holds
+    folder = save_cut_classifier(small, record_of(clf, mask), tmp_path / "cut")
+    assert agree_on_texts(clf, mask, TEXTS, other=load_cut_classifier(folder)).holds
     assert is_text_model(folder_of(name))
 
 

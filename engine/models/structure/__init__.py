@@ -1,2 +1,1 @@
-"""Transformers without a file of their own: where their heads are, read off modules and config,
-then proved."""
+"""Transformers of any family: where their heads are, read off modules and config, proved, and how they are cut."""

@@ -2,16 +2,18 @@
 measured.
 
 1. The output projection reads heads * width numbers.
-2. Heads lie there one after the other: what a head hands over depends on its own queries, keys and values only, and
-   these are the outputs of the other projections that the layout says (by gradients, of every head of every layer).
+2. Heads lie there one after the other: what a head hands over depends on its own queries, keys and
+   values only. These are the outputs of the other projections that the layout says (by gradients,
+   of every head of every layer).
 3. A silenced head changes what its layer hands on, and nothing below it.
 4. With all heads silenced no token sees another: nothing else carries anything from token to token.
-5. Blocks can be run again from kept inputs, stacked, and logits follow from the last one's output. Where that fails,
-   passes start at the embeddings, and that is said.
-6. Perplexity and drawing make their own calls: what lies below the head, then the head; texts padded on the left, with
-   a cache, rows that leave the batch. Both give the logits of the plain pass.
-7. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives with them silenced.
-   Where that fails heads are zeroed instead, and that is said.
+5. Blocks can be run again from kept inputs, stacked, and logits follow from the last one's output.
+   Where that fails, passes start at the embeddings, and that is said.
+6. Perplexity and drawing make their own calls: what lies below the head, then the head; texts
+   padded on the left, with a cache, rows that leave the batch. Both give the logits of the plain
+   pass.
+7. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives
+   with them silenced. Where that fails heads are zeroed instead, and that is said.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
 from engine.models.blocks import again, first_of
-from engine.models.structure.layout import Layout, Read
+from engine.models.structure.adapter import Decoder
+from engine.models.structure.read import Read
 
 TOKENS = 8
 LARGE = 1_000_000_000
 """From this many parameters on three layers stand for all where a check needs a pass per layer."""
 Hook = Callable[..., Any]
+_FAILS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError)
+"""What a model raises that is not made as it was read."""
 
 
 def proved(model: nn.Module, adapter: Any, name: str) -> Any:
@@ -43,35 +48,23 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
             return _Proof(model, adapter, name).run()
     except RequestError:
         raise
-    except (
-        RuntimeError,
-        ValueError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        KeyError,
-        NotImplementedError,
-    ) as error:
+    except _FAILS as error:
         if runtime.is_out_of_memory(error):
             raise
-        what = (
-            f"eight tokens cannot be put through it as it was read ({said_by(error)})."
-            f" {adapter.how}"
-        )
-        raise RequestError(
-            Fault(name, what, "Use an architecture that PruneAudit has a file for.")
-        ) from error
+        what = f"eight tokens cannot be put through it as it was read ({said_by(error)})."
+        fix = "Use an architecture that PruneAudit has a file for."
+        raise RequestError(Fault(name, f"{what} {adapter.how}", fix)) from error
 
 
 class _Proof:
     def __init__(self, model: Any, adapter: Any, name: str) -> None:
         self.model, self.adapter, self.name, self.layout = model, adapter, name, adapter.layout
         size, device = int(model.config.vocab_size), next(model.parameters()).device
-        most = max(2, min(TOKENS, adapter.n_positions(model)))
+        most = max(2, min(TOKENS, adapter.n_positions))
         self.ids = ((torch.arange(1, most + 1) * 7919 + 5) % size)[None].to(device)
-        self.eps = torch.finfo(next(model.parameters()).dtype).eps
+        self.tolerance = 1e4 * torch.finfo(next(model.parameters()).dtype).eps
         count = sum(parameter.numel() for parameter in model.parameters())
-        layers = len(self.layout.blocks)
+        layers = adapter.n_layers
         self.layers = range(layers) if count < LARGE else sorted({0, layers // 2, layers - 1})
 
     def run(self) -> Any:
@@ -81,9 +74,13 @@ class _Proof:
                 self.a_head_acts_from_its_layer_on(layer)
             self.nothing_else_mixes_tokens()
             adapter = self.adapter
-            if adapter.causal:
+            if isinstance(adapter, Decoder):
                 self.an_audit_can_run()
-                adapter = adapter if self.passes_can_be_split() else _unsplit(adapter)
+                if not self.passes_can_be_split():
+                    adapter.splits = False
+                    adapter.how += (
+                        " Its passes cannot go on from the middle: every head off is a whole pass."
+                    )
             if adapter.cuts and not self.heads_can_leave():
                 adapter = adapter.zeroing(
                     "cut out, its attention did not give what it gives with them silenced"
@@ -96,47 +93,42 @@ class _Proof:
     @torch.enable_grad()
     def heads_are_in_order(self) -> None:
         layout = self.layout
-        with _traced(self) as found:
+        with self.traced() as found:
             self.logits(self.ids)
         for layer, (inside, leaves) in sorted(found.items()):
             if inside.shape[-1] != layout.heads * layout.width:
                 self.refuse(
                     f"the output projection of layer {layer} is given {inside.shape[-1]} numbers."
                 )
-            weights = torch.cos(
-                torch.arange(layout.width, device=inside.device, dtype=inside.dtype) + 1
-            )
-            touched = [self._touched(inside, leaves, head, weights) for head in range(layout.heads)]
+            touched = [self._touched(inside, leaves, head) for head in range(layout.heads)]
             for name in leaves:
                 self._check_rows(layer, name, [one[name] for one in touched])
 
     def _touched(
-        self, inside: torch.Tensor, leaves: dict[str, list], head: int, weights: torch.Tensor
-    ) -> dict:
+        self, inside: torch.Tensor, leaves: dict[str, list[torch.Tensor]], head: int
+    ) -> dict[str, torch.Tensor]:
         """Which outputs of each projection a head's slice depends on, [outputs] bool each."""
         width = self.layout.width
+        weights = torch.cos(torch.arange(width, device=inside.device, dtype=inside.dtype) + 1)
         goal = (inside[..., head * width : (head + 1) * width] * weights).sum()
         flat = [leaf for some in leaves.values() for leaf in some]
-        slopes = iter(torch.autograd.grad(goal, flat, retain_graph=True, allow_unused=True))
-        found = {}
+        slopes = torch.autograd.grad(
+            goal, flat, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        found, rest = {}, iter(slopes)
         for name, some in leaves.items():
-            parts = [slope for slope in (next(slopes) for _ in some) if slope is not None]
-            if parts:
-                most = torch.stack(
-                    [part.float().abs().flatten(0, -2).amax(0) for part in parts]
-                ).amax(0)
-                found[name] = (most > 0).cpu()
-            else:
-                found[name] = torch.zeros(some[0].shape[-1], dtype=torch.bool)
+            parts = [next(rest).float().abs().flatten(0, -2).amax(0) for _ in some]
+            found[name] = (torch.stack(parts).amax(0) > 0).cpu()
         return found
 
     def _check_rows(self, layer: int, name: str, touched: Sequence[torch.Tensor]) -> None:
         layout = self.layout
         if not any(bool(one.any()) for one in touched):
             return  # a norm over all heads stands behind it and is looked at instead
-        read = next((one for one in layout.reads if one.name == name), None) or _as_read(
-            name, touched[0], layout
-        )
+        outputs = len(touched[0])
+        shares = "heads" if outputs == layout.heads * layout.width else "groups"
+        reads = {one.name: one for one in layout.reads}
+        read = reads.get(name, Read(name, outputs, shares))  # else a norm: as what is before it
         for head, one in enumerate(touched):
             rows = layout.rows(read, head)
             outside = one.clone()
@@ -174,13 +166,12 @@ class _Proof:
         heads = self.layout.heads
         gates = torch.ones(heads + 1, heads)
         gates[torch.arange(1, heads + 1), torch.arange(heads)] = 0
-        seen: dict[int, torch.Tensor] = {}
-        with _watched(self, seen), self.gated({layer: gates}):
+        with self.watched() as seen, self.gated({layer: gates}):
             logits = self.logits(self.ids.repeat(heads + 1, 1))
         if not bool(torch.isfinite(logits).all()):
             return  # damaged weights: said where the mask is proved
         for below in range(layer if not self.layout.depth else 0):
-            if not _near(seen[below][1:], seen[below][:1], 1e4 * self.eps):
+            if not self.near(seen[below][1:], seen[below][:1]):
                 self.refuse(
                     f"silencing a head of layer {layer} changes what layer {below} hands on."
                 )
@@ -195,11 +186,10 @@ class _Proof:
         other = self.ids.flip(1).clone()
         other[:, -1] = self.ids[:, -1]
         none = torch.zeros(1, heads)
-        seen: dict[int, torch.Tensor] = {}
-        with _watched(self, seen), self.gated(dict.fromkeys(range(last + 1), none)):
+        with self.watched() as seen, self.gated(dict.fromkeys(range(last + 1), none)):
             self.logits(torch.cat([self.ids, other]))
         mine, others = seen[last][0, -1], seen[last][1, -1]
-        if bool(torch.isfinite(mine).all()) and not _near(mine, others, 1e4 * self.eps):
+        if bool(torch.isfinite(mine).all()) and not self.near(mine, others):
             self.refuse(
                 "with all heads silenced a token still sees others: something else in its layers"
                 " mixes tokens."
@@ -209,10 +199,9 @@ class _Proof:
 
     def passes_can_be_split(self) -> bool:
         """Two texts, from the first block on, stacked twice; logits of what comes out."""
-        model, adapter, at = self.model, self.adapter, len(self.layout.blocks) - 1
+        model, adapter = self.model, self.adapter
         ids = torch.cat([self.ids, self.ids.flip(1), self.ids])
         calls: dict[int, Any] = {}
-        seen: dict[int, torch.Tensor] = {}
 
         def note(layer: int) -> Hook:
             def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
@@ -224,20 +213,20 @@ class _Proof:
         wanted = self.logits(ids)
         blocks = adapter.blocks(model)
         try:
-            with ExitStack() as hooks, _watched(self, seen):
-                for layer in range(at + 1):
+            with ExitStack() as hooks:
+                for layer in range(adapter.n_layers):
                     handle = blocks[layer].register_forward_pre_hook(note(layer), with_kwargs=True)
                     hooks.callback(handle.remove)
                 adapter.backbone(model)(
                     inputs_embeds=model.get_input_embeddings()(ids), use_cache=False
                 )
             hidden = calls[0][0].repeat(2, 1, 1)
-            for layer in range(at + 1):
+            for layer in range(adapter.n_layers):
                 hidden = again(blocks[layer], hidden, calls[layer][1:], len(ids), 2)
             made = adapter.logits(model, hidden.flatten(0, 1)).view(2, *wanted.shape)
-        except (RuntimeError, ValueError, TypeError, AttributeError, KeyError):
+        except _FAILS:
             return False
-        return all(_near(one, wanted, 1e4 * self.eps) for one in made)
+        return all(self.near(one, wanted) for one in made)
 
     # 6
 
@@ -246,27 +235,17 @@ class _Proof:
         plain = self.logits(self.ids)
         if not bool(torch.isfinite(plain).all()):
             return  # damaged weights: said where the mask is proved
-        hidden = self.adapter.backbone(self.model)(
-            input_ids=self.ids, use_cache=False
-        ).last_hidden_state
-        if not _near(
-            self.adapter.logits(self.model, hidden[0], normed=True), plain[0], 1e4 * self.eps
-        ):
+        below = self.adapter.backbone(self.model)(input_ids=self.ids, use_cache=False)
+        behind = self.adapter.logits(self.model, below.last_hidden_state[0], normed=True)
+        if not self.near(behind, plain[0]):
             self.refuse("its logits do not follow from what lies below its head.")
         try:
             made, wanted = self._drawn()
-        except (
-            RuntimeError,
-            ValueError,
-            TypeError,
-            IndexError,
-            AttributeError,
-            NotImplementedError,
-        ) as error:
+        except _FAILS as error:
             if runtime.is_out_of_memory(error):
                 raise
             self.refuse(f"no text can be drawn with what is kept of its tokens ({said_by(error)}).")
-        if not _near(made, wanted, 1e4 * self.eps):
+        if not self.near(made, wanted):
             self.refuse(
                 "a token drawn with what is kept of those before it is not the token of the whole"
                 " text."
@@ -280,10 +259,8 @@ class _Proof:
         mask[1, : min(2, longest - 2)] = 0
         places = (mask.cumsum(1) - 1).clamp(min=0)
         ids, past = self.ids.repeat(2, 1), None
-        for part, rows in (
-            (slice(0, longest - 1), slice(0, 2)),
-            (slice(longest - 1, longest), slice(1, 2)),
-        ):
+        steps = (slice(0, longest - 1), slice(0, 2)), (slice(longest - 1, longest), slice(1, 2))
+        for part, rows in steps:
             if past is not None:
                 past.batch_select_indices(torch.tensor([1], device=ids.device))
             made = self.model(
@@ -313,13 +290,11 @@ class _Proof:
             kept = block.get_submodule(self.layout.attention)
             block.set_submodule(self.layout.attention, copy.deepcopy(kept))
             try:
-                self.adapter.cut_heads(
-                    self.model,
-                    HeadMask(len(self.layout.blocks), heads, tuple((layer, one) for one in dead)),
-                )
-                if not _near(self.logits(self.ids), wanted, 1e4 * self.eps):
+                units = tuple((layer, head) for head in dead)
+                self.adapter.cut_heads(self.model, HeadMask(self.adapter.n_layers, heads, units))
+                if not self.near(self.logits(self.ids), wanted):
                     return False
-            except (RuntimeError, ValueError, TypeError, AttributeError, IndexError):
+            except _FAILS:
                 return False
             finally:
                 block.set_submodule(self.layout.attention, kept)
@@ -328,12 +303,9 @@ class _Proof:
     # what the checks share
 
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
-        more = (
-            {"use_cache": False}
-            if self.adapter.causal
-            else {"attention_mask": torch.ones_like(ids)}
-        )
-        return self.model(input_ids=ids, **more).logits
+        if self.adapter.causal:
+            return self.model(input_ids=ids, use_cache=False).logits
+        return self.model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
 
     def refuse(self, what: str) -> None:
         fix = "Its heads cannot be audited one by one."
@@ -357,70 +329,51 @@ class _Proof:
                 hooks.callback(projection.register_forward_pre_hook(gate(row)).remove)
             yield
 
+    @contextmanager
+    def traced(self) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, list[torch.Tensor]]]]]:
+        """Within it, a pass keeps what each output projection is given as a function of what the
+        other projections of its attention gave: by layer, the input [rows, tokens, heads * width]
+        and the outputs by name."""
+        found: dict[int, tuple[torch.Tensor, dict[str, list[torch.Tensor]]]] = {}
+        open_: dict[int, dict[str, list[torch.Tensor]]] = {}
 
-def _as_read(name: str, touched: torch.Tensor, layout: Layout) -> Read:
-    """A norm over all heads, seen as the projection before it."""
-    kind = "heads" if len(touched) == layout.heads * layout.width else "groups"
-    return Read(name, len(touched), kind)
+        def leaf(layer: int, name: str) -> Hook:
+            def hook(module: nn.Module, args: tuple, made: torch.Tensor) -> torch.Tensor:
+                made = made.detach().requires_grad_(True)
+                open_.setdefault(layer, {}).setdefault(name, []).append(made)
+                return made.clone()  # what follows may change it in place
 
+            return hook
 
-def _unsplit(adapter: Any) -> Any:
-    adapter.splits = False
-    adapter.how += " Its passes cannot go on from the middle: every head off is a whole pass."
-    return adapter
+        def close(layer: int) -> Hook:
+            return lambda module, args: found.update({layer: (args[0], open_.pop(layer, {}))})
 
+        layout = self.layout
+        with ExitStack() as hooks:
+            for layer in range(len(layout.blocks)):
+                attention = self.adapter.attention(self.model, layer)
+                for name in (*(read.name for read in layout.reads), *layout.mixing):
+                    part = attention.get_submodule(name)
+                    hooks.callback(part.register_forward_hook(leaf(layer, name)).remove)
+                projection = self.adapter.output_projection(self.model, layer)
+                hooks.callback(projection.register_forward_pre_hook(close(layer)).remove)
+            yield found
 
-@contextmanager
-def _traced(proof: _Proof) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, list]]]]:
-    """Within it, a pass keeps what each output projection is given as a function of what the other
-    projections of its attention gave: by layer, the input [rows, tokens, heads * width] and the
-    outputs by name."""
-    found: dict[int, tuple[torch.Tensor, dict[str, list]]] = {}
-    open_: dict[int, dict[str, list]] = {}
+    @contextmanager
+    def watched(self) -> Iterator[dict[int, torch.Tensor]]:
+        """Within it, a pass keeps what every block hands on, by layer."""
+        seen: dict[int, torch.Tensor] = {}
 
-    def leaf(layer: int, name: str) -> Hook:
-        def hook(module: nn.Module, args: tuple, made: torch.Tensor) -> torch.Tensor:
-            made = made.detach().requires_grad_(True)
-            open_.setdefault(layer, {}).setdefault(name, []).append(made)
-            return made.clone()  # what follows may change it in place
+        def note(layer: int) -> Hook:
+            return lambda module, args, made: seen.update({layer: first_of(made)})
 
-        return hook
+        with ExitStack() as hooks:
+            for layer, name in enumerate(self.layout.blocks):
+                part = self.model.get_submodule(name)
+                hooks.callback(part.register_forward_hook(note(layer)).remove)
+            yield seen
 
-    def close(layer: int) -> Hook:
-        def hook(module: nn.Module, args: tuple) -> None:
-            found[layer] = (args[0], open_.pop(layer, {}))
-
-        return hook
-
-    layout = proof.layout
-    with ExitStack() as hooks:
-        for layer in range(len(layout.blocks)):
-            attention = proof.adapter.attention(proof.model, layer)
-            for name in (*(read.name for read in layout.reads), *layout.mixing):
-                hooks.callback(
-                    attention.get_submodule(name).register_forward_hook(leaf(layer, name)).remove
-                )
-            projection = proof.adapter.output_projection(proof.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(close(layer)).remove)
-        yield found
-
-
-@contextmanager
-def _watched(proof: _Proof, seen: dict[int, torch.Tensor]) -> Iterator[None]:
-    """Within it, a pass puts what every block hands on into `seen`."""
-
-    def note(layer: int) -> Hook:
-        return lambda module, args, made: seen.__setitem__(layer, first_of(made))
-
-    with ExitStack() as hooks:
-        for layer, name in enumerate(proof.layout.blocks):
-            hooks.callback(
-                proof.model.get_submodule(name).register_forward_hook(note(layer)).remove
-            )
-        yield
-
-
-def _near(one: torch.Tensor, other: torch.Tensor, share: float) -> bool:
-    """Whether two tensors differ by less than a share of the largest number."""
-    one, other = one.double(), other.double()
-    return bool((one - other).abs().max() <= share * other.abs().max().clamp(min=1e-6))
+    def near(self, one: torch.Tensor, other: torch.Tensor) -> bool:
+        """Whether two tensors differ by less than a share of the largest number."""
+        one, other = one.double(), other.double()
+        return bool((one - other).abs().max() <= self.tolerance * other.abs().max().clamp(min=1e-6))

@@ -1,4 +1,10 @@
-"""Reading a Layout off a model whose weights need not be there (the meta device will do).
+"""Where the heads of a transformer are: names and numbers, read off its modules and its config.
+No weights are needed (the meta device will do).
+
+An attention is known here by the one projection that its heads hand over to: [heads * width] in,
+[hidden] out. What makes queries, keys and values are the other projections in it. How their outputs
+are shared out among the heads is read off names and sizes, and proved on the loaded model
+(proofs.py).
 
 Refused, with a sentence that says why: models without attention in every layer (state-space and
 linear-attention models), encoder-decoders, layers built unlike each other, and attention without
@@ -10,15 +16,17 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch import nn
 
 from engine.core.errors import Fault, RequestError, said_by
 from engine.models import runtime  # noqa: F401
-from engine.models.structure.layout import Layout, Read
+from engine.models.structure.cutting import is_transposed, takes_biases
 
 _OUT = re.compile(
     r"(^|\.)(o|o_proj|out_proj|c_proj|dense|Wo|wo|out_lin|o_lin|out|output|post_proj)$"
@@ -36,6 +44,7 @@ _PER_HEAD = (
     "pos_key_proj",
     "pos_query_proj",
 )
+_INNER_NORMS = re.compile(r"(^|\.)(q|k|query|key|q_a|kv)_?(norm|layernorm|ln)$")
 _NORMS = re.compile(
     r"^(norm|final_layernorm|final_layer_norm|ln_f|norm_f|final_norm|layer_norm|ln_out)$"
 )
@@ -54,128 +63,231 @@ _OTHER_MIXERS = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Read:
+    """A projection in an attention that is not the output projection, and how its outputs lie.
+
+    kind: "heads", a block per query head; "groups", a block per key/value head; "stacked", all
+    queries, then all keys, then all values; "" where it is not known.
+    """
+
+    name: str
+    outputs: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names are dotted: `blocks` in the model, `attention` in a block, `projection` and `reads` in
+    the attention."""
+
+    model_type: str
+    kind: str
+    """Name of the attention's class."""
+    blocks: tuple[str, ...]
+    attention: str
+    projection: str
+    reads: tuple[Read, ...]
+    heads: int
+    groups: int
+    """Key/value heads: as many as `heads`, fewer where query heads share them."""
+    width: int
+    positions: int
+    after: tuple[str, ...]
+    """What stands between the last block and the output embeddings, in order."""
+    fast: bool
+    """Whether attention can be computed by sdpa with the same result."""
+    per_head: tuple[str, ...] = ()
+    """Parameters in the attention with one number per query head: sinks."""
+    biases: tuple[str, ...] = ()
+    """Parameters in the attention with `width` numbers per query head: biases apart from their
+    projection."""
+    biased: bool = False
+    """Whether an attention is given position biases of all heads."""
+    mixing: tuple[str, ...] = ()
+    """Norms over all heads at once: a head cannot leave without changing them for the others."""
+    transposed: bool = False
+    """Whether projections hold their weights as [inputs, outputs] (GPT-2's Conv1D)."""
+    depth: int = 0
+    """How often the layers are gone through where they are fewer than the model is deep (ALBERT);
+    else 0."""
+    head: tuple[str, ...] = ()
+    """Of a classifier: the modules that make up its head, the last layer last."""
+    outputs: str = ""
+    """Of a classifier: its last Linear."""
+    pooler: tuple[str, ...] = ()
+    """Of a classifier: its pooler, where it has one."""
+    types: bool = False
+    """Whether the model reads which of two texts a token belongs to."""
+    whole: str = ""
+    """Why no head can be cut out, "" where heads can: then heads are zeroed instead."""
+
+    @property
+    def holder(self) -> str:
+        """Name of the module that goes through the blocks and what stands after them."""
+        return self.blocks[0].rsplit(".", 2)[0]
+
+    @property
+    def weigher(self) -> str:
+        """Name of the module in the attention that holds all projections but the output's: it
+        weighs tokens. "" for the attention itself."""
+        return min((read.name.rpartition(".")[0] for read in self.reads), key=len)
+
+    def places(self, read: Read, head: int) -> list[slice]:
+        """Outputs of a projection that a query head reads, shared ones included."""
+        group = head // (self.heads // self.groups)
+        if read.kind == "stacked":
+            blocks = (head, self.heads + group, self.heads + self.groups + group)
+            return [slice(at * self.width, (at + 1) * self.width) for at in blocks]
+        shares, at = {"heads": (self.heads, head), "groups": (self.groups, group)}.get(
+            read.kind, (0, 0)
+        )
+        size = read.outputs // shares if shares else 0
+        return [slice(at * size, (at + 1) * size)] if size else []
+
+    def rows(self, read: Read, head: int) -> list[int]:
+        """The same, one by one."""
+        return [row for at in self.places(read, head) for row in range(at.start, at.stop)]
+
+    def kept(self, read: Read, heads: Sequence[int]) -> torch.Tensor:
+        """Outputs of a projection that some of these heads read, ascending, [n] int64."""
+        rows = {row for head in heads for row in self.rows(read, head)}
+        return torch.tensor(sorted(rows), dtype=torch.long)
+
+    def living(self, heads: Sequence[int]) -> list[int]:
+        """Key/value heads that some of these heads read, ascending."""
+        return sorted({head // (self.heads // self.groups) for head in heads})
+
+    def said(self) -> str:
+        """One line: how the model was read."""
+        layers = f"{len(self.blocks)} layers" if len(self.blocks) > 1 else "1 layer"
+        if self.depth:
+            layers += f" gone through {self.depth} times, so that a head acts at every depth"
+        keys = {self.heads: "", 1: " on one key/value head"}.get(
+            self.groups, f" on {self.groups} key/value heads"
+        )
+        names = ", ".join(read.name.rpartition(".")[2] for read in self.reads)
+        cut = "heads can be cut out"
+        if self.whole:
+            cut = f"heads are zeroed, not cut out: {self.whole}"
+        return (
+            f"Read off its modules: {layers} of {self.kind}, {self.heads} heads{keys}, "
+            f"{self.width} wide, from {names} to {self.projection.rpartition('.')[2]}; {cut}."
+        )
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """A config that counts as equal where its text is: the cache's key."""
+
+    text: str
+    config: Any = field(compare=False)
+
+
 def layout_of(config: Any, causal: bool) -> Layout:
     """The layout of the model that a config describes; nothing is loaded. RequestError says why
     there is none.
 
     causal: of its language model; else of its text classifier.
     """
-    return _cached(
-        json.dumps([type(config).__name__, causal, config.to_dict()], sort_keys=True, default=str),
-        config,
-    )
-
-
-class _Keyed:
-    """A config that counts as equal where its text is: the cache's key."""
-
-    def __init__(self, text: str, config: Any) -> None:
-        self.text, self.config = text, config
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keyed) and self.text == other.text
-
-
-def _cached(text: str, config: Any) -> Layout:
-    return _read(_Keyed(text, config), json.loads(text)[1])
+    text = json.dumps([type(config).__name__, config.to_dict()], sort_keys=True, default=str)
+    return _layout(_Keyed(text, config), causal)
 
 
 @lru_cache(maxsize=64)
-def _read(key: _Keyed, causal: bool) -> Layout:
-    return read(skeleton(key.config, causal), key.config)
+def _layout(key: _Keyed, causal: bool) -> Layout:
+    model = _skeleton(key.config, causal)
+    layout = _read(model, key.config)
+    return layout if causal else _with_head(model, layout)
 
 
-def skeleton(config: Any, causal: bool) -> nn.Module:
+def _skeleton(config: Any, causal: bool) -> nn.Module:
     """The model without weights. RequestError where transformers has none of this kind."""
-    import torch
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
     if getattr(config, "is_encoder_decoder", False):
         what = (
             f"{config.model_type!r} reads a text with one half and writes with the other"
-            " (encoder-decoder): "
+            " (encoder-decoder): its heads are not those of one language model or one classifier."
         )
-        what += "its heads are not those of one language model or one classifier."
-        raise RequestError(
-            Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")
-        )
+        raise _refusal(what, "Use a decoder, or an encoder with a classification head.")
     kind = AutoModelForCausalLM if causal else AutoModelForSequenceClassification
     try:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             return kind.from_config(config, trust_remote_code=False)
     except Exception as error:  # transformers checks configs by whatever fails first
-        raise RequestError(
-            Fault("config.json", f"describes no model: {said_by(error)}.", "Fix config.json.")
-        ) from error
+        what = f"describes no model: {said_by(error)}."
+        raise RequestError(Fault("config.json", what, "Fix config.json.")) from error
 
 
-def read(model: nn.Module, config: Any) -> Layout:
+def _read(model: nn.Module, config: Any) -> Layout:
     """The layout of a model. RequestError says why there is none."""
     if "text_config" in vars(config) and not getattr(config, "num_attention_heads", None):
-        what = (
-            "its config.json describes a model of several parts (text_config): pictures or sound"
-            " come to its texts."
-        )
         raise _refusal(
-            what,
+            "its config.json describes a model of several parts (text_config): pictures or sound"
+            " come to its texts.",
             "Save its language model alone, with its own config.json and tokenizer, and give that.",
         )
-    blocks, layers = _blocks(model, config)
+    blocks, depth = _blocks(model, config)
     parts = [_attention(name, model.get_submodule(name)) for name in blocks]
-    heads = _heads(config)
-    found = {
-        (attention, projection, tuple(sizes.items())) for attention, projection, sizes in parts
-    }
-    if len(found) > 1:
-        odd = next(at for at, part in enumerate(parts) if part != parts[0])
-        raise _refusal(f"the attention of layer {odd} is built unlike that of layer 0.")
+    odd = [at for at, part in enumerate(parts) if part != parts[0]]
+    if odd:
+        raise _refusal(f"the attention of layer {odd[0]} is built unlike that of layer 0.")
     attention, projection, sizes = parts[0]
     module = model.get_submodule(blocks[0]).get_submodule(attention)
-    inputs, _ = _sides(module.get_submodule(projection)) or (0, 0)
-    width = _width(config, heads, inputs)
+    last, heads = module.get_submodule(projection), _heads(config)
+    width = _width(config, heads, (_sides(last) or (0, 0))[0])
     groups = _groups(config, heads, width, sizes)
-    reads = tuple(
+    reads = [
         Read(name, size, _kind(name, size, heads, groups, width)) for name, size in sizes.items()
-    )
-    mixing = _mixing(module, heads, groups, width)
+    ]
     own = {
-        name.rpartition(".")[2]: tuple(one.shape)
+        name.rpartition(".")[2]: len(one)
         for name, one in module.named_parameters()
-        if one.dim() == 1
+        if one.dim() == 1 and name.rpartition(".")[2] not in ("weight", "bias")
     }
-    per_head = tuple(
-        name for name, shape in own.items() if shape == (heads,) and name not in ("weight", "bias")
-    )
-    biases = tuple(
-        name
-        for name, shape in own.items()
-        if shape == (heads * width,) and name not in ("weight", "bias")
-    )
-    last, biased = module.get_submodule(projection), _is_biased(module)
     shell = Layout(
         config.model_type,
         type(module).__name__,
         blocks,
         attention,
         projection,
-        reads,
+        tuple(sorted(reads, key=lambda read: not _QUERY.search(read.name))),
         heads,
         groups,
         width,
         _positions(model, config),
         _after(model, blocks),
         _is_fast(model, config),
-        per_head,
-        biases,
-        biased,
-        mixing,
-        hasattr(last, "nf"),
-        layers if layers > len(blocks) else 0,
+        per_head=tuple(name for name, size in own.items() if size == heads),
+        biases=tuple(name for name, size in own.items() if size == heads * width),
+        biased=any(takes_biases(part) for part in module.modules()),
+        mixing=_mixing(module, {heads * width, groups * width} - {width}),
+        transposed=is_transposed(last),
+        depth=depth if depth > len(blocks) else 0,
     )
-    return replace(shell, whole=_why_whole(module, shell, config))
+    return replace(shell, whole=_why_whole(module, shell))
+
+
+def _with_head(model: Any, layout: Layout) -> Layout:
+    """The layout with what else is to be known of a text classifier."""
+    base = model.base_model_prefix
+    head = [name for name, part in model.named_children() if name != base and _has_numbers(part)]
+    linears = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
+    poolers = [name for name, _ in model.base_model.named_children() if name == "pooler"]
+    taken = inspect.signature(type(model).forward).parameters
+    several = int(getattr(model.config, "type_vocab_size", 0) or 0) > 1
+    return replace(
+        layout,
+        head=tuple(head),
+        outputs=[name for name in linears if name.split(".")[0] in head][-1],
+        pooler=tuple(f"{base}.{name}" for name in poolers),
+        types="token_type_ids" in taken and several,
+    )
+
+
+def _has_numbers(part: nn.Module) -> bool:
+    return next(part.parameters(), None) is not None
 
 
 def _refusal(
@@ -190,19 +302,18 @@ def _blocks(model: nn.Module, config: Any) -> tuple[tuple[str, ...], int]:
     if not isinstance(depth, int):
         raise _refusal("its config.json names no number of layers.")
     lists = {name: part for name, part in model.named_modules() if isinstance(part, nn.ModuleList)}
-    mine = [name for name, part in lists.items() if len(part) == depth]
-    if mine:
-        return tuple(f"{mine[0]}.{at}" for at in range(depth)), depth
+    whole = [name for name, part in lists.items() if len(part) == depth][:1]
     shared = [
         name
         for name, part in lists.items()
         if any(_is_attention(one) for one in part[0].children())
     ]
-    if not shared:
+    if not whole and not shared:
         raise _refusal(
             f"none of its lists of modules has the {depth} layers that config.json names."
         )
-    return tuple(f"{name}.{at}" for name in shared for at in range(len(lists[name]))), depth
+    names = [f"{name}.{at}" for name in whole or shared for at in range(len(lists[name]))]
+    return tuple(names), depth
 
 
 def _is_attention(module: nn.Module) -> bool:
@@ -231,28 +342,22 @@ def _attention(block: str, module: nn.Module) -> tuple[str, str, dict[str, int]]
 
 
 def _why_no_attention(block: str, module: nn.Module) -> str:
-    mixers = [
-        type(part).__name__
-        for part in module.modules()
-        if _OTHER_MIXERS.search(type(part).__name__)
-    ]
-    named = [
-        name for name in mixers if not re.search(r"^Conv[12]d$|Layer$|Block$|Norm", name)
-    ] or mixers
-    if named:
+    kinds = [type(part).__name__ for part in module.modules()]
+    mixers = [name for name in kinds if _OTHER_MIXERS.search(name)]
+    named = [name for name in mixers if not re.search(r"^Conv[12]d$|Layer$|Block$|Norm", name)]
+    if mixers:
         return (
-            f"{block} mixes tokens by {named[0]}, not by attention heads (state-space, recurrent or"
-            " linear layers): there is no head to silence."
+            f"{block} mixes tokens by {(named or mixers)[0]}, not by attention heads (state-space,"
+            " recurrent or linear layers): there is no head to silence."
         )
     return f"{block} ({type(module).__name__}) has no attention, so there is no head to silence."
 
 
 def _sides(module: Any) -> tuple[int, int] | None:
     """Inputs and outputs of a Linear or of GPT-2's Conv1D; None for anything else."""
-    weight = getattr(module, "weight", None)
     if isinstance(module, nn.Linear):
         return int(module.in_features), int(module.out_features)
-    if hasattr(module, "nf") and weight is not None and weight.dim() == 2:
+    if is_transposed(module) and getattr(module, "weight", None) is not None:
         return int(module.nx), int(module.nf)
     return None
 
@@ -267,38 +372,29 @@ def _heads(config: Any) -> int:
 def _width(config: Any, heads: int, inputs: int) -> int:
     """Width of a head: what the output projection reads, shared out among the heads, is what
     config.json says."""
-    said = (
-        getattr(config, "v_head_dim", None)
-        or getattr(config, "head_dim", None)
-        or config.hidden_size // heads
-    )
-    if inputs != heads * said:
-        what = (
-            f"the output projection reads {inputs} numbers, {heads} heads of {said} would hand over"
-            f" {heads * said}."
+    named = getattr(config, "v_head_dim", None) or getattr(config, "head_dim", None)
+    width = int(named or config.hidden_size // heads)
+    if inputs != heads * width:
+        raise _refusal(
+            f"the output projection reads {inputs} numbers, {heads} heads of {width} would hand"
+            f" over {heads * width}."
         )
-        raise _refusal(what)
-    return int(said)
+    return width
 
 
 def _groups(config: Any, heads: int, width: int, sizes: dict[str, int]) -> int:
-    shared = [size for name, size in sizes.items() if _SHARED.search(name)]
-    if shared and len(set(shared)) == 1 and shared[0] % width == 0:
-        groups = shared[0] // width
-    elif getattr(config, "multi_query", False) and not getattr(
-        config, "new_decoder_architecture", False
-    ):
+    shared = {size for name, size in sizes.items() if _SHARED.search(name)}
+    is_older = not getattr(config, "new_decoder_architecture", False)
+    if len(shared) == 1 and min(shared) % width == 0:
+        groups = shared.pop() // width
+    elif getattr(config, "multi_query", False) and is_older:
         groups = 1
     else:
-        groups = int(
-            getattr(config, "num_key_value_heads", None)
-            or getattr(config, "num_kv_heads", None)
-            or heads
-        )
+        named = (getattr(config, name, None) for name in ("num_key_value_heads", "num_kv_heads"))
+        groups = int(next(filter(None, named), heads))
     if groups < 1 or heads % groups:
-        raise _refusal(
-            f"{heads} query heads do not divide over {groups} key/value heads.", "Fix config.json."
-        )
+        what = f"{heads} query heads do not divide over {groups} key/value heads."
+        raise RequestError(Fault("config.json", what, "Fix config.json."))
     return groups
 
 
@@ -308,44 +404,34 @@ def _kind(name: str, size: int, heads: int, groups: int, width: int) -> str:
     if _QUERY.search(name):
         return "heads" if size == heads * width else ""
     if _SHARED.search(name):
-        return "heads" if size == heads * width else "groups" if size == groups * width else ""
-    stacked = (heads + 2 * groups) * width
-    if size == stacked and (
-        last in _STACKED or (last == "query_key_value" and groups == 1 < heads)
-    ):
+        return {groups * width: "groups", heads * width: "heads"}.get(size, "")
+    is_stacked = last in _STACKED or (last == "query_key_value" and groups == 1 < heads)
+    if size == (heads + 2 * groups) * width and is_stacked:
         return "stacked"
     return "heads" if last in _PER_HEAD and groups == heads and size % (heads * width) == 0 else ""
 
 
-def _mixing(attention: nn.Module, heads: int, groups: int, width: int) -> tuple[str, ...]:
-    wide = {heads * width, groups * width} - {width}
+def _mixing(attention: nn.Module, wide: set[int]) -> tuple[str, ...]:
+    """Names of norms over as many numbers as all heads have together."""
     return tuple(
         name
         for name, part in attention.named_modules()
         if "Norm" in type(part).__name__
-        and re.search(r"(^|\.)(q|k|query|key|q_a|kv)_?(norm|layernorm|ln)$", name)
-        and (weight := getattr(part, "weight", None)) is not None
-        and tuple(weight.shape) in {(one,) for one in wide}
+        and _INNER_NORMS.search(name)
+        and any(tuple(weight.shape) in {(one,) for one in wide} for weight in part.parameters())
     )
-
-
-def _is_biased(attention: nn.Module) -> bool:
-    taken = [inspect.signature(type(part).forward).parameters for part in attention.modules()]
-    return any(name in one for one in taken for name in ("position_bias", "alibi"))
 
 
 def _positions(model: nn.Module, config: Any) -> int:
     """Longest text in tokens; embeddings of positions that begin behind the padding's id have
     fewer."""
-    said = next(
-        (int(value) for name in _POSITIONS if (value := getattr(config, name, None))), _NO_LIMIT
-    )
-    table = next(
-        (part for name, part in model.named_modules() if name.endswith(".position_embeddings")),
-        None,
-    )
-    offset = getattr(table, "padding_idx", None)
-    return said if offset is None else said - int(offset) - 1
+    named = (getattr(config, name, None) for name in _POSITIONS)
+    most = int(next(filter(None, named), _NO_LIMIT))
+    for name, part in model.named_modules():
+        if name.endswith(".position_embeddings"):
+            offset = getattr(part, "padding_idx", None)
+            return most if offset is None else most - int(offset) - 1
+    return most
 
 
 def _after(model: nn.Module, blocks: tuple[str, ...]) -> tuple[str, ...]:
@@ -359,13 +445,13 @@ def _after(model: nn.Module, blocks: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_fast(model: nn.Module, config: Any) -> bool:
-    """sdpa has no soft caps and no sinks."""
-    return bool(getattr(model, "_supports_sdpa", False)) and not getattr(
-        config, "attn_logit_softcapping", None
-    )
+    """sdpa has no soft caps and no sinks, and computes in no other precision."""
+    asked = ("attn_logit_softcapping", "reorder_and_upcast_attn")
+    can = bool(getattr(model, "_supports_sdpa", False))
+    return can and not any(getattr(config, name, None) for name in asked)
 
 
-def _why_whole(attention: nn.Module, layout: Layout, config: Any) -> str:
+def _why_whole(attention: nn.Module, layout: Layout) -> str:
     """Why heads of this layout cannot be cut out; "" where they can."""
     if layout.mixing:
         return f"{', '.join(layout.mixing)} normalise over all heads at once"
@@ -377,11 +463,7 @@ def _why_whole(attention: nn.Module, layout: Layout, config: Any) -> str:
     unknown = [read.name for read in layout.reads if not read.kind]
     if unknown:
         return f"how {', '.join(unknown)} are shared out among heads is not known"
-    fused = [
-        read.name
-        for read in layout.reads
-        if read.kind == "stacked" and layout.groups < layout.heads
-    ]
-    if fused:
+    fused = [read.name for read in layout.reads if read.kind == "stacked"]
+    if fused and layout.groups < layout.heads:
         return f"{fused[0]} is taken apart by numbers of config.json"
     return ""

@@ -29,46 +29,6 @@ def cut(lm: M, mask: HeadMask) -> M:
     return replace(lm, model=model, cut=mask, means=None)
 
 
-def cut_further(lm: M, mask: HeadMask) -> M:
-    """A copy of an encoder without the mask's heads, some of which it may have lost already.
-
-    Its weights stay as they are now: for cutting in steps, with training between them. The mask
-    counts heads of the whole model and names every head that is gone. MaskError where it would
-    bring one back, for a mask of another shape, a language model, or a model that is masked right
-    now.
-    """
-    if lm.adapter.causal:
-        raise MaskError(f"{lm.name} is a language model; cut the model it was cut from.")
-    _check(lm, mask)
-    gone = lm.cut or HeadMask(mask.n_layers, mask.n_heads)
-    if not set(gone.cut) <= set(mask.cut):
-        back = min(set(gone.cut) - set(mask.cut))
-        raise MaskError(
-            f"{lm.name} has lost head {back[1]} of layer {back[0]}, which the mask keeps."
-        )
-    model = copy.deepcopy(lm.model)
-    lm.adapter.cut_heads(model, mask, gone)
-    return replace(lm, model=model, cut=mask)
-
-
-def grown(lm: M) -> M:
-    """A copy of a cut encoder in the whole model's shape, zero where heads were cut. It computes
-    the same.
-
-    No smaller and no faster than the whole model, but plain transformers loads it anywhere.
-    MaskError for a language model, or a model that is masked right now.
-    """
-    if lm.adapter.causal:
-        raise MaskError(
-            f"{lm.name} is a language model; use `zeroed` on the model it was cut from."
-        )
-    mask = lm.cut or HeadMask(lm.n_layers, lm.n_heads)
-    _check(lm, mask)
-    model = copy.deepcopy(lm.model)
-    lm.adapter.grow_heads(model, mask)
-    return replace(lm, model=model, cut=None)
-
-
 def zeroed(lm: M, mask: HeadMask) -> M:
     """A copy of the same shape, zero where the output projection reads a cut head. Errors as for
     `cut`.

@@ -86,13 +86,9 @@ def even_faults(config: Any) -> list[Fault]:
     """Why a model's config could not say how many heads are left. A family that is read by
     structure is tried: some read a `head_dim` that their config does not name (Phi), some do not
     though it is there."""
-    from engine.models.adapters import known_types  # loads torch
-
     missing = [name for name in ("head_dim", "num_key_value_heads") if not hasattr(config, name)]
-    structural = config.model_type not in known_types(True) and hasattr(
-        config, "num_key_value_heads"
-    )
-    what = _structural_fault(config) if structural else "".join(missing)
+    grouped = hasattr(config, "num_key_value_heads")
+    what = _structural_fault(config) if grouped else "".join(missing)
     if what and missing:
         what = (
             f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer"
@@ -149,7 +145,7 @@ def save_even(small: LanguageModel, shape: Shape, folder: str | Path) -> Path:
         )
     config = copy.deepcopy(small.model.config)
     gone = len(mask.cut_in(0))
-    config.head_dim = small.adapter.head_dim(small.model)
+    config.head_dim = small.adapter.head_dim
     config.num_attention_heads = shape.n_heads - gone
     config.num_key_value_heads = (shape.n_heads - gone) // shape.group
 

@@ -61,7 +61,7 @@ def masked_rows(
     Errors as for `masked`."""
     for mask in masks:
         _check_shape(lm, (mask.n_layers, mask.n_heads))
-    width, factors = lm.adapter.head_dim(lm.model), {}
+    width, factors = lm.adapter.head_dim, {}
     keep = torch.from_numpy(np.stack([mask.keep() for mask in masks])).to(lm.device, lm.dtype)
     layers = sorted({layer for mask in masks for layer, _ in mask.cut})
 
@@ -157,7 +157,7 @@ def hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[N
         for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
             handle = projection.register_forward_pre_hook(
-                _gate(gates[..., layer, :], lm.adapter.head_dim(lm.model))
+                _gate(gates[..., layer, :], lm.adapter.head_dim)
             )
             hooks.callback(handle.remove)
         yield

@@ -31,7 +31,7 @@ def head_means(
     """
     total = torch.zeros(
         lm.n_layers,
-        lm.n_heads * lm.adapter.head_dim(lm.model),
+        lm.n_heads * lm.adapter.head_dim,
         dtype=torch.float64,
         device=lm.device,
     )
@@ -66,7 +66,7 @@ def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
     means: [layers, heads * head_dim] as from `head_means`. MaskError for another shape, a model
     that is cut or masked, or one centred already.
     """
-    shape = (lm.n_layers, lm.n_heads * lm.adapter.head_dim(lm.model))
+    shape = (lm.n_layers, lm.n_heads * lm.adapter.head_dim)
     if lm.cut is not None or lm.means is not None or is_masked(lm):
         raise MaskError(f"{lm.name} is cut, masked or centred already; centre the whole model.")
     if means.shape != shape:
@@ -99,7 +99,7 @@ def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
     """`lm` as the mask file wants its heads silenced. RequestError for means of another width."""
     if not record.means:
         return lm
-    width = lm.adapter.head_dim(lm.model)
+    width = lm.adapter.head_dim
     if len(record.means[0]) != width:
         what = f"hold {len(record.means[0])} numbers per head; those of {lm.name} are {width} wide."
         raise RequestError(

@@ -263,7 +263,7 @@ def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int
     hidden]."""
     blocks, width, inside = (
         lm.adapter.blocks(lm.model),
-        lm.adapter.head_dim(lm.model),
+        lm.adapter.head_dim,
         kept.heads[layer],
     )
     stacked = inside.repeat(len(heads), 1, 1)

@@ -116,7 +116,7 @@ def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
     """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for
     `load_cut`."""
     from engine.models import checkpoint, runtime
-    from engine.models.structure.find import adapter_of
+    from engine.models.structure.adapter import adapter_of
 
     record, config = _cut_folder(folder, causal)
     adapter, place = adapter_of(config, causal), runtime.pick_device(device)
@@ -149,7 +149,7 @@ def _shapes(folder: Path) -> dict[str, list[int]]:
 
 def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
     from engine.models import checkpoint
-    from engine.models.structure.find import adapter_of
+    from engine.models.structure.adapter import adapter_of
     from engine.models.weights import tensors_in, weight_files
 
     record = read_mask(folder / MASK_FILE)
@@ -160,7 +160,7 @@ def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
         faults += tensors_in(path)[1]
     if not faults:
         adapter = adapter_of(config, causal)
-        shape = (adapter.n_layers(config), adapter.n_heads(config))
+        shape = (adapter.n_layers, adapter.n_heads)
         if shape != (record.n_layers, record.n_heads):
             what = (
                 f"is for {record.n_layers} x {record.n_heads} heads, config.json says {shape[0]} x"
@@ -182,7 +182,7 @@ def _skeleton(config: Any, adapter: Any, record: MaskRecord) -> Any:
         model = kind.from_config(
             config,
             dtype=config.dtype or torch.float32,
-            attn_implementation=adapter.attention_implementation(config),
+            attn_implementation=adapter.attention_implementation,
             trust_remote_code=False,
         )
     if record.means:

@@ -1,5 +1,4 @@
-"""Write a cut text classifier, retrained or not, and load it again; or write it with zeros for
-plain transformers.
+"""Write a cut text classifier, retrained or not, and load it again.
 
 As replay.py does for language models. The weights are the classifier's own, so what was learned
 after the cut is kept.
@@ -14,13 +13,11 @@ from engine.core.errors import RequestError
 from engine.models.config_file import CONFIG, config_of
 from engine.models.load_text_classifier import (
     TextClassifier,
-    save_text_classifier,
     save_text_tokenizer,
 )
 from engine.models.said_outputs import said_outputs
-from engine.surgery.heads.cut import grown
 from engine.surgery.heads.record import MaskRecord
-from engine.surgery.heads.replay import read_cut, whole, write_cut
+from engine.surgery.heads.replay import read_cut, write_cut
 
 
 def save_cut_classifier(cut: TextClassifier, record: MaskRecord, folder: str | Path) -> Path:
@@ -43,18 +40,6 @@ def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifi
     return TextClassifier(
         **parts,
         classes=said.names or tuple(map(str, range(parts["model"].config.num_labels))),
-        max_length=min(
-            int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions(parts["model"])
-        ),
+        max_length=min(int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions),
         has_head=True,
     )
-
-
-def save_zeroed_classifier(classifier: TextClassifier, folder: str | Path) -> Path:
-    """Write a cut classifier in its whole shape, zero where heads were, so that plain transformers
-    loads it.
-
-    It computes the same logits. A whole one is written as it is. RequestError as for
-    `save_cut_classifier`.
-    """
-    return whole(Path(folder), partial(save_text_classifier, grown(classifier)))

@@ -817,10 +817,10 @@ def _null_faults(request: TextRequest) -> list[Fault]:
 def width_of(info: Any) -> int:
     """Width of the hidden states, from the model's config.json."""
     from engine.models.checkpoint import read_config
-    from engine.models.structure.find import adapter_of
+    from engine.models.structure.adapter import adapter_of
 
     config, _ = read_config(info.folder, causal=False)
-    return adapter_of(config, causal=False).head_dim(config) * info.n_heads
+    return adapter_of(config, causal=False).head_dim * info.n_heads
 
 
 def _kept_faults(request: TextRequest, info: Any) -> list[Fault]:

@@ -30,8 +30,8 @@ import torch
 
 from engine.core.types import HeadMask
 from engine.models import runtime  # noqa: F401
-from engine.models.adapters import adapter_for
 from engine.models.load_language_model import LanguageModel
+from engine.models.structure.adapter import adapter_of
 from engine.surgery.heads.cut import cut
 from engine.surgery.heads.mask import gated, masked
 
@@ -76,7 +76,7 @@ def lm():
     block.attn.c_proj.weight[:4, :4] = torch.eye(4)
     place = torch.device("cpu")
     return LanguageModel(
-        "by hand", None, model, None, adapter_for("gpt2"), "0" * 64, place, torch.float32
+        "by hand", None, model, None, adapter_of(config), "0" * 64, place, torch.float32
     )
 
 

@@ -92,7 +92,7 @@ def test_it_computes_what_it_did_and_a_silenced_head_hands_over_its_mean(pair):
 def test_masked_is_cut_is_reloaded(pair, tmp_path):
     lm, shifted, _ = pair
     small = cut(shifted, MASK)
-    width = shifted.adapter.head_dim(shifted.model)
+    width = shifted.adapter.head_dim
     rows = [
         tuple(map(float, shifted.means.reshape(3, 4, width)[layer, head]))
         for layer, head in MASK.cut

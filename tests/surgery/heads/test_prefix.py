@@ -93,7 +93,7 @@ def test_half_precision_is_close_and_summed_in_full():
 
 def test_a_head_that_writes_nothing_changes_nothing():
     lm = tiny_model("gpt2")
-    width = lm.adapter.head_dim(lm.model)
+    width = lm.adapter.head_dim
     weight = lm.adapter.output_projection(lm.model, 1).weight
     kept = weight.data[:width].clone()
     weight.data[:width] = 0

@@ -3,7 +3,6 @@ loading."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import importlib.util
 import json
@@ -16,13 +15,12 @@ from engine.core.errors import MaskError, RequestError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.equivalence import agree_on_texts
-from engine.surgery.heads.cut import cut, cut_further, grown, zeroed
+from engine.surgery.heads.cut import cut, zeroed
 from engine.surgery.heads.mask import masked, prove_mask_works
 from engine.surgery.heads.replay import load_cut, read_mask, record_of, write_mask
 from engine.surgery.heads.text_replay import (
     load_cut_classifier,
     save_cut_classifier,
-    save_zeroed_classifier,
 )
 from tests.tiny import CLASSES, ENCODERS, text, tiny_model
 
@@ -124,50 +122,11 @@ def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(wanted, slopes(small), strict=True))
 
 
-# ---- cutting in steps
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_cutting_in_steps_is_cutting_at_once(name):
-    clf = tiny_model(name)
-    steps = cut(clf, HeadMask(3, 4, ((1, 0), (1, 2), (2, 3))))
-    for units in (((1, 0), (1, 2), (1, 3), (2, 3)), MASK.cut, MASK.cut):
-        steps = cut_further(steps, HeadMask(3, 4, units))
-    at_once = cut(clf, MASK)
-    wanted, found = at_once.model.state_dict(), steps.model.state_dict()
-    assert wanted.keys() == found.keys() and all(
-        torch.equal(wanted[key], found[key]) for key in wanted
-    )
-    assert steps.cut == MASK and torch.equal(answers(steps), answers(at_once))
-
-
-def test_cutting_further_keeps_what_was_learned():
-    small = cut(tiny_model("bert"), HeadMask(3, 4, ((0, 1),)))
-    train(small)
-    before = copy.deepcopy(small.model.state_dict())
-    more = cut_further(small, MASK)
-    whole = grown(small)
-    with masked(whole, MASK):
-        wanted = answers(whole)
-    assert torch.allclose(answers(more), wanted, atol=1e-5)
-    assert all(torch.equal(value, small.model.state_dict()[key]) for key, value in before.items())
-
-
-def test_cutting_further_brings_no_head_back():
-    clf = tiny_model("bert")
-    small = cut(clf, HeadMask(3, 4, ((0, 1), (2, 3))))
-    with pytest.raises(MaskError, match="has lost head 1 of layer 0, which the mask keeps"):
-        cut_further(small, HeadMask(3, 4, ((2, 3), (1, 1))))
-    with pytest.raises(MaskError, match="does not fit"):
-        cut_further(small, HeadMask(3, 5, ((0, 1), (2, 3))))
+def test_a_cut_one_is_cut_no_further():
+    small = cut(tiny_model("bert"), HeadMask(3, 4, ((0, 1), (2, 3))))
     for again in (cut, zeroed):
         with pytest.raises(MaskError, match="cut already"):
             again(small, MASK)
-    for needs_an_encoder in (lambda lm: cut_further(lm, MASK), grown):
-        with pytest.raises(MaskError, match="is a language model"):
-            needs_an_encoder(tiny_model("gpt2"))
-    with masked(clf, MASK), pytest.raises(MaskError, match="is masked"):
-        cut_further(clf, MASK)
 
 
 # ---- saving and loading
@@ -215,22 +174,6 @@ def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
 
 
-def test_a_retrained_cut_grown_again_loads_anywhere(saved, tmp_path):
-    from transformers import AutoModelForSequenceClassification
-
-    _, small, _ = saved
-    folder = save_zeroed_classifier(small, tmp_path / "dense")
-    assert not (folder / "mask.json").exists()
-    plain = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    batch = small.encode(TEXTS)
-    assert torch.allclose(plain(**batch).logits, small.logits(batch), atol=1e-5)
-    assert plain.config.id2label == dict(enumerate(CLASSES))
-    again = load_text_classifier(folder, CLASSES, device="cpu", max_length=64)
-    assert again.has_head and again.cut is None
-    silent = again.adapter.output_projection(again.model, 1)
-    assert silent.weight.shape == (32, 32) and not silent.weight.any() and silent.bias.any()
-
-
 def test_a_cut_folder_is_no_base_model(saved):
     with pytest.raises(
         RequestError, match="that PruneAudit has cut .*gets right says evaluate --model"
@@ -269,8 +212,6 @@ def test_nothing_is_overwritten_and_no_other_record_taken(saved, tmp_path):
     clf, small, folder = saved
     with pytest.raises(RequestError, match="exists already"):
         save_cut_classifier(small, record_of(clf, MASK), folder)
-    with pytest.raises(RequestError, match="exists already"):
-        save_zeroed_classifier(small, folder)
     for model, mask in ((small, HeadMask(3, 4)), (clf, MASK)):
         with pytest.raises(RequestError, match="is not the one"):
             save_cut_classifier(model, record_of(clf, mask), tmp_path / "other")

@@ -83,7 +83,7 @@ def _fitted(
     batches = TextBatches(
         texts, second, classifier.encode, recipe.batch, context.seed("tune", shard.trial)
     )
-    head = f"inner.{classifier.adapter.classifier_names(classifier.model)[-1]}"
+    head = f"inner.{classifier.adapter.head[-1]}"
     return fit(
         Logits(classifier.model),
         batches,
