@@ -281,5 +281,5 @@ def test_what_is_refused(tmp_path):
 
 
 def test_models_of_timm_ask_for_timm(monkeypatch):
-    monkeypatch.setattr("engine.models.vision.timm_models.find_spec", lambda name: None)
+    monkeypatch.setattr("engine.models.vision.hub_folders.find_spec", lambda name: None)
     assert "package timm, which is not installed" in refusal("timm/resnet18")

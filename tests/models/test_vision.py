@@ -13,7 +13,7 @@ from torch import nn
 
 from engine.core.errors import RequestError
 from engine.models.vision import architecture_for, architectures
-from engine.models.vision.resnet_cifar import ShortcutA, ShortcutPruner
+from engine.models.vision.resnets import ShortcutA, ShortcutPruner
 
 import torch_pruning as tp  # isort: skip  (after the torchvision guard)
 

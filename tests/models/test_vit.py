@@ -7,7 +7,7 @@ import torch
 
 from engine.models.state_dicts import fitting_architectures, skeleton
 from engine.models.vision import architecture_for
-from engine.models.vision.vit import split, unpacked
+from engine.models.vision.torchvision_families import split, unpacked
 
 import torchvision.models  # isort: skip  (after the torchvision guard)
 

@@ -1,4 +1,4 @@
-"""Families of image classifiers: what each is made of, one family, one file, found by being
+"""Families of image classifiers: what each is made of, one family, one class, found by being
 here."""
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from types import MappingProxyType
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.models.vision.base import Architecture
-from engine.models.vision.hub_folders import hub_architecture
-from engine.models.vision.timm_models import timm_architecture
+from engine.models.vision.hub_folders import hub_architecture, timm_architecture
 
 __all__ = ["Architecture", "architectures", "architecture_for", "is_known"]
 

@@ -1,8 +1,8 @@
-"""Image classifiers saved by transformers, built by transformers' own classes from what their
-config.json says.
+"""Image classifiers of other packages: as transformers saves them, and timm's by name.
 
-Such a model is named by its family and a digest of its config, e.g. vit-1a2b3c4d. Whoever reads a
-folder makes the name known to this process; cut models carry the config with them.
+Those of transformers are built by its own classes from what their config.json says. Such a model is
+named by its family and a digest of its config, e.g. vit-1a2b3c4d. Whoever reads a folder makes the
+name known to this process; cut models carry the config with them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ _LABELS = (
     "auto_map",
 )
 MOST_LAYERS = 10_000
+TIMM = "timm/"
+"""Begins the names of timm's models. The package is not required."""
 _known: dict[str, HubArchitecture] = {}
 
 
@@ -44,9 +47,8 @@ class HubArchitecture(Architecture):
         self.names, self.config = (name,), dict(config)
         side = _side(config.get("image_size"))
         if config.get("num_channels", 3) != 3:
-            raise ValueError(
-                f"its images have {config['num_channels']} channels, not red, green and blue"
-            )
+            channels = config["num_channels"]
+            raise ValueError(f"its images have {channels} channels, not red, green and blue")
         self._refuse_too_large()
         found = self.attentions(self.build(name, 2))
         if any(one.head_dim < 1 for one in found):
@@ -71,16 +73,13 @@ class HubArchitecture(Architecture):
     def _refuse_too_large(self) -> None:
         """ValueError for a config that asks for more layers than any model has, or more numbers
         than memory holds."""
-        asked = [self.config.get("num_hidden_layers"), *_listed(self.config.get("depths"))]
+        asked = [self.config.get("num_hidden_layers"), *(self.config.get("depths") or [])]
         layers = sum(one for one in asked if isinstance(one, int))
         if layers > MOST_LAYERS:
             raise ValueError(f"it names {layers} layers")
         try:
             empty = self._made(2, "meta")
-        except (
-            NotImplementedError,
-            RuntimeError,
-        ):  # a family that computes with numbers while it is made
+        except RuntimeError:  # a family that computes with numbers while it is made
             return
         size, room = 4 * sum(one.numel() for one in empty.parameters()), memory.budget()
         if size > room:
@@ -142,18 +141,8 @@ def _class_of(family: str) -> Any:
 
 def _side(value: Any) -> int | None:
     """Pixels a side of square images, said once or for height and width; None for anything else."""
-    found = (
-        set(value)
-        if isinstance(value, list) and len(value) == 2
-        else {value}
-        if type(value) is int
-        else set()
-    )
-    return found.pop() if len(found) == 1 else None
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    sides = value if isinstance(value, list) and len(value) == 2 else [value]
+    return sides[0] if sides[0] == sides[-1] and type(sides[0]) is int else None
 
 
 @cache
@@ -165,3 +154,40 @@ def _with_logits(kind: Any) -> Any:
         return made.logits if "logits" in made else made.last_hidden_state  # as PP-LCNet calls them
 
     return type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
+
+
+class TimmArchitecture(Architecture):
+    """One convolutional classifier of timm, `timm/resnet50`, with weights of a file or random ones:
+    nothing is downloaded."""
+
+    def __init__(self, name: str) -> None:
+        import timm
+
+        own = timm.get_pretrained_cfg(name.removeprefix(TIMM))
+        self.names = (name,)
+        if own is not None:
+            self.default_size = own.input_size[-1]
+            self.mean, self.std = tuple(own.mean), tuple(own.std)
+
+    def build(self, name: str, n_classes: int) -> nn.Module:
+        import timm
+
+        return timm.create_model(name.removeprefix(TIMM), pretrained=False, num_classes=n_classes)
+
+
+@cache
+def timm_architecture(name: str) -> Architecture | None:
+    """The architecture of a name that begins with timm/, None for others. RequestError without
+    timm, or its model."""
+    if not name.startswith(TIMM):
+        return None
+    if find_spec("timm") is None:
+        what = "is a model of the package timm, which is not installed."
+        fix = "Install timm, or give torchvision's model of that name."
+        raise RequestError(Fault(name, what, fix))
+    import timm
+
+    if not timm.is_model(name.removeprefix(TIMM)):
+        what = "is no model of the installed timm."
+        raise RequestError(Fault(name, what, "See timm.list_models()."))
+    return TimmArchitecture(name)

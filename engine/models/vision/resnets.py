@@ -1,7 +1,7 @@
-"""CIFAR ResNet-20, 32, 44 and 56 with option-A shortcuts, as akamaster/pytorch_resnet_cifar10 names
-their tensors.
+"""ResNets that torchvision does not have: small ones for images of 32 pixels, and ResNet-10.
 
-An option-A shortcut (He et al. 2016, section 4.2) has no weights: it takes every second pixel and
+CIFAR ResNets have option-A shortcuts (He et al. 2016, section 4.2) and tensors named as in
+akamaster/pytorch_resnet_cifar10. Such a shortcut has no weights: it takes every second pixel and
 fills the new channels with zeros. Here it is a module of its own that knows where each of its
 channels comes from, so that the three stages can be pruned apart from each other.
 """
@@ -20,8 +20,71 @@ from engine.models.vision.base import (
 )  # guards the torchvision import, which Torch-Pruning asks for
 
 import torch_pruning as tp  # isort: skip
+from torchvision.models.resnet import BasicBlock, ResNet  # isort: skip
 
 WIDTHS = (16, 32, 64)
+"""Channels of the three stages of a CIFAR ResNet."""
+
+
+class ResNet10(Architecture):
+    """One block of torchvision's in each stage; there are no published weights."""
+
+    names = ("resnet10",)
+    is_proved = True
+
+    def build(self, name: str, n_classes: int) -> nn.Module:
+        return ResNet(BasicBlock, [1, 1, 1, 1], num_classes=n_classes)
+
+
+class SmallResNet(Architecture):
+    """ResNet-10, 16 channels wide at the start, for small images: fast enough to be trained on two
+    CPU cores."""
+
+    names = ("resnet10-w16",)
+    is_proved = True
+    default_size = 32
+    min_size = 16
+
+    def build(self, name: str, n_classes: int) -> nn.Module:
+        return NarrowResNet(16, n_classes)
+
+
+class NarrowResNet(nn.Module):
+    """ResNet-10 with stages of w, 2w, 4w and 8w channels and a 3x3 stem of stride 2 without
+    pooling.
+
+    32 pixels leave the stem as 16, the last stage as 2. Stride 1 in the stem would cost four times
+    as much.
+    """
+
+    def __init__(self, width: int, n_classes: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 3, stride=2, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.layer1 = _narrow_stage(width, width, 1)
+        self.layer2 = _narrow_stage(width, 2 * width, 2)
+        self.layer3 = _narrow_stage(2 * width, 4 * width, 2)
+        self.layer4 = _narrow_stage(4 * width, 8 * width, 2)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8 * width, n_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """images [batch, 3, height, width] -> logits [batch, classes]."""
+        found = self.relu(self.bn1(self.conv1(images)))
+        found = self.layer4(self.layer3(self.layer2(self.layer1(found))))
+        return self.fc(self.avgpool(found).flatten(1))
+
+
+def _narrow_stage(into: int, out: int, stride: int) -> nn.Sequential:
+    shortcut = None
+    if into != out:
+        conv = nn.Conv2d(into, out, 1, stride=stride, bias=False)
+        shortcut = nn.Sequential(conv, nn.BatchNorm2d(out))
+    return nn.Sequential(BasicBlock(into, out, stride, shortcut))
 
 
 class CifarResNet(Architecture):
