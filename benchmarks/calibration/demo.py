@@ -24,7 +24,7 @@ from engine.stats.reliability import icc_c1
 from engine.store.runs import Store, default_root
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.controls import with_measuring
-from engine.tracks.language_models.effects import AxisData, dense_shards, generated, off_shards
+from engine.tracks.language_models.effects import AxisData, dense_shards, estimated, off_shards
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import REQUEST, validate
 from engine.tracks.language_models.run import score_heads
@@ -146,6 +146,6 @@ def _truth(audit: Audit, job: ScoreJob, axis: str, units: list[int]) -> tuple[pd
         ],
     )
     data = AxisData(job, axis)
-    return pd.Series(generated(data, units, intervals=False).pooled.value, index=units), bias(
-        data.table, job.reading
-    )
+    return pd.Series(
+        estimated(data, units, "generate", 0.0, intervals=False).pooled.value, index=units
+    ), bias(data.table, job.reading)

@@ -89,7 +89,7 @@ class Other:
         )  # the same, as was checked
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
-        from engine.models.quantised import quantisation_of
+        from engine.models.config_file import quantisation_of
         from engine.tracks.language_models.measurements.cost import bytes_of
 
         plain = not quantisation_of(self.info.folder)

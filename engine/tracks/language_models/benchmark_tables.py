@@ -12,12 +12,10 @@ import pandas as pd
 
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
-from engine.core.seeds import rng
-from engine.data.benchmarks.base import Benchmark
-from engine.data.benchmarks.load import FEWEST
-from engine.stats.fdr import benjamini_hochberg
+from engine.core.ids import rng
+from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.resampling import difference_of, interval_of
-from engine.stats.student import MISSED, smallest_effect
+from engine.stats.student import MISSED, benjamini_hochberg, smallest_effect
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError, RequestError, unknown
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import READINGS
-from engine.data.prompts.table import FRAME_MARK
+from engine.data.prompts.load import FRAME_MARK
 
 
 def bias(

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.progress import SETTLED
-from engine.core.seeds import key_of
+from engine.core.ids import key_of
 from engine.core.types import POOLED
 from engine.surgery.heads.even import Shape
 from engine.tracks.language_models.arms import arm_variants

@@ -7,7 +7,8 @@ order of `PromptContext.rows`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,16 @@ import pandas as pd
 
 from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED
-from engine.stats.fdr import benjamini_hochberg
-from engine.stats.pareto_k import worst_tail
-from engine.stats.student import Student
+from engine.stats.pareto import worst_tail
+from engine.stats.student import Student, benjamini_hochberg
 from engine.tracks.language_models.bias import evaluate, lay_out
-from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors, with_toxicity
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
+
+EVERY = slice(None)
+ShardsOf = Callable[[ScoreJob, str, int], list[Shard]]
+"""Measurements of one unit: (job, axis, unit) -> shards."""
 
 
 def dense_shards(job: ScoreJob, axis: str) -> list[Shard]:
@@ -46,84 +50,90 @@ def _everywhere(job: ScoreJob, kind: str, cut: tuple[int, ...], axis: str) -> li
     return [Shard(kind, cut, axis, split, seed) for seed in job.seeds for split in job.splits]
 
 
-@dataclass
 class AxisData:
     """Finished measurements of one axis, read on demand."""
 
-    job: ScoreJob
-    axis: str
-    _errors: BiasErrors | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        parts = [self.job.context.rows(self.axis, split) for split in self.job.splits]
-        self._ids = {
-            split: part["prompt_id"] for split, part in zip(self.job.splits, parts, strict=True)
-        }
-        rows = pd.concat(parts, ignore_index=True)[
+    def __init__(self, job: ScoreJob, axis: str) -> None:
+        self.job, self.axis = job, axis
+        parts = {split: job.context.rows(axis, split) for split in job.splits}
+        self._ids = {split: part["prompt_id"] for split, part in parts.items()}
+        rows = pd.concat(parts.values(), ignore_index=True)[
             ["prompt_id", "subgroup", "template", "descriptor"]
         ]
         self.n = len(rows)
-        dense = self.columns(dense_shards(self.job, self.axis), ["toxicity"])[:, 0]
-        seeds = np.repeat(self.job.seeds, self.n)
-        self.table = pd.concat([rows] * len(self.job.seeds), ignore_index=True).assign(
-            toxicity=dense, seed=seeds
+        self.table = pd.concat([rows] * len(job.seeds), ignore_index=True).assign(
+            toxicity=self.columns(dense_shards(job, axis), "toxicity")[:, 0],
+            seed=np.repeat(job.seeds, self.n),
         )
 
-    def columns(self, shards: Sequence[Shard], names: Sequence[str] | None = None) -> np.ndarray:
-        """Value columns of the shards of all seeds, [texts, columns] float64, in the order of
-        `PromptContext.rows` seed by seed and split by split.
+    def columns(self, shards: Sequence[Shard], name: str | None = None) -> np.ndarray:
+        """One value column of the shards of all seeds, or all they have, [texts, columns] float64,
+        in the order of `PromptContext.rows` seed by seed and split by split.
         """
-        key = (*shards, *(names or ()))
+        key = (*shards, name)
         if key not in self.job.read:
-            found = zip(shards, self.job.fetch(shards), strict=True)
-            parts = [
-                part.set_index("prompt_id").loc[self._ids[shard.split]] for shard, part in found
-            ]
-            parts = [(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts]
+            parts = []
+            for shard, part in zip(shards, self.job.fetch(shards), strict=True):
+                ordered = part.set_index("prompt_id").loc[self._ids[shard.split]]
+                parts.append((ordered[[name]] if name else ordered).to_numpy(dtype=float))
             self.job.read[key] = np.concatenate(parts)
         return self.job.read[key]
 
-    @property
+    @cached_property
     def errors(self) -> BiasErrors:
-        if self._errors is None:
-            self._errors = BiasErrors(self.table)
-        return self._errors
+        return BiasErrors(self.table)
+
+    @property
+    def toxicity(self) -> np.ndarray:
+        """Of the dense texts, [texts]."""
+        return self.table["toxicity"].to_numpy(dtype=float)
+
+    def _each(self, units: Sequence[int], shards: ShardsOf, name: str) -> np.ndarray:
+        found = [self.columns(shards(self.job, self.axis, unit), name)[:, 0] for unit in units]
+        return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
 
     def toxicity_off(self, units: Sequence[int]) -> np.ndarray:
         """Toxicity of the texts drawn with each unit off, [texts, units] float64."""
-        found = [
-            self.columns(off_shards(self.job, self.axis, (unit,)), ["toxicity"])[:, 0]
-            for unit in units
-        ]
-        return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
+        return self._each(units, lambda job, axis, unit: off_shards(job, axis, (unit,)), "toxicity")
 
     def logw(self, units: Sequence[int]) -> np.ndarray:
         """Log weights (nats) of the dense texts with each unit off, [texts, units] float64."""
-        found = [
-            self.columns(weight_shards(self.job, self.axis, unit), ["logw"])[:, 0] for unit in units
-        ]
-        return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
+        return self._each(units, weight_shards, "logw")
 
     def gradients(self) -> np.ndarray:
         """Gate gradients of the log-probability (nats) by all units, [texts, units] float64."""
         return self.columns(gradient_shards(self.job, self.axis))
+
+    def without(
+        self, units: Sequence[int], estimator: str, cap: float, rows: slice = EVERY
+    ) -> np.ndarray:
+        """Toxicity of the texts `rows` with each unit off, [texts, units], as an estimator has it.
+
+        Combined is the mean of weighted texts and of texts drawn again. Their noise is nearly
+        independent. So the mean has about two thirds of the error of either where weights have a
+        heavy tail.
+        """
+        table = self.table[rows]
+        if estimator == "generate":
+            return self.toxicity_off(units)[rows]
+        if estimator == "gradient":  # the slope is that of switching the head on
+            toxicity, gradient = self.toxicity[rows], self.gradients()[rows][:, list(units)]
+            return toxicity[:, None] - slopes(toxicity, gradient, codes_of(table))
+        if estimator == "reweight":
+            return reweighted_values(table, self.logw(units)[rows], cap)[0]
+        return both_ways(table, self.toxicity_off(units)[rows], self.logw(units)[rows], cap)
 
     def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled, [units]
         each."""
         codes, logw = codes_of(self.table), self.logw(units)
         share = effective_share(weights(logw, codes), codes)
-        return (
-            share.min(axis=0),
-            (share * np.bincount(codes)[:, None]).min(axis=0),
-            worst_tail(logw, codes),
-        )
+        effective = share * np.bincount(codes)[:, None]
+        return share.min(axis=0), effective.min(axis=0), worst_tail(logw, codes)
 
-    def seeds(self) -> list[tuple[int, slice]]:
-        """Each seed and its rows."""
-        return [
-            (seed, slice(at * self.n, (at + 1) * self.n)) for at, seed in enumerate(self.job.seeds)
-        ]
+    def seeds(self) -> list[slice]:
+        """The rows of each seed."""
+        return [slice(at * self.n, (at + 1) * self.n) for at in range(len(self.job.seeds))]
 
 
 MEASURED = ("value", "low", "high", "p", "error", "freedom", "ess", "k_hat")
@@ -141,90 +151,42 @@ class HeadEffects:
     estimator: str
 
 
-def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> HeadEffects:
-    """z from texts drawn again with the head off."""
-    off, reading = data.toxicity_off(units), data.job.reading
-    by_seed = _by_seed(
-        data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading)
-    )
-    pooled = by_texts(data.table, off, reading, data.errors) if intervals else _bare(data, off)
-    return HeadEffects(tuple(units), pooled, by_seed, "generate")
-
-
-def reweighted(
-    data: AxisData, units: Sequence[int], cap: float, intervals: bool = True
+def estimated(
+    data: AxisData, units: Sequence[int], estimator: str, cap: float, intervals: bool = True
 ) -> HeadEffects:
-    """z from the dense texts, weighted by how likely they are with the head off; weights are cut at
-    `cap`, 0: never."""
-    logw, reading = data.logw(units), data.job.reading
-
-    def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
-        """z of every unit from one seed's texts, [units]; rows: where these lie among the texts of
-        all seeds."""
-        return _dense(table, reading) - levels(
-            table, reweighted_values(table, logw[rows], cap)[0], reading
-        )
-
-    if intervals:
-        pooled = by_reweighting(data.table, logw, reading, data.errors, cap)
-    else:
-        pooled = _bare(data, reweighted_values(data.table, logw, cap)[0])
-    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
-
-
-def combined(
-    data: AxisData, units: Sequence[int], cap: float, intervals: bool = True
-) -> HeadEffects:
-    """z from the mean of both ways to know a text's toxicity with the head off: weighted, and drawn
-    again. Their noise is nearly independent, so the mean has about two thirds of the error of
-    either where weights have a heavy tail.
+    """z of some heads: from gate gradients, from texts drawn again with the head off (generate),
+    from the dense texts weighted by how likely they are with it off (reweight), or from the mean
+    of the latter two (combined). Weights are cut at `cap`, 0: never.
     """
-    off, logw, reading = data.toxicity_off(units), data.logw(units), data.job.reading
+    reading, table = data.job.reading, data.table
 
-    def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
-        """z of every unit from one seed's texts, [units]."""
-        return _dense(table, reading) - levels(
-            table, both_ways(table, off[rows], logw[rows], cap), reading
-        )
+    def value(rows: slice) -> np.ndarray:
+        """z of every unit from some of the texts, without intervals, [units]."""
+        mine = table[rows]
+        if estimator == "gradient":
+            return gradient_values(mine, data.gradients()[rows], reading)
+        dense = levels(mine, data.toxicity[rows][:, None], reading)
+        return dense - levels(mine, data.without(units, estimator, cap, rows), reading)
 
-    if intervals:
-        pooled = by_both(data.table, off, logw, reading, data.errors, cap)
+    by_seed = np.stack([value(rows) for rows in data.seeds()], axis=1)
+    if not intervals:
+        found = value(EVERY)
+        pooled = Effects(found, *[np.full(len(found), np.nan)] * 7)
+    elif estimator == "gradient":
+        pooled = by_gradient(table, data.gradients(), reading, data.errors)
+    elif estimator == "generate":
+        pooled = by_texts(table, data.toxicity_off(units), reading, data.errors)
+    elif estimator == "reweight":
+        pooled = by_reweighting(table, data.logw(units), reading, data.errors, cap)
     else:
-        pooled = _bare(data, both_ways(data.table, off, logw, cap))
-    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "combined")
+        off, logw = data.toxicity_off(units), data.logw(units)
+        pooled = by_both(table, off, logw, reading, data.errors, cap)
+    return HeadEffects(tuple(units), pooled, by_seed, estimator)
 
 
 def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
     """z of all units from gate gradients."""
-    gradient, reading = data.gradients(), data.job.reading
-    by_seed = _by_seed(data, lambda table, rows: gradient_values(table, gradient[rows], reading))
-    units = tuple(range(gradient.shape[1]))
-    if intervals:
-        return HeadEffects(
-            units, by_gradient(data.table, gradient, reading, data.errors), by_seed, "gradient"
-        )
-    value = gradient_values(data.table, gradient, reading)
-    return HeadEffects(units, _untested(value), by_seed, "gradient")
-
-
-def _bare(data: AxisData, values: np.ndarray) -> Effects:
-    """Effects without intervals, from the toxicity with each unit off, values [texts, units]."""
-    value = _dense(data.table, data.job.reading) - levels(data.table, values, data.job.reading)
-    return _untested(value)
-
-
-def _untested(value: np.ndarray) -> Effects:
-    """Effects [units] without intervals."""
-    return Effects(value, *[np.full(len(value), np.nan)] * 7)
-
-
-def _dense(table: pd.DataFrame, reading: str) -> float:
-    return float(levels(table, table["toxicity"].to_numpy(dtype=float)[:, None], reading)[0])
-
-
-def _by_seed(data: AxisData, one: Callable[[pd.DataFrame, slice], np.ndarray]) -> np.ndarray:
-    """What `one` makes of each seed's texts, [units] each, side by side: [units, seeds]."""
-    return np.stack([one(data.table[rows], rows) for _, rows in data.seeds()], axis=1)
+    return estimated(data, range(data.job.total), "gradient", 0.0, intervals)
 
 
 def axis_table(
@@ -264,7 +226,7 @@ def axis_table(
 # same texts.
 
 
-COLUMNS = ("axis", "unit", "group", "value", "error", "n")
+COLUMNS = ["axis", "unit", "group", "value", "error", "n"]
 
 
 def head_groups(
@@ -279,75 +241,36 @@ def head_groups(
     """
     tables = []
     for axis in job.axes:
-        said = decided.get(axis, {})
+        splits = tuple(decided.get(axis, {}).get("splits", (VALIDATION,)))
         rows = scores[(scores["score"] == "z_bias") & (scores["axis"] == axis)]
         seeds = tuple(sorted(set(rows["seed"]) - {POOLED}))
         pooled = rows[rows["seed"] == POOLED].dropna(subset=["value"])
         if len(pooled) and seeds:
-            mine = replace(job, seeds=seeds, splits=tuple(said.get("splits", (VALIDATION,))))
-            tables += _of_axis(AxisData(mine, axis), pooled)
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
-
-
-def _of_axis(data: AxisData, pooled: pd.DataFrame) -> list[pd.DataFrame]:
-    found = []
-    for name, rows in pooled.groupby("estimator"):
-        units = rows["unit"].tolist()
-        change = (
-            ESTIMATES[str(name)](data, units)
-            - data.table["toxicity"].to_numpy(dtype=float)[:, None]
-        )
-        found.append(_by_group(data, units, change))
-    return found
+            data = AxisData(replace(job, seeds=seeds, splits=splits), axis)
+            cap = float(job.options.get("cap", CAP))
+            for estimator, part in pooled.groupby("estimator"):
+                units = part["unit"].tolist()
+                change = data.without(units, str(estimator), cap) - data.toxicity[:, None]
+                tables.append(_by_group(data, units, change))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
 
 
 def _by_group(data: AxisData, units: Sequence[int], change: np.ndarray) -> pd.DataFrame:
     """Mean and standard error of change [texts, units] per subgroup; draws of a prompt count as
     one."""
-    groups = data.table["subgroup"].astype(str)
-    each = (
-        pd.DataFrame(change, columns=list(units)).groupby([groups, data.table["prompt_id"]]).mean()
-    )
-    by_group = each.groupby(level=0)
-    mean, n = by_group.mean(), by_group.size()
-    error = by_group.std(ddof=1).div(np.sqrt(n), axis=0)
-    table = (
-        mean.rename_axis("group").reset_index().melt("group", var_name="unit", value_name="value")
-    )
-    errors = (
-        error.rename_axis("group").reset_index().melt("group", var_name="unit", value_name="error")
-    )
-    table = table.merge(errors, on=["group", "unit"]).assign(axis=data.axis)
-    return table.assign(n=table["group"].map(n), unit=table["unit"].astype(int))[list(COLUMNS)]
-
-
-def _cap(data: AxisData) -> float:
-    return float(data.job.options.get("cap", CAP))
-
-
-def _weighted(data: AxisData, units: Sequence[int]) -> np.ndarray:
-    return reweighted_values(data.table, data.logw(units), _cap(data))[0]
-
-
-def _first_order(data: AxisData, units: Sequence[int]) -> np.ndarray:
-    """The slope is that of switching the head on."""
-    toxicity = data.table["toxicity"].to_numpy(dtype=float)
-    return toxicity[:, None] - slopes(
-        toxicity, data.gradients()[:, list(units)], codes_of(data.table)
-    )
-
-
-def _both(data: AxisData, units: Sequence[int]) -> np.ndarray:
-    return both_ways(data.table, data.toxicity_off(units), data.logw(units), _cap(data))
-
-
-ESTIMATES: dict[str, Callable[[AxisData, Sequence[int]], np.ndarray]] = {
-    "gradient": _first_order,
-    "reweight": _weighted,
-    "generate": AxisData.toxicity_off,
-    "combined": _both,
-}
-"""Toxicity of the texts with each unit off, [texts, units], by estimator."""
+    keys = [data.table["subgroup"].astype(str).rename("group"), data.table["prompt_id"]]
+    by_prompt = pd.DataFrame(change, columns=list(units)).groupby(keys).mean()
+    by_group = by_prompt.groupby(level=0)
+    n = by_group.size()
+    columns = {"value": by_group.mean(), "error": by_group.std(ddof=1).div(np.sqrt(n), axis=0)}
+    long = [
+        part.reset_index()
+        .melt("group", var_name="unit", value_name=name)
+        .set_index(["group", "unit"])
+        for name, part in columns.items()
+    ]
+    table = pd.concat(long, axis=1).reset_index().assign(axis=data.axis)
+    return table.assign(n=table["group"].map(n), unit=table["unit"].astype(int))[COLUMNS]
 
 
 # What the dense model's own texts say about a model with a head off: importance weights and
@@ -369,8 +292,7 @@ STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off
 its kinks."""
 CAP = 3.0
-"""Where weights are cut unless the request says otherwise, in means of their subgroup
-(benchmarks/variance.py)."""
+"""Where weights are cut unless the request says otherwise, in means of their subgroup."""
 FEW = 5.0
 """Effective samples below which a subgroup's share means nothing: of three texts even one is a
 third."""
@@ -491,12 +413,7 @@ def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means"
     """Bias of each column of values [texts, units] on the prompts of `table`, without intervals:
     [units]."""
     layout = lay_out(table)
-    return np.array(
-        [
-            evaluate(type(layout)(**{**layout.__dict__, "toxicity": column}), reading)
-            for column in values.T
-        ]
-    )
+    return np.array([evaluate(with_toxicity(layout, column), reading) for column in values.T])
 
 
 def reweighted_values(
@@ -515,26 +432,15 @@ def reweighted_values(
     return values, effective_share(weight, subgroup).min(0)
 
 
-def gradient_pair(
-    table: pd.DataFrame, gradient: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Toxicities a step up and a step down the derivative, [texts, units] each, and the step of
-    each unit, [units].
-
-    gradient [texts, units]: of the log-probability by the unit's gate.
-    """
-    toxicity = table["toxicity"].to_numpy(dtype=float)
-    slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
-    step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
-    return toxicity[:, None] + step * slope, toxicity[:, None] - step * slope, step
-
-
 def gradient_values(
     table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means"
 ) -> np.ndarray:
     """First-order z of every unit, ∂ bias/∂ξ at ξ = 1, without intervals: [units] from gradient
-    [texts, units]."""
-    up, down, step = gradient_pair(table, gradient)
+    [texts, units], of the log-probability by the unit's gate."""
+    toxicity = table["toxicity"].to_numpy(dtype=float)
+    slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
+    step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
+    up, down = (toxicity[:, None] + way * slope for way in (step, -step))
     return (levels(table, up, reading) - levels(table, down, reading)) / (2 * step)
 
 
@@ -574,18 +480,14 @@ def by_reweighting(
     values, ess = reweighted_values(table, logw, cap)
     dead = ess <= 0
     values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
-    found = replace(
-        by_texts(table, values, reading, errors, ess), k_hat=worst_tail(logw, codes_of(table))
-    )
-    if cap and len(
-        touched := np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead)
-    ):
+    codes = codes_of(table)
+    found = replace(by_texts(table, values, reading, errors, ess), k_hat=worst_tail(logw, codes))
+    touched = np.flatnonzero((weights(logw, codes) > cap).any(axis=0) & ~dead) if cap else ()
+    if len(touched):
         plain = by_reweighting(table, logw[:, touched], reading, errors)
-        wide = _holding(
-            Effects(**{name: array[touched] for name, array in vars(found).items()}), plain
-        )
-        for name in ("low", "high", "p", "error"):
-            getattr(found, name)[touched] = getattr(wide, name)
+        mine = Effects(**{name: array[touched] for name, array in vars(found).items()})
+        for name, wider in vars(_holding(mine, plain)).items():
+            getattr(found, name)[touched] = wider
     for array in (found.value, found.low, found.high, found.p, found.error):
         array[dead] = np.nan
     return found
@@ -624,12 +526,10 @@ def by_both(
 def _holding(found: Effects, plain: Effects) -> Effects:
     """Effects by cut weights, whose intervals also hold those by uncut ones, `plain`: p and error
     are the larger."""
-    low, wider = np.fmin(found.low, plain.low), ("high", "p", "error")
-    return replace(
-        found,
-        low=low,
-        **{name: np.fmax(getattr(found, name), getattr(plain, name)) for name in wider},
-    )
+    wider = {
+        name: np.fmax(getattr(found, name), getattr(plain, name)) for name in ("high", "p", "error")
+    }
+    return replace(found, low=np.fmin(found.low, plain.low), **wider)
 
 
 def by_gradient(
@@ -652,15 +552,7 @@ def _effects(found: Student, sign: float, ess: np.ndarray | None) -> Effects:
     """Effects of one change per unit, times `sign` (a change is off minus on, z on minus off). ess
     [units]: smallest ESS/n, if texts were weighted.
     """
-    low, high = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
     nan = np.full(len(found.value), np.nan)
-    return Effects(
-        sign * found.value,
-        low,
-        high,
-        found.p,
-        found.error,
-        found.freedom,
-        nan if ess is None else ess,
-        nan,
-    )
+    ends = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    tested = found.p, found.error, found.freedom
+    return Effects(sign * found.value, *ends, *tested, nan if ess is None else ess, nan.copy())

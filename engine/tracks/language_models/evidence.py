@@ -21,11 +21,10 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from engine.core.errors import PruneAuditError
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.report.charts import lookup
-from engine.stats.fdr import benjamini_hochberg
-from engine.stats.student import MISSED, POWER, smallest_effect
+from engine.stats.student import MISSED, POWER, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate

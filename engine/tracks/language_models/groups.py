@@ -9,8 +9,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import RequestError, unknown
-from engine.stats.group_gaps import TOO_FEW, verdict_of
-from engine.stats.resampling import Difference, Interval, difference_of, interval_of
+from engine.stats.resampling import (
+    TOO_FEW,
+    Difference,
+    Interval,
+    difference_of,
+    interval_of,
+    verdict_of,
+)
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 
 MIN_GROUP = 10

@@ -22,8 +22,7 @@ from engine.audit.growth import Growth
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
 from engine.core.types import POOLED, Hooks
-from engine.data.benchmarks.base import Benchmark
-from engine.data.benchmarks.load import WHERE, load_benchmarks
+from engine.data.benchmarks.base import WHERE, Benchmark, load_benchmarks
 from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of
 from engine.report.hand_told import told_of

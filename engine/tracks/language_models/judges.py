@@ -26,7 +26,7 @@ from engine.audit.provenance import versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import Event, Hooks, digest_of
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge

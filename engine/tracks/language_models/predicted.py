@@ -39,14 +39,14 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.levels import exact_count, is_level
+from engine.core.ids import exact_count, is_level
 from engine.core.types import POOLED, HeadMask
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead
 from engine.report.hand_sets import name_of
-from engine.stats.conformal import ENOUGH, ends
+from engine.stats.measured_sets import ENOUGH, ends
 from engine.store.runs import Run
 from engine.tracks.language_models.arms import variants_of_arm
 from engine.tracks.language_models.compressions.base import compression

@@ -15,12 +15,18 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.core.types import POOLED
-from engine.data.prompts.table import read_utf8
+from engine.data.prompts.load import read_utf8
 from engine.report.charts import lookup
-from engine.stats.correlation import correlation, expected_in_axes, in_axes, top_heads
-from engine.stats.reliability import icc_c1, repeats_of
+from engine.stats.reliability import (
+    correlation,
+    expected_in_axes,
+    icc_c1,
+    in_axes,
+    repeats_of,
+    top_heads,
+)
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.selection.base import RULES, protected, tied_at_boundary

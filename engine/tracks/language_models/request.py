@@ -29,11 +29,9 @@ from engine.core.types import (
     digest_of,
 )
 from engine.core.words import axis_name, method_name
-from engine.data.benchmarks.base import Benchmark
-from engine.data.benchmarks.load import load_benchmarks
-from engine.data.prompts.load import known_axes, load_prompts, split_prompts
-from engine.data.prompts.spare import with_spares
-from engine.data.texts.corpora import load_corpus
+from engine.data.benchmarks.base import Benchmark, load_benchmarks
+from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_spares
+from engine.data.texts.load import load_corpus
 from engine.models import catalog
 from engine.store.runs import Run
 from engine.tracks.language_models import words
@@ -944,7 +942,7 @@ QUICK = Quick(quick_request, words.quick_words(FIRST["max_prompts"]))
 def inspected(given: Mapping[str, Any]) -> list[str]:
     """Sentences; given: model, revision and device as a request has them. RequestError with the
     model's faults."""
-    from engine.models.inspection import heads_said
+    from engine.models.checkpoint import heads_said
     from engine.models.load_language_model import inspect_model, load_language_model  # loads torch
 
     name, revision = str(given.get("model") or ""), given.get("revision")

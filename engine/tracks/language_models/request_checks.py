@@ -15,7 +15,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
 from engine.core.types import Corpus, PromptSet
 from engine.core.words import axis_name
-from engine.models.quantised import quantisation_of
+from engine.models.config_file import quantisation_of
 from engine.tracks.language_models.perplexity import LONGEST, published_length
 from engine.tracks.language_models.words import AGAINST_PREFIX
 

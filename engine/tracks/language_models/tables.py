@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.progress import Progress
-from engine.core.seeds import key_of
+from engine.core.ids import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.store.tables import Pieces

@@ -135,7 +135,10 @@ class Heads(Track):
         first=first_share,
     )
     pages = ("heads", "bench", "reliability", "examples", "playground")
-    tabs = {"heads": ("map", "one_head", "across_axes"), "examples": ("texts", "benchmarks")}
+    tabs = {
+        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
+        "examples": ("texts.TAB", "benchmarks.TAB"),
+    }
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import key_of
+from engine.core.ids import key_of
 from engine.core.types import POOLED, HeadMask
 from engine.surgery.heads.even import Shape
 from engine.tracks.language_models.bias_intervals import BiasBootstrap

@@ -65,7 +65,7 @@ INVENTED = {
     "sexual_orientation": "ways of loving",
     "religion": "rites",
 }
-"""What the groups of the embedded prompts are, by axis (`engine.data.written.plan`)."""
+"""What the groups of the embedded prompts are, by axis (`engine.data.written`)."""
 
 
 def quick_words(prompts: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.store.runs import Run, Store
 from tests.builders import hash_of, options_of

@@ -27,7 +27,7 @@ from engine.tracks.language_models.pilot import (
 from engine.tracks.language_models.predict import predict
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.scores import auto
-from engine.tracks.language_models.scores.auto import State, not_ranked
+from engine.tracks.language_models.scores.auto import not_ranked, stands_out
 from tests.tracks.language_models.worlds import word_judge, world_request
 
 
@@ -393,8 +393,8 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
 
 
 def test_looking_often_needs_clearer_evidence():
-    seen = State((0, 1), band=NullBand(mean=0.1, value=0.3, low=0.05, high=0.2, p=0.02, n=50))
-    assert seen.ranked and not replace(seen, looks=4).ranked
-    assert not replace(seen, band=replace(seen.band, value=0.15)).ranked
-    told = not_ranked(replace(seen, looks=4), 50)
+    seen = NullBand(mean=0.1, value=0.3, low=0.05, high=0.2, p=0.02, n=50)
+    assert stands_out(seen, looks=1) and not stands_out(seen, looks=4)
+    assert not stands_out(replace(seen, value=0.15), looks=1)
+    told = not_ranked(seen, times=2, looks=4)
     assert told.startswith("not ranked") and "p = 0.02" in told and "0.0063" in told

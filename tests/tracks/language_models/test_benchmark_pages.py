@@ -81,9 +81,9 @@ def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(
     path = next(box for box in at.text_input if "CrowS-Pairs" in box.label)
     path.set_value(str(tmp_path / "none.csv")).run()
     next(one for one in at.button if one.label.startswith("Measure CrowS")).click().run()
-    from pages.shared.cache import works
+    from pages.shared.jobs import WORKS
 
-    assert all(work.over.wait(60) for work in works().values())
+    assert all(work.over.wait(60) for work in WORKS.values())
     assert "no such file" in " ".join(one.value for one in at.run().error)
     next(box for box in at.text_input if "CrowS-Pairs" in box.label).set_value(
         str(write_pairs(tmp_path))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.stats.group_gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, TOO_FEW, UNCLEAR
+from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, TOO_FEW, UNCLEAR
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.groups import COLUMNS, group_table, levelling
 

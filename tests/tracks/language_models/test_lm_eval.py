@@ -13,8 +13,8 @@ from engine.audit.growth import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import PruneAuditError
 from engine.core.types import HeadMask
-from engine.data.benchmarks.load import load_benchmark
-from engine.data.lm_tasks import is_installed
+from engine.data.benchmarks.base import load_benchmark
+from engine.data.benchmarks.lm_eval_tasks import is_installed
 from engine.models.load_language_model import load_language_model
 from engine.report.charts.panel import Choice
 from engine.surgery.heads.mask import masked

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 def of_texts():
     import pandas as pd
 
-    from pages.tabs.examples import texts
+    from pages.tabs import texts
 
     found = pd.DataFrame({"subgroup": ["(all)", "female"], "change": [0.1, -0.2]})
     texts._filters(found)

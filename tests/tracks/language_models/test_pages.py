@@ -299,7 +299,7 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
     def broken(run, choice):
         raise ValueError("secret detail /home/me")
 
-    cache.memory.clear()
+    cache.MEMORY.clear()
     monkeypatch.setattr(who_pays, "who_pays", broken)
     at = opened("summary", RUN)
     assert [item.value for item in at.exception] == []

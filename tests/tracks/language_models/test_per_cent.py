@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.tracks.language_models.evidence import per_cent

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.seeds import rng
-from engine.stats.conformal import ENOUGH
+from engine.core.ids import rng
+from engine.stats.measured_sets import ENOUGH
 from engine.store.runs import EMBEDDED, Run, Store, open_run
 from engine.tracks.language_models.predicted import WIDE, Scale, Singles, fitted, predicted
 

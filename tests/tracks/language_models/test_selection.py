@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.core.errors import RequestError
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.surgery.heads.ranking import best
 from engine.tracks.language_models.selection.base import (
     Ballot,

@@ -21,7 +21,7 @@ from engine.core.discover import members
 from engine.core.errors import Fault, unknown
 from engine.core.files import in_full, is_special
 from engine.core.types import Setting
-from engine.data.benchmarks.load import WHERE, readers
+from engine.data.benchmarks.base import WHERE, readers
 
 PREFIX = "benchmark:"
 """Begins the names of metrics in the results of a run: benchmark:crows_pairs."""

@@ -23,12 +23,12 @@ from engine.audit.experiments import (
 from engine.audit.request import Request
 from engine.core import words
 from engine.core.errors import Fault
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.core.types import AXES, Decoding
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
-from engine.stats import correlation
+from engine.stats import reliability
 from engine.store.runs import Run
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
@@ -389,11 +389,11 @@ def shared_heads(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
     in a run's.
     """
     counts, total, axes = (
-        correlation.in_axes(correlation.top_heads(wide, TOP_SHARE)),
+        reliability.in_axes(reliability.top_heads(wide, TOP_SHARE)),
         len(wide),
         wide.shape[1],
     )
-    chance = correlation.expected_in_axes(exact_count(TOP_SHARE, total), total, axes)
+    chance = reliability.expected_in_axes(exact_count(TOP_SHARE, total), total, axes)
     named = SHARED if wide.index.name == "head" else {}
     for head, published in named.items():
         yield Finding(

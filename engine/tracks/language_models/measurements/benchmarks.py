@@ -12,7 +12,7 @@ import pandas as pd
 from engine.core.errors import PruneAuditError
 from engine.core.types import Hooks
 from engine.data.benchmarks.base import Benchmark
-from engine.data.lm_tasks import Built, quiet, tasks_of
+from engine.data.benchmarks.lm_eval_tasks import Built, quiet, tasks_of
 from engine.models.load_language_model import LanguageModel
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.likelihoods import choice_logps

@@ -21,15 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault
-from engine.core.types import Decoding, Setting
-from engine.stats.pareto_k import HEAVY
+from engine.core.types import Setting
+from engine.stats.pareto import HEAVY
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import NullBand, null_band
 from engine.tracks.language_models.context import Shard
@@ -37,13 +36,11 @@ from engine.tracks.language_models.effects import (
     AxisData,
     HeadEffects,
     axis_table,
-    combined,
     dense_shards,
+    estimated,
     first_order,
-    generated,
     gradient_shards,
     off_shards,
-    reweighted,
     weight_shards,
 )
 from engine.tracks.language_models.pilot import (
@@ -60,15 +57,15 @@ from engine.tracks.language_models.pilot import (
     top,
     with_error,
 )
-from engine.tracks.language_models.scores.base import COLUMNS, VALIDATION, ScoreJob, ScoreMethod
+from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
 from engine.tracks.language_models.scores.bias import (
     CAP,
     ESS,
+    BiasMethod,
     Poor,
     fallback_notes,
     poor,
     weighed,
-    weighing_faults,
     with_ess,
 )
 
@@ -91,44 +88,44 @@ LEVEL = 0.025
 """Chance of ranking heads by a bias that is not there, over all looks together."""
 
 
-@dataclass
-class State:
-    """How far one axis is: what is wanted, what was decided. `open` while measurements are
-    missing."""
+Uncounted = Callable[[Sequence[Shard]], Sequence[Shard]]
 
-    seeds: tuple[int, ...]
-    splits: tuple[str, ...] = (VALIDATION,)
-    wanted: list[Shard] = field(default_factory=list)
-    open: bool = True
-    band: NullBand | None = None
-    refined: str = ""
-    tried: tuple[int, ...] = ()
-    """Heads that were to be measured, in that order."""
-    low: dict[int, Poor] = field(default_factory=dict)
-    """Those with too few effective samples, and those that were generated for their heavy tail."""
-    heavy: dict[int, Poor] = field(default_factory=dict)
-    """Those with a heavy tail that no budget was left to generate: their effect stays as weights
-    have it."""
-    both: dict[int, Poor] = field(default_factory=dict)
-    """Those with a heavy tail but many effective samples: the mean of weighted and generated texts.
-    """
-    again: tuple[int, ...] = ()
-    """Those that were generated."""
-    stability: float = float("nan")
-    lost: float = float("nan")
-    """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
-    why: str = ""
-    looks: int = 1
-    """How often the bias may be compared with its null band; each look gets its share of the error.
+
+class AxisScoring:
+    """How far one axis is: what is wanted, what was decided.
+
+    job: with the draws and prompts that are scored on; open: while measurements are missing; tried:
+    heads that were to be measured, in that order; again: those that were generated; low: those with
+    too few effective samples, and those that were generated for their heavy tail; heavy: those with
+    a heavy tail that no budget was left to generate, whose effect stays as weights have it; both:
+    those with a heavy tail but many effective samples, the mean of weighted and generated texts.
+    lost: effect that selecting from fresh draws would lose, as a share of the dense bias. looks:
+    how often the bias may be compared with its null band; each look gets its share of the error.
     """
 
-    def judge(self, values: np.ndarray, by_seed: np.ndarray, wanted: Sequence[Decision]) -> None:
-        """Note how stable the selection by values [units] is, given the values per seed [units,
-        seeds]."""
-        assert self.band is not None
-        errors = draw_errors(by_seed)
-        self.stability = stability(values, errors, wanted)
-        self.lost = shortfall(values, errors, wanted) / self.band.value
+    band: NullBand
+    pilot: pd.DataFrame
+    decisions: Sequence[Decision] = ()
+
+    def __init__(self, method: Auto, job: ScoreJob, axis: str) -> None:
+        self.axis, self.budget, self.most = axis, method.budget(job), method.most(job)
+        self.ess, self.cap, self.precision = (
+            method.option(job, name) for name in ("ess", "cap", "precision")
+        )
+        self.first_seeds = draws(job.seeds, max(LEAST_DRAWS, len(job.seeds)))
+        self.job = job.with_seeds(self.first_seeds)
+        self.spares = job.spares(axis)
+        more_draws = math.ceil(math.log2(max(self.most / len(self.first_seeds), 1)))
+        self.looks = 1 + bool(self.spares) + more_draws
+        self.open, self.ranked, self.refined, self.why = True, False, "", ""
+        self.stability = self.lost = math.nan
+        self.wanted: list[Shard] = []
+        self.tried: list[int] = []
+        self.again: list[int] = []
+        self.low: dict[int, Poor] = {}
+        self.heavy: dict[int, Poor] = {}
+        self.both: dict[int, Poor] = {}
+        self.decide()
 
     @property
     def measured(self) -> list[int]:
@@ -137,23 +134,329 @@ class State:
         return [unit for unit in self.tried if unit in self.again or unit not in self.low]
 
     @property
-    def ranked(self) -> bool:
-        return (
-            self.band is not None
-            and self.band.value > self.band.high
-            and self.band.p <= LEVEL / self.looks
+    def data(self) -> AxisData:
+        return AxisData(self.job, self.axis)
+
+    @property
+    def trial(self) -> Shard:
+        return Shard("pilot", (), self.axis, VALIDATION, self.job.seeds[0])
+
+    @property
+    def every(self) -> ScoreJob:
+        """All prompts, with the first draws."""
+        return replace(self.job, splits=(VALIDATION, *self.spares), seeds=self.first_seeds)
+
+    @property
+    def unclear(self) -> bool:
+        """Whether too little was drawn to say that the axis will not be ranked: all prompts, twice,
+        is enough."""
+        return not self.ranked and not self.job.finished(dense_shards(self.every, self.axis))
+
+    @property
+    def silent(self) -> bool:
+        """Whether the bias lies inside its null band when enough was drawn to say so."""
+        return not self.ranked and not self.unclear
+
+    def ask(self, shards: Sequence[Shard]) -> bool:
+        """Note that these are wanted; whether they are finished."""
+        asked = set(self.wanted)
+        self.wanted += [shard for shard in dict.fromkeys(shards) if shard not in asked]
+        return self.job.finished(shards)
+
+    # --- deciding
+
+    def decide(self) -> None:
+        """As far as finished measurements let it."""
+        while self.ask(dense_shards(self.job, self.axis)):
+            self.compare(self.data)
+            if self.ranked:
+                return self.spend()
+            if self.spares and len(self.job.splits) == 1:
+                self.job = replace(self.job, splits=(VALIDATION, *self.spares))
+            elif len(self.job.seeds) < self.most:
+                self.job = self.more_draws()
+            else:
+                return self.give_up()
+        return None
+
+    def compare(self, data: AxisData) -> None:
+        """How the bias stands to its null band."""
+        self.band = null_band(data.table, self.job.reading, NULL_DRAWS)
+        self.ranked = stands_out(self.band, self.looks)
+
+    def give_up(self) -> None:
+        self.open, self.why = False, "null"
+
+    def more_draws(self) -> ScoreJob:
+        count = min(2 * len(self.job.seeds), self.most)
+        return self.job.with_seeds(draws(self.job.seeds, count))
+
+    def first_order_shards(self, job: ScoreJob) -> list[Shard]:
+        return [*dense_shards(job, self.axis), *gradient_shards(job, self.axis)]
+
+    def spend(self) -> None:
+        """Buy prompts and draws, then measure heads; returns early while something is not finished
+        yet."""
+        if not self.ask([*self.first_order_shards(self.job), self.trial]):
+            return
+        job = self.job
+        self.pilot = job.fetch([self.trial])[0]
+        self.refined = pilot.cheapest(self.pilot, self.ess)
+        self.decisions = decisions(job.known, job.total, (0.0, *job.gammas), job.sparsities)
+        first = first_order(self.data, intervals=False)
+        heads = len(self.matter(first.pooled.value, first.by_seed))
+        large = int(self.may_be_large(first.pooled.value, self.off(first.pooled.value)).sum())
+        for further in self.spares[len(job.splits) - 1 :]:
+            larger = replace(self.job, splits=(*self.job.splits, further))
+            again = large * self.cost(larger, "generate")  # their weights may have a heavy tail
+            if self.work(larger, heads) + again > self.budget:
+                break
+            self.job = larger
+        while (found := self.first()) and self.ranked:
+            larger = self.more_draws()
+            heads = len(self.matter(found.pooled.value, found.by_seed))
+            settled = self.lost <= self.precision
+            dear = self.work(larger, heads) > self.budget
+            if settled or dear or len(self.job.seeds) >= self.most:
+                self.why = "settled" if settled else "budget" if dear else "draws"
+                self.open = not self.measure(found)
+                return
+            self.job = larger
+        if not self.ranked:
+            self.give_up()
+
+    def first(self) -> HeadEffects | None:
+        """First-order effects of all heads, and what they say of the selection; None while not
+        finished."""
+        if not self.ask(self.first_order_shards(self.job)):
+            return None
+        data = self.data
+        self.compare(data)
+        found = first_order(data, intervals=False)
+        self.judge(found.pooled.value, found.by_seed)
+        return found
+
+    def judge(self, values: np.ndarray, by_seed: np.ndarray) -> None:
+        """Note how stable the selection by values [units] is, given the values per seed [units,
+        seeds]."""
+        errors = draw_errors(by_seed)
+        self.stability = stability(values, errors, self.decisions)
+        self.lost = shortfall(values, errors, self.decisions) / self.band.value
+
+    def off(self, values: np.ndarray) -> np.ndarray:
+        """How far first order `values` may be off, [units] each."""
+        return pilot.first_order_error(self.pilot, values, self.ess)
+
+    def may_be_large(self, values: np.ndarray, off: np.ndarray) -> np.ndarray:
+        """Whether the effect of a head may be large, by values that are so far off: [units] bool."""
+        return np.abs(values) + off >= LARGE * self.band.value
+
+    def matter(
+        self, values: np.ndarray, by_seed: np.ndarray, known: Sequence[int] = ()
+    ) -> list[int]:
+        """Heads worth measuring by values [units] and by_seed [units, seeds], those that first
+        order may have furthest wrong first; `known` are measured, so that only draws may have them
+        wrong."""
+        reach, off = REACH * draw_errors(by_seed), self.off(values)
+        off[list(known)] = 0.0
+        matter = self.may_be_large(values, off)
+        matter |= near_decision(values, reach + off, self.decisions)
+        for decision in self.decisions:
+            matter[[*top(values, decision), *decision[0]]] = True
+        far = off if np.isfinite(off).all() else np.abs(values)
+        return [unit for unit in np.argsort(-far, kind="stable").tolist() if matter[unit]]
+
+    def work(self, job: ScoreJob, heads: int) -> float:
+        """Work of scoring so many heads with the prompts and draws of `job`."""
+        always = job.work([*self.first_order_shards(job), self.trial])
+        again = pilot.share_poor(self.pilot, self.ess) if self.refined == "reweight" else 0.0
+        each = self.cost(job, self.refined) + again * self.cost(job, "generate")
+        return always + heads * each
+
+    def cost(self, job: ScoreJob, how: str) -> float:
+        """Work of one head."""
+        weighed = how == "reweight"
+        return job.work(
+            weight_shards(job, self.axis, 0) if weighed else off_shards(job, self.axis, (0,))
         )
 
+    def measure(self, first: HeadEffects) -> bool:
+        """Measure heads that matter while the budget lasts, then the others; whether all of that is
+        finished.
 
-class Auto(ScoreMethod):
+        What is measured can move decisions, so which heads matter is asked again until no new one
+        does.
+        """
+        data, left = self.data, self.budget - self.work(self.job, 0)
+        cost, dear = self.cost(self.job, self.refined), self.cost(self.job, "generate")
+        values, by_seed = first.pooled.value.copy(), first.by_seed.copy()
+        others = np.argsort(-np.abs(values), kind="stable").tolist()
+        while True:
+            matter = self.matter(values, by_seed, self.measured)
+            new = [unit for unit in matter if unit not in self.tried]
+            new = new or [unit for unit in others if unit not in self.tried]
+            new = new[: _affordable(left, cost)]
+            if not new:
+                self.judge(values, by_seed)
+                return True
+            left -= cost * len(new)
+            self.tried += new
+            again = new
+            if self.refined == "reweight":
+                if not self.ask(
+                    [one for unit in new for one in weight_shards(self.job, self.axis, unit)]
+                ):
+                    return False
+                again = self.to_draw_again(data, new, left, dear)
+                left -= dear * len(again)
+            self.again += again
+            if not self.ask(
+                [one for unit in again for one in off_shards(self.job, self.axis, (unit,))]
+            ):
+                return False
+            for found in self.refinements(data, intervals=False):
+                at = list(found.units)
+                values[at], by_seed[at] = found.pooled.value, found.by_seed
+
+    def to_draw_again(
+        self, data: AxisData, new: Sequence[int], left: float, dear: float
+    ) -> list[int]:
+        """Of heads that were reweighted, those whose weights are not to be trusted, the largest
+        first, as many as can be paid."""
+        self.low |= poor(data, new, self.ess)
+        heavy = self.with_heavy_tail(data, [unit for unit in new if unit not in self.low])
+        wrong = [unit for unit in new if unit in self.low or unit in heavy]
+        if not wrong:
+            return []
+        order = np.argsort(-np.abs(self.weighted(data, wrong)), kind="stable")
+        again = [wrong[at] for at in order][: _affordable(left, dear)]
+        for unit in (unit for unit in again if unit in heavy):
+            (self.low if heavy[unit].share < HALF else self.both)[unit] = heavy[unit]
+        self.heavy |= {unit: one for unit, one in heavy.items() if unit not in again}
+        return again
+
+    def with_heavy_tail(self, data: AxisData, units: Sequence[int]) -> dict[int, Poor]:
+        """Of reweighted heads, those whose large effect rests on weights with a heavy tail."""
+        found = {unit: one for unit, one in weighed(data, units).items() if one.k_hat > HEAVY}
+        if not found:
+            return {}
+        values = np.abs(self.weighted(data, list(found)))
+        large = zip(found.items(), values >= LARGE * self.band.value, strict=True)
+        return {unit: one for (unit, one), is_large in large if is_large}
+
+    def weighted(self, data: AxisData, units: Sequence[int]) -> np.ndarray:
+        return estimated(data, units, "reweight", self.cap, intervals=False).pooled.value
+
+    # --- what came out
+
+    def refinements(self, data: AxisData, intervals: bool) -> list[HeadEffects]:
+        """The measured effects, by how they were measured."""
+        parts = {
+            "reweight": [unit for unit in self.measured if unit not in self.again],
+            "generate": [unit for unit in self.again if unit not in self.both],
+            "combined": list(self.both),
+        }
+        return [
+            estimated(data, units, how, self.cap, intervals)
+            for how, units in parts.items()
+            if units
+        ]
+
+    def error(self, first: HeadEffects, measured: Sequence[HeadEffects]) -> FirstOrderError:
+        """How far first order is off here, from the heads that were reweighted (those drawn again
+        too among them); from the pilot's where they are few."""
+        known = [found for found in measured if found.estimator != "generate"]
+        units = [unit for found in known for unit in found.units]
+        if len(units) < FEWEST:
+            return from_pilot(self.pilot, self.ess)
+        whole = np.concatenate([found.pooled.value for found in known])
+        return learned(first.pooled.value[units], whole)
+
+    def notes(self) -> dict[int, str]:
+        """What is said of single heads."""
+        if not self.ranked:
+            why = not_ranked(self.band, len(self.job.seeds), self.looks)
+            return dict.fromkeys(range(self.job.total), why)
+        notes = dict.fromkeys(set(range(self.job.total)).difference(self.measured), FIRST_ORDER)
+        for text, found in ((HEAVY_TAIL, self.heavy), (COMBINED, self.both)):
+            notes |= {unit: f"{text} (Pareto k̂ {one.k_hat:.1f})" for unit, one in found.items()}
+        return notes | fallback_notes(self.drawn_for_weights, self.ess)
+
+    @property
+    def drawn_for_weights(self) -> dict[int, Poor]:
+        """Heads that were drawn again for their weights say too little."""
+        return {unit: self.low[unit] for unit in self.again if unit in self.low}
+
+    def table(self, method: Auto) -> pd.DataFrame:
+        data, found = self.data, []
+        if self.ranked:
+            measured, first = self.refinements(data, True), first_order(data)
+            pooled = with_error(first.pooled, self.error(first, measured))
+            found = [replace(first, pooled=pooled), *measured]
+        table = axis_table(self.job, method, data, found, self.notes())
+        return with_ess(table, self.drawn_for_weights)
+
+    def report(self) -> dict[str, Any]:
+        job, band = self.job, self.band
+        found = {
+            "draws": len(job.seeds),
+            "splits": list(job.splits),
+            "prompts": band.n,
+            "bias": band.value,
+            "null_high": band.high,
+            "ranked": self.ranked,
+            "why": self.why,
+            "note": "" if self.ranked else self.notes()[0],
+        }
+        if not self.ranked:
+            return found
+        n_measured, n_again, n_both = len(self.measured), len(self.again), len(self.both)
+        data = self.data
+        error = self.error(first_order(data, False), self.refinements(data, False))
+        return {
+            **found,
+            "stability": self.stability,
+            "lost": self.lost,
+            "precision": self.precision,
+            "work": job.work(self.wanted),
+            "budget": self.budget,
+            "heads": {
+                "gradient": job.total - n_measured,
+                "reweight": n_measured - n_again,
+                "generate": n_again - n_both,
+                "combined": n_both,
+            },
+            "first_order": error.to_dict(),
+        }
+
+    def effort(self, uncounted: Uncounted) -> float:
+        """As if the axis needed all its prompts and the first further draw, and then spent its
+        budget on heads; one whose bias lies inside its null band so far, as if it stayed there."""
+        effort, every = self.job.context.effort, self.every
+        wanted = effort(uncounted(self.wanted))
+        if not self.open:
+            return wanted
+        if self.silent:
+            every = every.with_seeds(draws(self.first_seeds, self.most))
+            drawn = dense_shards(every, self.axis)
+            return effort(uncounted([*self.wanted, *drawn, self.trial]))
+        first = [*self.first_order_shards(every), self.trial]
+        heads = self.job.total * self.cost(every, "reweight")
+        heads = max(0.0, min(self.budget - every.work(first), heads))
+        all_known = [*first, *self.wanted]  # of these, what counts as done is done
+        more = effort(uncounted(all_known)) - effort(all_known)
+        return max(wanted, effort(first) + heads + more)
+
+
+class Auto(BiasMethod):
     """Gradient for all heads; reweighting, or regeneration, for all that matter and as many others
     as can be paid."""
 
     name = "auto"
     version = 5
-    score = "z_bias"
     uses = ("gradient", "reweight", "generate")
     pilots = True
+    weighs_texts = True
     settings = (
         ESS,
         CAP,
@@ -188,440 +491,57 @@ class Auto(ScoreMethod):
         ),
     )
 
-    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
-        return weighing_faults(self.name, decoding, reading)
+    def budget(self, job: ScoreJob) -> float:
+        """Work that one axis may be, in continuations."""
+        share = self.option(job, "budget")
+        return share * job.measuring / len(job.axes) if share else 0.0
+
+    def most(self, job: ScoreJob) -> int:
+        """Draws of a prompt at most."""
+        return max(self.option(job, "most_draws"), len(job.seeds))
 
     def seconds(
         self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]
     ) -> tuple[float, float]:
         """From the first draws in first order to the whole budget, or to all it could be spent
         on."""
-        least, most = (
-            max(LEAST_DRAWS, len(job.seeds)),
-            max(self.option(job, "most_draws"), len(job.seeds)),
-        )
-        ess = self.option(job, "ess")
+        ess, least = self.option(job, "ess"), max(LEAST_DRAWS, len(job.seeds)) * once["gradient"]
         refined = pilot.cheapest(measured, ess)
         again = pilot.share_poor(measured, ess) if refined == "reweight" else 0.0
         dense = measured[measured["estimator"] == "dense"].iloc[0]
-        budget = self._budget(job) * float(dense["seconds"] / dense["n"])
-        everything = most * (once["gradient"] + once[refined] + again * once["generate"])
-        return least * once["gradient"], max(least * once["gradient"], min(budget, everything))
+        budget = self.budget(job) * float(dense["seconds"] / dense["n"])
+        each = once["gradient"] + once[refined] + again * once["generate"]
+        return least, max(least, min(budget, self.most(job) * each))
 
-    def shards(self, job: ScoreJob) -> list[Shard]:
-        return [shard for axis in job.axes for shard in self._state(job, axis).wanted]
-
-    def effort(
-        self, job: ScoreJob, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]] = list
-    ) -> float:
-        """As if every axis needed all its prompts and the first further draw, and then spent its
-        budget on heads; of one whose bias lies inside its null band so far, as if it stayed there.
-        """
-        return sum(self._effort(job, axis, uncounted) for axis in job.axes)
-
-    def unranked(self, job: ScoreJob) -> tuple[str, ...]:
-        return tuple(axis for axis in job.axes if self._silent(job, axis))
-
-    def looks(self, job: ScoreJob) -> list[Shard]:
-        states = {axis: self._state(job, axis) for axis in job.axes}
-        return [
-            shard
-            for axis, state in states.items()
-            if self._unclear(job, axis, state)
-            for shard in state.wanted
-        ]
-
-    def _unclear(self, job: ScoreJob, axis: str, state: State) -> bool:
-        """Whether too little was drawn to say that an axis will not be ranked: all prompts, twice,
-        is enough."""
-        every = replace(job, splits=(VALIDATION, *job.spares(axis))).with_seeds(
-            self._first_seeds(job)
-        )
-        return not state.ranked and not job.finished(dense_shards(every, axis))
-
-    def _silent(self, job: ScoreJob, axis: str) -> bool:
-        """Whether the bias lies inside its null band when enough was drawn to say so."""
-        state = self._state(job, axis)
-        return not state.ranked and not self._unclear(job, axis, state)
-
-    def _effort(
-        self, job: ScoreJob, axis: str, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]]
-    ) -> float:
-        state, effort = self._state(job, axis), job.context.effort
-        wanted = effort(uncounted(state.wanted))
-        if not state.open:
-            return wanted
-        trial = Shard("pilot", (), axis, VALIDATION, job.seeds[0])
-        every = replace(job, splits=(VALIDATION, *job.spares(axis)))
-        if self._silent(job, axis):
-            every = every.with_seeds(draws(job.seeds, self._most(job)))
-            return effort(uncounted([*state.wanted, *dense_shards(every, axis), trial]))
-        every = every.with_seeds(self._first_seeds(job))
-        first = [*dense_shards(every, axis), *gradient_shards(every, axis), trial]
-        heads = min(
-            self._budget(job) - every.work(first), job.total * self._cost(every, axis, "reweight")
-        )
-        known = effort([*first, *state.wanted])  # of these, what counts as done is done
-        return max(
-            wanted,
-            effort(first) + max(0.0, heads) - known + effort(uncounted([*first, *state.wanted])),
-        )
-
-    def table(self, job: ScoreJob) -> pd.DataFrame:
-        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
-
-    def report(self, job: ScoreJob) -> dict[str, Any]:
-        return {axis: self._report(job, axis) for axis in job.axes}
-
-    # --- deciding
-
-    def _budget(self, job: ScoreJob) -> float:
-        """Work that one axis may be, in continuations."""
-        share = self.option(job, "budget")
-        return share * job.measuring / len(job.axes) if share else 0.0
-
-    def _state(self, job: ScoreJob, axis: str) -> State:
-        """How far an axis is; a state that waits, or has nothing to wait for, is kept."""
-        key = (self.name, axis, job.asked)
-        kept = job.states.get(key)
-        if kept is None or (kept.open and job.finished(kept.wanted)):
-            kept = job.states[key] = self._decided(job, axis)
-        return kept
-
-    def _decided(self, job: ScoreJob, axis: str) -> State:
-        most = self._most(job)
-        job = job.with_seeds(self._first_seeds(job))
-        spares = job.spares(axis)
-        state = State(
-            job.seeds, looks=1 + bool(spares) + math.ceil(math.log2(max(most / len(job.seeds), 1)))
-        )
-        while self._signal(job, axis, state) and not state.ranked:
-            if spares and len(job.splits) == 1:
-                job = self._now(state, replace(job, splits=(VALIDATION, *spares)))
-            elif len(job.seeds) < most:
-                job = self._now(
-                    state, job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
-                )
-            else:
-                state.open, state.why = False, "null"
-                return state
-        if state.ranked:
-            self._spend(job, axis, state, most)
-        return state
-
-    def _first_seeds(self, job: ScoreJob) -> tuple[int, ...]:
-        return draws(job.seeds, max(LEAST_DRAWS, len(job.seeds)))
-
-    def _most(self, job: ScoreJob) -> int:
-        """Draws of a prompt at most."""
-        return max(self.option(job, "most_draws"), len(job.seeds))
-
-    def _now(self, state: State, job: ScoreJob) -> ScoreJob:
-        """`job`, noted as what is scored with."""
-        state.seeds, state.splits = job.seeds, job.splits
-        return job
-
-    def _signal(self, job: ScoreJob, axis: str, state: State) -> bool:
-        """Whether the dense texts are finished, and if so how their bias stands to its null
-        band."""
-        state.wanted += [shard for shard in dense_shards(job, axis) if shard not in state.wanted]
-        if not job.finished(state.wanted):
-            return False
-        state.band = null_band(AxisData(job, axis).table, job.reading, NULL_DRAWS)
-        return True
-
-    def _spend(self, job: ScoreJob, axis: str, state: State, most: int) -> None:
-        """Buy prompts and draws, then measure heads; returns early while something is not finished
-        yet."""
-        trial = Shard("pilot", (), axis, VALIDATION, job.seeds[0])
-        if not self._ask(
-            job, state, [*dense_shards(job, axis), *gradient_shards(job, axis), trial]
-        ):
-            return
-        measured = job.fetch([trial])[0]
-        state.refined = pilot.cheapest(measured, self.option(job, "ess"))
-        wanted = decisions(job.known, job.total, (0.0, *job.gammas), job.sparsities)
-        first = first_order(AxisData(job, axis), intervals=False)
-        values = first.pooled.value
-        matter = self._matter(job, state, measured, values, first.by_seed, wanted)
-        large = self._large(job, state, measured, values)
-        for further in job.spares(axis)[len(job.splits) - 1 :]:
-            larger = replace(job, splits=(*job.splits, further))
-            again = large * self._cost(
-                larger, axis, "generate"
-            )  # their weights may have a heavy tail
-            if self._work(larger, axis, state, measured, len(matter)) + again > self._budget(job):
-                break
-            job = self._now(state, larger)
-        while (found := self._first(job, axis, state, wanted)) and state.ranked:
-            larger = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
-            matter = self._matter(job, state, measured, found.pooled.value, found.by_seed, wanted)
-            settled = state.lost <= self.option(job, "precision")
-            dear = self._work(larger, axis, state, measured, len(matter)) > self._budget(job)
-            if settled or dear or len(job.seeds) >= most:
-                state.why = "settled" if settled else "budget" if dear else "draws"
-                state.open = not self._measure(job, axis, state, measured, found, wanted)
-                return
-            job = self._now(state, larger)
-        if not state.ranked:
-            state.open, state.why = False, "null"
-
-    def _first(
-        self, job: ScoreJob, axis: str, state: State, wanted: Sequence[Decision]
-    ) -> HeadEffects | None:
-        """First-order effects of all heads, and what they say of the selection; None while not
-        finished."""
-        if not self._ask(job, state, [*dense_shards(job, axis), *gradient_shards(job, axis)]):
-            return None
-        data = AxisData(job, axis)
-        state.band = null_band(data.table, job.reading, NULL_DRAWS)
-        found = first_order(data, intervals=False)
-        state.judge(found.pooled.value, found.by_seed, wanted)
+    def scoring(self, job: ScoreJob) -> dict[str, AxisScoring]:
+        """How far every axis is; one that waits, or has nothing to wait for, is kept."""
+        found = {}
+        for axis in job.axes:
+            key = (self.name, axis, job.asked)
+            kept = job.states.get(key)
+            if kept is None or (kept.open and job.finished(kept.wanted)):
+                kept = job.states[key] = AxisScoring(self, job, axis)
+            found[axis] = kept
         return found
 
-    def _matter(
-        self,
-        job: ScoreJob,
-        state: State,
-        measured: pd.DataFrame,
-        values: np.ndarray,
-        by_seed: np.ndarray,
-        wanted: Sequence[Decision],
-        known: Sequence[int] = (),
-    ) -> list[int]:
-        """Heads worth measuring by values [units] and by_seed [units, seeds], those that first
-        order may have furthest wrong first; `known` are measured, so that only draws may have them
-        wrong."""
-        assert state.band is not None
-        reach = REACH * draw_errors(by_seed)
-        off = pilot.first_order_error(measured, values, self.option(job, "ess"))
-        off[list(known)] = 0.0
-        matter = (np.abs(values) + off >= LARGE * state.band.value) | near_decision(
-            values, reach + off, wanted
-        )
-        for decision in wanted:
-            matter[[*top(values, decision), *decision[0]]] = True
-        far = off if np.isfinite(off).all() else np.abs(values)
-        return [unit for unit in np.argsort(-far, kind="stable").tolist() if matter[unit]]
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        return [shard for one in self.scoring(job).values() for shard in one.wanted]
 
-    def _large(
-        self, job: ScoreJob, state: State, measured: pd.DataFrame, values: np.ndarray
-    ) -> int:
-        """How many heads may have a large effect, by first order `values` [units]."""
-        assert state.band is not None
-        off = pilot.first_order_error(measured, values, self.option(job, "ess"))
-        return int((np.abs(values) + off >= LARGE * state.band.value).sum())
+    def effort(self, job: ScoreJob, uncounted: Uncounted = list) -> float:
+        return sum(one.effort(uncounted) for one in self.scoring(job).values())
 
-    def _work(
-        self, job: ScoreJob, axis: str, state: State, measured: pd.DataFrame, heads: int
-    ) -> float:
-        """Work of scoring so many heads with these prompts and draws."""
-        trial = Shard("pilot", (), axis, VALIDATION, state.seeds[0])
-        always = job.work([*dense_shards(job, axis), *gradient_shards(job, axis), trial])
-        again = (
-            pilot.share_poor(measured, self.option(job, "ess"))
-            if state.refined == "reweight"
-            else 0.0
-        )
-        return always + heads * (
-            self._cost(job, axis, state.refined) + again * self._cost(job, axis, "generate")
-        )
+    def unranked(self, job: ScoreJob) -> tuple[str, ...]:
+        return tuple(axis for axis, one in self.scoring(job).items() if one.silent)
 
-    def _cost(self, job: ScoreJob, axis: str, how: str) -> float:
-        """Work of one head."""
-        return job.work(
-            weight_shards(job, axis, 0) if how == "reweight" else off_shards(job, axis, (0,))
-        )
+    def looks(self, job: ScoreJob) -> list[Shard]:
+        unclear = [one for one in self.scoring(job).values() if one.unclear]
+        return [shard for one in unclear for shard in one.wanted]
 
-    def _measure(
-        self,
-        job: ScoreJob,
-        axis: str,
-        state: State,
-        measured: pd.DataFrame,
-        first: HeadEffects,
-        wanted: Sequence[Decision],
-    ) -> bool:
-        """Measure heads that matter while the budget lasts, then the others; whether all of that is
-        finished.
+    def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        return self.scoring(job)[axis].table(self)
 
-        What is measured can move decisions, so which heads matter is asked again until no new one
-        does.
-        """
-        data, left = (
-            AxisData(job, axis),
-            self._budget(job) - self._work(job, axis, state, measured, 0),
-        )
-        cost, dear = self._cost(job, axis, state.refined), self._cost(job, axis, "generate")
-        values, by_seed = first.pooled.value.copy(), first.by_seed.copy()
-        others = np.argsort(-np.abs(values), kind="stable").tolist()
-        while True:
-            matter = self._matter(job, state, measured, values, by_seed, wanted, state.measured)
-            new = [unit for unit in matter if unit not in state.tried]
-            new = (new or [unit for unit in others if unit not in state.tried])[
-                : _affordable(left, cost)
-            ]
-            if not new:
-                state.judge(values, by_seed, wanted)
-                return True
-            left -= cost * len(new)
-            state.tried += tuple(new)
-            if state.refined == "reweight":
-                if not self._ask(
-                    job, state, [one for unit in new for one in weight_shards(job, axis, unit)]
-                ):
-                    return False
-                state.low |= poor(data, new, self.option(job, "ess"))
-                heavy = self._heavy(data, state, [unit for unit in new if unit not in state.low])
-                again = self._largest_first(
-                    data, [unit for unit in new if unit in {*state.low, *heavy}]
-                )
-                again = again[: _affordable(left, dear)]
-                state.low |= {
-                    unit: heavy[unit]
-                    for unit in again
-                    if unit in heavy and heavy[unit].share < HALF
-                }
-                state.both |= {
-                    unit: heavy[unit]
-                    for unit in again
-                    if unit in heavy and heavy[unit].share >= HALF
-                }
-                state.heavy |= {unit: heavy[unit] for unit in heavy if unit not in again}
-                left -= dear * len(again)
-            else:
-                again = new
-            state.again += tuple(again)
-            if not self._ask(
-                job, state, [one for unit in again for one in off_shards(job, axis, (unit,))]
-            ):
-                return False
-            for found in self._refinements(data, state, intervals=False):
-                values[list(found.units)], by_seed[list(found.units)] = (
-                    found.pooled.value,
-                    found.by_seed,
-                )
-
-    def _heavy(self, data: AxisData, state: State, units: Sequence[int]) -> dict[int, Poor]:
-        """Of reweighted heads, those whose large effect rests on weights with a heavy tail."""
-        assert state.band is not None
-        found = {unit: one for unit, one in weighed(data, units).items() if one.k_hat > HEAVY}
-        if not found:
-            return {}
-        values = np.abs(
-            reweighted(
-                data, list(found), self.option(data.job, "cap"), intervals=False
-            ).pooled.value
-        )
-        return {
-            unit: found[unit]
-            for unit, value in zip(found, values, strict=True)
-            if value >= LARGE * state.band.value
-        }
-
-    def _largest_first(self, data: AxisData, units: Sequence[int]) -> list[int]:
-        """Heads by the size of their effect as weights have it."""
-        if not units:
-            return []
-        values = reweighted(data, units, self.option(data.job, "cap"), intervals=False).pooled.value
-        return [units[at] for at in np.argsort(-np.abs(values), kind="stable")]
-
-    def _ask(self, job: ScoreJob, state: State, shards: Sequence[Shard]) -> bool:
-        asked = set(state.wanted)
-        state.wanted += [shard for shard in dict.fromkeys(shards) if shard not in asked]
-        return job.finished(shards)
-
-    def _refinements(self, data: AxisData, state: State, intervals: bool) -> list[HeadEffects]:
-        kept = [unit for unit in state.measured if unit not in state.again]
-        cap, drawn = (
-            self.option(data.job, "cap"),
-            [unit for unit in state.again if unit not in state.both],
-        )
-        found = [reweighted(data, kept, cap, intervals)] if kept else []
-        found += [generated(data, drawn, intervals)] if drawn else []
-        return [*found, combined(data, list(state.both), cap, intervals)] if state.both else found
-
-    # --- telling
-
-    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
-        state, least = self._state(job, axis), self.option(job, "ess")
-        job = replace(job, seeds=state.seeds, splits=state.splits)
-        data = AxisData(job, axis)
-        if not state.ranked:
-            return axis_table(
-                job, self, data, [], dict.fromkeys(range(job.total), not_ranked(state, data.n))
-            )
-        notes = dict.fromkeys(set(range(job.total)).difference(state.measured), FIRST_ORDER)
-        notes |= {
-            unit: f"{HEAVY_TAIL} (Pareto k̂ {one.k_hat:.1f})" for unit, one in state.heavy.items()
-        }
-        notes |= {
-            unit: f"{COMBINED} (Pareto k̂ {one.k_hat:.1f})" for unit, one in state.both.items()
-        }
-        notes |= fallback_notes(
-            {unit: state.low[unit] for unit in state.again if unit in state.low}, least
-        )
-        measured, first = self._refinements(data, state, True), first_order(data)
-        first = replace(
-            first, pooled=with_error(first.pooled, self._error(job, axis, state, first, measured))
-        )
-        table = axis_table(job, self, data, [first, *measured], notes)
-        return with_ess(
-            table, {unit: one for unit, one in state.low.items() if unit in state.again}
-        )
-
-    def _error(
-        self,
-        job: ScoreJob,
-        axis: str,
-        state: State,
-        first: HeadEffects,
-        measured: Sequence[HeadEffects],
-    ) -> FirstOrderError:
-        """How far first order is off here, from the heads that were reweighted (those drawn again
-        too among them); from the pilot's where they are few."""
-        known = [found for found in measured if found.estimator != "generate"]
-        units = [unit for found in known for unit in found.units]
-        if len(units) >= FEWEST:
-            return learned(
-                first.pooled.value[units], np.concatenate([found.pooled.value for found in known])
-            )
-        trial = Shard("pilot", (), axis, VALIDATION, state.seeds[0])
-        return from_pilot(job.fetch([trial])[0], self.option(job, "ess"))
-
-    def _report(self, job: ScoreJob, axis: str) -> dict[str, Any]:
-        state = self._state(job, axis)
-        job = replace(job, seeds=state.seeds, splits=state.splits)
-        band = state.band
-        assert band is not None
-        said = {
-            "draws": len(state.seeds),
-            "splits": list(state.splits),
-            "prompts": band.n,
-            "bias": band.value,
-            "null_high": band.high,
-        }
-        said |= {
-            "ranked": state.ranked,
-            "why": state.why,
-            "note": "" if state.ranked else not_ranked(state, band.n),
-        }
-        if not state.ranked:
-            return said
-        n_measured, n_again, n_both = len(state.measured), len(state.again), len(state.both)
-        counts = {"gradient": job.total - n_measured, "reweight": n_measured - n_again}
-        counts |= {"generate": n_again - n_both, "combined": n_both}
-        said |= {
-            "stability": state.stability,
-            "lost": state.lost,
-            "precision": self.option(job, "precision"),
-        }
-        said |= {"work": job.work(state.wanted), "budget": self._budget(job)}
-        data = AxisData(job, axis)
-        error = self._error(
-            job, axis, state, first_order(data, False), self._refinements(data, state, False)
-        )
-        return {**said, "heads": counts, "first_order": error.to_dict()}
+    def report(self, job: ScoreJob) -> dict[str, Any]:
+        return {axis: one.report() for axis, one in self.scoring(job).items()}
 
 
 def _affordable(left: float, cost: float) -> int | None:
@@ -636,21 +556,19 @@ def draws(seeds: Sequence[int], count: int) -> tuple[int, ...]:
     return first + tuple(range(after, after + count - len(first)))
 
 
-def not_ranked(state: State, prompts: int) -> str:
-    """Why heads are not ranked by this bias."""
-    assert state.band is not None
-    drawn = f"with {prompts} prompts drawn {len(state.seeds)} times"
-    if state.band.value <= state.band.high:
-        inside = (
-            f"the dense bias {state.band.value:.3f} is inside its null band (up to"
-            f" {state.band.high:.3f})"
-        )
+def stands_out(band: NullBand, looks: int) -> bool:
+    """Whether a bias that may be looked at so often is above its null band clearly enough to rank
+    heads by."""
+    return band.value > band.high and band.p <= LEVEL / looks
+
+
+def not_ranked(band: NullBand, times: int, looks: int) -> str:
+    """Why heads are not ranked by this bias, whose prompts were drawn so many times."""
+    drawn = f"with {band.n} prompts drawn {times} times"
+    if band.value <= band.high:
+        inside = f"the dense bias {band.value:.3f} is inside its null band (up to {band.high:.3f})"
         return f"not ranked: {inside} {drawn}"
-    clear = (
-        f"p = {state.band.p:.2g}, needed {LEVEL / state.looks:.2g} for it may be looked at"
-        f" {state.looks} times"
-    )
+    clear = f"p = {band.p:.2g}, needed {LEVEL / looks:.2g} for it may be looked at {looks} times"
     return (
-        f"not ranked: the dense bias {state.band.value:.3f} does not stand out clearly ({clear})"
-        f" {drawn}"
+        f"not ranked: the dense bias {band.value:.3f} does not stand out clearly ({clear}) {drawn}"
     )

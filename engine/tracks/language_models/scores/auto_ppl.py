@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.levels import exact_count
-from engine.stats.fdr import benjamini_hochberg
+from engine.core.ids import exact_count
+from engine.stats.student import benjamini_hochberg
 from engine.tracks.language_models.context import BEGINNING, Shard
 from engine.tracks.language_models.perplexity import log_perplexities
 from engine.tracks.language_models.scores.base import (

@@ -15,7 +15,7 @@ import pandas as pd
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED, Decoding, Setting
-from engine.data.prompts.spare import SPARE
+from engine.data.prompts.load import SPARE
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [

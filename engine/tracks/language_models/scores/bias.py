@@ -1,5 +1,5 @@
-"""z_bias to first order: how the bias of the dense model's texts changes with each head's gate. All
-heads at once.
+"""z_bias, the effect of each head on bias: to first order, by weighting texts, or by drawing them
+again.
 
 The derivative says what the first small step of silencing a head does. Heads whose effect is large
 are often judged too large or too small by it; `reweight` and `generate` go the whole way.
@@ -7,6 +7,7 @@ are often judged too large or too small by it; `reweight` and `generate` go the 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,82 +23,13 @@ from engine.tracks.language_models.effects import (
     AxisData,
     axis_table,
     dense_shards,
+    estimated,
     first_order,
-    generated,
     gradient_shards,
     off_shards,
-    reweighted,
     weight_shards,
 )
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMethod, head_shards
-
-
-class Gradient(ScoreMethod):
-    """FASP Eq. 2 to first order: z_bias(h, S) ≈ ∂ bias(S)/∂ξ_h at ξ = 1, ξ_h the factor of head h's
-    output.
-
-    One backward pass per batch of texts gives all heads; bias(S) is that of `reweight` with w_i as
-    a function of ξ.
-    """
-
-    name = "gradient"
-    score = "z_bias"
-    version = 2
-
-    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
-        return reading_faults(self.name, reading)
-
-    def shards(self, job: ScoreJob) -> list[Shard]:
-        return [
-            shard
-            for axis in job.axes
-            for shard in dense_shards(job, axis) + gradient_shards(job, axis)
-        ]
-
-    def table(self, job: ScoreJob) -> pd.DataFrame:
-        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
-
-    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
-        data = AxisData(job, axis)
-        return axis_table(job, self, data, [first_order(data)], {})
-
-
-# z_bias by regeneration: draw every continuation again with the head off, judge it again.
-#
-# The reference the fast estimators are checked against. Base and ablated model share each prompt's
-# random stream.
-
-
-class Generate(ScoreMethod):
-    """FASP Eq. 2: z_bias(h, S) = bias(S) | do(y_h = 1) − bias(S) | do(y_h = 0).
-
-    y_h is the output of head h before the output projection. Positive means that cutting the head
-    lowers the bias.
-    """
-
-    name = "generate"
-    score = "z_bias"
-    version = 2
-
-    def shards(self, job: ScoreJob) -> list[Shard]:
-        return head_shards(
-            job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)]
-        )
-
-    def table(self, job: ScoreJob) -> pd.DataFrame:
-        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
-
-    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
-        data = AxisData(job, axis)
-        return axis_table(job, self, data, [generated(data, range(job.total))], {})
-
-
-# z_bias by importance weighting: one generation, one judging, and per head one reading of the
-# same texts.
-#
-# Where the dense model's texts say too little about the model with a head off (few effective samples
-# in some subgroup), that head falls back to `generate`, and its row says so.
-
 
 ESS = Setting(
     "ess",
@@ -121,22 +53,106 @@ CAP = Setting(
 )
 
 
-class Reweight(ScoreMethod):
+class BiasMethod(ScoreMethod):
+    """A way to estimate z_bias, axis by axis."""
+
+    score = "z_bias"
+    weighs_texts: bool = False
+    """Whether it needs every text to be possible under every mask."""
+    needs_means: bool = True
+    """Whether it says something about means over many texts only, as weights and their derivatives
+    do."""
+
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        faults = []
+        if self.weighs_texts and (decoding.top_k or decoding.top_p != 1.0):
+            what = (
+                f"{self.name!r} weighs texts, and with top-k or top-p some texts of a model with a"
+                " head off are never drawn."
+            )
+            fix = "Sample without top-k and top-p, or use --estimator generate."
+            faults.append(Fault("estimator", what, fix))
+        if self.needs_means and reading == "paired_prompts":
+            what = (
+                f"{self.name!r} weighs texts, and paired_prompts compares single texts, where a"
+                " weight says nothing."
+            )
+            fix = (
+                "Use --estimator generate, or score by another reading: every reading of a"
+                " variant's bias is shown anyway."
+            )
+            faults.append(Fault("reading", what, fix))
+        return faults
+
+    def table(self, job: ScoreJob) -> pd.DataFrame:
+        return pd.concat([self.of_axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
+
+    @abstractmethod
+    def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        """Score rows of one axis, pooled and per seed."""
+
+
+class Gradient(BiasMethod):
+    """FASP Eq. 2 to first order: z_bias(h, S) ≈ ∂ bias(S)/∂ξ_h at ξ = 1, ξ_h the factor of head h's
+    output.
+
+    One backward pass per batch of texts gives all heads; bias(S) is that of `reweight` with w_i as
+    a function of ξ.
+    """
+
+    name = "gradient"
+    version = 2
+
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        return [
+            shard
+            for axis in job.axes
+            for shard in dense_shards(job, axis) + gradient_shards(job, axis)
+        ]
+
+    def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        data = AxisData(job, axis)
+        return axis_table(job, self, data, [first_order(data)], {})
+
+
+class Generate(BiasMethod):
+    """FASP Eq. 2: z_bias(h, S) = bias(S) | do(y_h = 1) − bias(S) | do(y_h = 0).
+
+    y_h is the output of head h before the output projection. Positive means that cutting the head
+    lowers the bias. Every continuation is drawn again with the head off, and judged again: the
+    reference for the fast estimators. Base and ablated model share each prompt's random stream.
+    """
+
+    name = "generate"
+    version = 2
+    needs_means = False
+
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        return head_shards(
+            job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)]
+        )
+
+    def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        data = AxisData(job, axis)
+        found = estimated(data, range(job.total), self.name, 0.0)
+        return axis_table(job, self, data, [found], {})
+
+
+class Reweight(BiasMethod):
     """FASP Eq. 2 without new texts: the mean toxicity of subgroup s under do(y_h = 0) is
 
         m_s = Σ_{i∈s} w_i t_i / Σ_{i∈s} w_i        w_i = p_h(y_i|x_i) / p(y_i|x_i), cut at `cap`
 
     over the dense model's texts y_i and their toxicities t_i; p_h is the model with head h off.
+    Where these texts say too little about it (few effective samples in some subgroup), the head
+    falls back to `generate`, and its row says so.
     """
 
     name = "reweight"
-    score = "z_bias"
     version = 2
     uses = ("generate",)
     settings = (ESS, CAP)
-
-    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
-        return weighing_faults(self.name, decoding, reading)
+    weighs_texts = True
 
     def seconds(
         self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]
@@ -153,25 +169,20 @@ class Reweight(ScoreMethod):
             shard for axis in job.axes for unit in units for shard in weight_shards(job, axis, unit)
         ]
         if job.finished(wanted):
-            for axis in job.axes:
-                wanted += [
-                    shard
-                    for unit in poor(AxisData(job, axis), units, self.option(job, "ess"))
-                    for shard in off_shards(job, axis, (unit,))
-                ]
+            wanted += [
+                shard
+                for axis in job.axes
+                for unit in poor(AxisData(job, axis), units, self.option(job, "ess"))
+                for shard in off_shards(job, axis, (unit,))
+            ]
         return wanted
 
-    def table(self, job: ScoreJob) -> pd.DataFrame:
-        return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
-
-    def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
-        data, least = AxisData(job, axis), self.option(job, "ess")
-        units = range(job.total)
-        low = poor(data, units, least)
-        again = [generated(data, list(low))] if low else []
-        found = reweighted(data, units, self.option(job, "cap"))
-        table = axis_table(job, self, data, [found, *again], fallback_notes(low, least))
-        return with_ess(table, low)
+    def of_axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
+        data, least, cap = AxisData(job, axis), self.option(job, "ess"), self.option(job, "cap")
+        low = poor(data, range(job.total), least)
+        found = [estimated(data, range(job.total), "reweight", cap)]
+        found += [estimated(data, list(low), "generate", cap)] if low else []
+        return with_ess(axis_table(job, self, data, found, fallback_notes(low, least)), low)
 
 
 @dataclass(frozen=True)
@@ -202,10 +213,8 @@ class Poor:
 
 def weighed(data: AxisData, units: Sequence[int]) -> dict[int, Poor]:
     """How good the weights of every unit are."""
-    return {
-        unit: Poor(*map(float, row))
-        for unit, row in zip(units, zip(*data.ess(units), strict=True), strict=True)
-    }
+    rows = zip(*data.ess(units), strict=True)
+    return {unit: Poor(*map(float, row)) for unit, row in zip(units, rows, strict=True)}
 
 
 def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, Poor]:
@@ -225,39 +234,10 @@ def fallback_notes(low: dict[int, Poor], least: float) -> dict[int, str]:
 def with_ess(table: pd.DataFrame, low: dict[int, Poor]) -> pd.DataFrame:
     """Pooled rows of regenerated heads keep the ESS and k̂ for which they fell back."""
     rows = table["unit"].isin(low) & table["note"].ne("")
-    ess, k_hat = (
-        {unit: getattr(one, name) for unit, one in low.items()} for name in ("share", "k_hat")
-    )
+    kept = {
+        "ess": {unit: one.share for unit, one in low.items()},
+        "k_hat": {unit: one.k_hat for unit, one in low.items()},
+    }
     return table.assign(
-        ess=table["ess"].mask(rows, table["unit"].map(ess)),
-        k_hat=table["k_hat"].mask(rows, table["unit"].map(k_hat)),
+        **{name: table[name].mask(rows, table["unit"].map(known)) for name, known in kept.items()}
     )
-
-
-def weighing_faults(name: str, decoding: Decoding, reading: str) -> list[Fault]:
-    """Weights need every text to be possible, and a bias that is a function of subgroup means."""
-    faults = []
-    if decoding.top_k or decoding.top_p != 1.0:
-        what = (
-            f"{name!r} weighs texts, and with top-k or top-p some texts of a model with a head off"
-            " are never drawn."
-        )
-        faults.append(
-            Fault("estimator", what, "Sample without top-k and top-p, or use --estimator generate.")
-        )
-    return faults + reading_faults(name, reading)
-
-
-def reading_faults(name: str, reading: str) -> list[Fault]:
-    """Weights and their derivatives say something about means over many texts only."""
-    if reading != "paired_prompts":
-        return []
-    what = (
-        f"{name!r} weighs texts, and paired_prompts compares single texts, where a weight says"
-        " nothing."
-    )
-    more = (
-        "Use --estimator generate, or score by another reading: every reading of a variant's bias"
-        " is shown anyway."
-    )
-    return [Fault("reading", what, more)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.surgery.heads.ranking import best
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
 
