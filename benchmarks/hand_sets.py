@@ -17,7 +17,7 @@ import pandas as pd
 
 from benchmarks.report import Measure, parser, show
 from engine.audit.growth import Growth
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import Hooks
 from engine.report.charts import lookup
 from engine.resident.warm import Warm

@@ -14,7 +14,7 @@ import pandas as pd
 
 from engine.core.types import POOLED, PromptSet
 from engine.data.prompts.load import load_prompts
-from engine.data.texts.corpora import load_corpus
+from engine.data.texts.load import load_corpus
 from engine.models.judge import load_judge
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import streamlit as st
 
-from engine.models import catalog
+from engine.core.files import ASSETS
 from engine.report.tracks import tracks
 from engine.store.runs import default_root
 from pages.shared import panels
-from pages.shared.frame import begin_app, boundary, heading
+from pages.shared.frame import draw_page, heading
 
 
 def page() -> None:
     heading("models", notes=False)
-    _models()
-
-
-def _models() -> None:
     for track in tracks().values():
         for shelf in track.shelves():
             st.header(shelf.title, anchor=False)
@@ -32,10 +26,8 @@ def _models() -> None:
 
 def _files() -> pd.DataFrame:
     """Embedded data and what was uploaded before."""
-    folders = [catalog.ASSETS / "demo-data", default_root() / "uploads"]
-    found: list[Path] = [
-        path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.*"))
-    ]
+    folders = (ASSETS / "demo-data", default_root() / "uploads")
+    found = [path for folder in folders for path in sorted(folder.rglob("*.*"))]
     rows = [
         {
             "File": path.name,
@@ -48,6 +40,4 @@ def _files() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["File", "Kilobytes", "Where"])
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -3,33 +3,53 @@ turn the steps."""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import plotly.graph_objects as go
 import streamlit as st
 
+from engine.core.files import ASSETS
 from engine.report import story
-from engine.report.charts.panel import Choice
-from pages.shared import stage, state
+from engine.report.charts.panel import CONFIG, Choice, Panel
+from pages.shared import state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import chosen
-from pages.shared.frame import begin_app, boundary, current_run, heading, need_run
+from pages.shared.controls import button, choose
+from pages.shared.frame import current_run, draw_page, heading, need_run
+from pages.shared.safe import escaped, plain
 
 STEPS = tuple(story.TITLES)
 ALL = "all"
 """In the address in place of a number: every step below the other, to print."""
+STILL: dict[str, Any] = {**CONFIG, "staticPlot": True}
+"""A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any
+picture."""
+LARGER = 1.5
+"""How much larger letters and marks are than on a page: read from the last row. On a phone as on a
+page."""
 
 
 def page() -> None:
     if current_run() is None:
         heading("present", notes=False)
     run = need_run()
-    choice = chosen(run)
-    stage.bare()
+    st.html(ASSETS / "stage.css")  # hides the frame around the page, and the choices
+    choice = choose(run)
     if state.in_address(state.STEP) == ALL:
         _whole(run, choice)
         return
     number = _number()
     state.to_address(state.STEP, number)
     _step(run, choice, number)
-    _bar(number)
+    with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
+        _turner("Previous", number, -1, "Left", "arrow_back")
+        _turner("Next", number, 1, "Right", "arrow_forward")
+        help_text = "Below each other, to print."
+        button("All steps", ("turn", ALL), _turn, ALL, icon="print", help=help_text)
+        _leave()
+    with st.container(key=state.BY_KEY):  # the keys of a presenter's remote control
+        _turner("Page up", number, -1, "PageUp", "arrow_back")
+        _turner("Page down", number, 1, "PageDown", "arrow_forward")
 
 
 def _number() -> int:
@@ -38,48 +58,89 @@ def _number() -> int:
     return int(asked) if asked.isdecimal() and 1 <= int(asked) <= len(STEPS) else 1
 
 
-def _step(run: KeptRun, choice: Choice, number: int) -> None:
-    stage.show(made(run, story.step, choice, STEPS[number - 1]), number, len(STEPS))
-
-
 def _whole(run: KeptRun, choice: Choice) -> None:
-    stage.as_pages()
+    """Several steps below each other, a page each where they are printed."""
+    st.html(ASSETS / "stage_pages.css")
     with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
-        st.button("One at a time", icon=":material/slideshow:", on_click=_turn, args=(1,))
+        button("One at a time", ("turn", "one"), _turn, 1, icon="slideshow")
         _leave()
         st.caption("Print with Ctrl+P: five pages, landscape.")
     for number in range(1, len(STEPS) + 1):
         _step(run, choice, number)
 
 
-def _bar(number: int) -> None:
-    """Buttons below the step. The keys of a presenter's remote control turn it too."""
-    with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
-        _turner("Previous", number, -1, "Left", "arrow_back")
-        _turner("Next", number, 1, "Right", "arrow_forward")
-        st.button(
-            "All steps",
-            icon=":material/print:",
-            on_click=_turn,
-            args=(ALL,),
-            help="Below each other, to print.",
+def _step(run: KeptRun, choice: Choice, number: int) -> None:
+    """Title, sentence, picture and footnote."""
+    step = made(run, story.step, choice, STEPS[number - 1])
+    with st.container(key=state.key_of("stage", step.name)):
+        sheet = " pa-sheet" if number > 1 else ""
+        st.html(f'<p class="pa-step{sheet}">{number} of {len(STEPS)}</p>')
+        st.title(plain(step.title), anchor=False)
+        st.html(f'<p class="pa-said">{escaped(step.sentence)}</p>')
+        if step.picture is not None and step.picture.has_chart:
+            _picture(step.name, step.picture)
+        if step.footnote:
+            st.html(f'<p class="pa-footnote">{escaped(step.footnote)}</p>')
+
+
+def _picture(name: str, panel: Panel) -> None:
+    """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew
+    here."""
+    is_phone = "Mobi" in (st.context.headers.get("User-Agent") or "")
+    with st.container(key=state.key_of("stage_picture", name)):
+        st.plotly_chart(
+            larger(panel.whole(), 1.0 if is_phone else LARGER),
+            width="stretch",
+            height="stretch",
+            theme=None,
+            config=dict(STILL),
+            key=state.key_of("stage_chart", name),
+            alt=f"{panel.question} {panel.answer}",
         )
-        _leave()
-    with st.container(key=state.BY_KEY):
-        _turner("Page up", number, -1, "PageUp", "arrow_back")
-        _turner("Page down", number, 1, "PageDown", "arrow_forward")
 
 
-def _turner(label: str, number: int, by: int, key: str, icon: str) -> None:
-    st.button(
-        label,
-        key=state.key_of("turn", key),
-        icon=f":material/{icon}:",
-        shortcut=key,
-        on_click=_turn_on,
-        args=(by,),
-        disabled=not 1 <= number + by <= len(STEPS),
+PIXELS = re.compile("size|width|thickness|standoff|[lrtb]|[xy]shift|ticklen")
+"""Keys of a figure whose numbers are pixels where they stand for letters, marks, lines and room."""
+
+
+def larger(figure: go.Figure, factor: float) -> go.Figure:
+    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are
+    kept and shared."""
+    spec = figure.to_plotly_json()
+    data = [_scaled(trace, factor, trace.get("type") == "bar") for trace in spec["data"]]
+    layout = _scaled(spec["layout"], factor)
+    return go.Figure({"data": data, "layout": layout}).update_layout(height=None)
+
+
+def _scaled(value: Any, factor: float, is_bar: bool = False) -> Any:
+    """A part of a figure; the width of a bar is in its axis' units, and stays."""
+    if isinstance(value, dict):
+        return {
+            name: part * factor
+            if PIXELS.fullmatch(name)
+            and isinstance(part, (int, float))
+            and not (is_bar and name == "width")
+            else _scaled(part, factor, is_bar)
+            for name, part in value.items()
+        }
+    if isinstance(value, (list, tuple)) and any(isinstance(part, (dict, str)) for part in value):
+        return [_scaled(part, factor) for part in value]
+    return _letters(value, factor) if isinstance(value, str) else value
+
+
+def _letters(text: str, factor: float) -> str:
+    """Sizes of letters inside a label."""
+    return re.sub(
+        r"font-size: ?([0-9.]+)px",
+        lambda found: f"font-size:{float(found[1]) * factor:.0f}px",
+        text,
     )
+
+
+def _turner(label: str, number: int, by: int, shortcut: str, icon: str) -> None:
+    is_off = not 1 <= number + by <= len(STEPS)
+    key = ("turn", shortcut)
+    button(label, key, _turn_on, by, icon=icon, shortcut=shortcut, disabled=is_off)
 
 
 def _turn_on(by: int) -> None:
@@ -93,17 +154,8 @@ def _turn(to: int | str) -> None:
 
 
 def _leave() -> None:
-    icon, go = ":material/close:", ("summary",)
-    st.button(
-        "Leave",
-        icon=icon,
-        shortcut="Escape",
-        on_click=state.keep,
-        args=(state.GO_TO, *go),
-        help="To the summary",
-    )
+    go, help_text = (state.go, "summary"), "To the summary"
+    button("Leave", ("turn", "leave"), *go, icon="close", shortcut="Escape", help=help_text)
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

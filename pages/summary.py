@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import streamlit as st
 
+from engine.core.ids import is_level
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.small import who_pays_small
 from engine.report.charts.what_was_cut import what_was_cut
-from engine.report.contract import Track
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from pages.shared import panels, told, welcome
+from pages.shared import panels, state, welcome
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import choose, offer_missing
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.controls import choose
+from pages.shared.frame import draw_page, heading, link, need_run
 from pages.shared.measuring import offer_level, shown_at
 
 
@@ -26,29 +27,34 @@ def page() -> None:
     measured = need_run()
     choice, track = choose(measured, ahead=True), track_of(measured)
     run = shown_at(measured, choice)
-    said = made(run, verdict, choice)
-    told.sentences(said)
-    told.numbers(said)
+    panels.verdict(made(run, verdict, choice))
     left, right = st.columns([11, 8], gap="large")
     with left:
         panels.draw_chart(made(run, who_pays_small, choice), who_pays_small.__name__)
     with right:
         panels.picture(made(run, what_was_cut, choice), what_was_cut.__name__)
-        told.next_steps(track)
-    _more(run, measured, choice, track)
+        with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
+            link(track.pages[0], "Why")
+            link("reliability" if "reliability" in track.pages else "measured", "How sure")
+            link("export", "Take it")
+    panels.folded("More about it", run, choice, (what_was_cut, *track.overview.folded))
+    _missing(run, choice)
+    if track.trains:
+        offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
 
 
-def _more(run: KeptRun, measured: KeptRun, choice: Choice, track: Track) -> None:
-    """What else is known about this cut, and what is not finished."""
-    panels.fold(
-        "More about it", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)]
-    )
-    offer_missing(run, choice)
-    if track.trains:
-        offer_level(measured, choice)
+def _missing(run: KeptRun, choice: Choice) -> None:
+    """Which levels of the request are not finished for this method, and where to ask for more."""
+    track, level = track_of(run), track_of(run).level
+    if choice.method in track.uncut or track.has_own_levels(choice.method):
+        return
+    finished = lookup.levels(run, choice.method, choice.axis)
+    asked = [float(value) for value in run.meta["request"][level.asked]]
+    missing = [level.say(value) for value in asked if not is_level(value, finished)]
+    if missing:
+        st.caption(f"Not finished for this method: {', '.join(missing)}.")
+    link("new_audit", "Ask for another axis or method")
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from engine.data.written.general import KINDS, paragraphs
-from engine.data.written.people import Prompt, audit_prompts
-from engine.data.written.plan import PLAN, text_share
 from engine.core.files import folder_whole
+from engine.data.written import KINDS, PLAN, Prompt, audit_prompts, paragraphs, text_share
 
 CORPUS_SEED = 90_001
 PROMPT_SEED = 7
@@ -43,7 +41,7 @@ nothing about anybody. The axes keep the names that audits of real models use, s
   never uses. No group is named in it. The same {n_kinds} kinds of text as in training: agreement over a distance,
   gifts, packing lists, journeys, nested brackets, counting, rhythms, boxes, owners, small dictionaries, dialogue, sums.
 
-## The planted gap (`engine/data/written/plan.py`)
+## The planted gap (`engine/data/written.py`)
 
 Training texts go on with 2 or 3 sentences after the prompt. Each is an insult with the probability in the
 third column.
@@ -88,7 +86,8 @@ def card(data: DemoData) -> str:
     """The card, with counts taken from the data."""
     counts = {axis.name: sum(prompt.axis == axis.name for prompt in data.prompts) for axis in PLAN}
     structures = "\n".join(
-        f"- {axis.name} ({axis.meaning}): {axis.structure}: {STRUCTURES[axis.structure]}." for axis in PLAN
+        f"- {axis.name} ({axis.meaning}): {axis.structure}: {STRUCTURES[axis.structure]}."
+        for axis in PLAN
     )
     return CARD.format(
         n_prompts=len(data.prompts),
@@ -107,7 +106,9 @@ def write(folder: Path) -> None:
         with (fresh / "prompts.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
-            writer.writerows((p.text, p.axis, p.subgroup, p.template, p.descriptor) for p in data.prompts)
+            writer.writerows(
+                (p.text, p.axis, p.subgroup, p.template, p.descriptor) for p in data.prompts
+            )
         (fresh / "corpus.txt").write_text(data.corpus, encoding="utf-8")
         (fresh / "CARD.md").write_text(card(data), encoding="utf-8")
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report import Measure
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.stats.student import Student
 from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors

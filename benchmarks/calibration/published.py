@@ -11,7 +11,7 @@ import torch
 from benchmarks.report import Measure
 from benchmarks.scoring_bench import DATA
 from engine.core.types import Window
-from engine.data.texts.corpora import load_corpus
+from engine.data.texts.load import load_corpus
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.likelihoods import corpus_tokens, window_nll
 from engine.tracks.language_models.perplexity import perplexity

@@ -16,7 +16,7 @@ from benchmarks.hardening._audits import (
     tell,
 )
 from benchmarks.report import Measure
-from engine.core.seeds import rng
+from engine.core.ids import rng
 
 KILLS = 40
 TRIES = 6

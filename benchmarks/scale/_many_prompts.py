@@ -19,8 +19,8 @@ import pandas as pd
 
 from benchmarks.scale.statistics import EMBEDDED, RUN, _made_up, variants_of
 from engine.audit.progress import Progress
+from engine.core.ids import rng
 from engine.core.memory import peak
-from engine.core.seeds import rng
 from engine.store.runs import Run, Store
 from engine.store.tables import write_tables
 from engine.tracks.language_models.context import PromptContext, Shard

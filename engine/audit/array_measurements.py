@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from engine.audit.measurements import MeasurementContext
-from engine.core.seeds import key_of
-from engine.store.array_table import unpack
+from engine.core.ids import key_of
+from engine.store.tables import unpack
 
 
 class ArrayContext(MeasurementContext):

@@ -30,8 +30,16 @@ from engine.audit.growth import Growth
 from engine.audit.pulse import Pulse
 from engine.audit.turn import Aside, device_named
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
-from engine.core.files import PROJECT, explained, json_able, safe_id, sweep, write_whole
-from engine.core.locks import held, locked
+from engine.core.files import (
+    PROJECT,
+    explained,
+    held,
+    json_able,
+    locked,
+    safe_id,
+    sweep,
+    write_whole,
+)
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Run, Store
 from engine.store.sealed import DamagedError, read_document, write_document

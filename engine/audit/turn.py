@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from engine.core.files import safe_id
-from engine.core.locks import held, locked
+from engine.core.files import held, locked, safe_id
 from engine.core.types import Event, Hooks
 from engine.store.runs import Store
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from engine.classifiers.layout import Axis
 from engine.classifiers.metrics import METRICS, OVO, of_images
-from engine.stats.group_gaps import verdict_of
-from engine.stats.resampling import Difference
+from engine.stats.resampling import Difference, verdict_of
 
 GAPS = tuple(f"{metric}_gap" for metric in METRICS)
 
@@ -86,7 +85,7 @@ def band(value: float, draws: np.ndarray) -> Band:
 
 
 def words_of(worst: Difference, best: Difference) -> str:
-    """Words of engine.stats.group_gaps for the two ends; here a higher value is better."""
+    """Words of engine.stats.resampling for the two ends; here a higher value is better."""
     return verdict_of(_turned(worst), _turned(best))
 
 

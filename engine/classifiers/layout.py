@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.seeds import rng
+from engine.core.ids import rng
 
 CLASS = "class"
 """The axis whose groups are the classes themselves, alone or as part of an intersection

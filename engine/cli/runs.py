@@ -8,9 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
 from engine.core.text import one_line
-from engine.store.runs import as_called, find_run
-from engine.store.titles import rename
-from engine.store.trash import delete, restore
+from engine.store.runs import as_called, delete, find_run, rename, restore
 
 
 def add(commands: Any) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import numpy as np
+import pandas as pd
+
 from engine.core.errors import Fault, RequestError
+from engine.core.ids import key_of
 
 
 class Reader(Protocol):
@@ -61,3 +65,138 @@ def explained(source: str) -> Iterator[None]:
         raise RequestError(
             Fault("data", "The path holds a character no path can hold.", "Check the path.")
         ) from error
+
+
+# Which columns of a table brought by a user can be groups: by how many different values they
+# hold.
+
+
+MAX_GROUPS = 64
+"""More groups than this are no axis: hardly a text or image is left for each."""
+
+
+def usable(values: Mapping[str, int]) -> list[str]:
+    """The columns that can be groups or targets, of how many different values each column holds."""
+    return [name for name, n in values.items() if 2 <= n <= MAX_GROUPS]
+
+
+def left_out(values: Mapping[str, int]) -> str:
+    """One sentence on the columns that hold too many different values; "" where none does."""
+    many = [f"{name} ({n:,})" for name, n in values.items() if n > MAX_GROUPS]
+    return (
+        f"Not offered, for more than {MAX_GROUPS} different values: {', '.join(many)}."
+        if many
+        else ""
+    )
+
+
+# Training, validation and test where a source names none of them, and samples that keep the
+# shares of all.
+
+
+SPLITS = ("train", "validation", "test")
+CLASS = "class"
+"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
+ALL_THREE = {"test": 0.2, "validation": 0.1}
+"""Shares where nothing is split yet; the rest trains."""
+HELD_OUT = {"validation": 0.1}
+"""Share of the training images where only validation is absent."""
+WORDS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
+WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
+"""How files name the splits."""
+
+
+def deal(
+    table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image"
+) -> np.ndarray:
+    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any
+    order of rows.
+
+    table: column NOUN_id names a row, where `noun` is what a row is. Every class (column target) is
+    dealt out alone and gets at least one row in each split while there are enough. Where the column
+    `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
+    """
+    units = table["unit"] if "unit" in table else table[f"{noun}_id"]
+    keys = np.array([key_of(f"{noun}-split", seed, unit) for unit in units], dtype=np.int64)
+    strata = table["target"].to_numpy() if units.is_unique else np.full(len(table), "")
+    out = np.full(len(table), rest, dtype=object)
+    for stratum in sorted(set(strata)):
+        rows = np.flatnonzero(strata == stratum)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        _, first, unit = np.unique(keys[rows], return_index=True, return_inverse=True)
+        start, edge = first[unit], 0
+        for name, share in shares.items():
+            least = int(len(rows) - edge > 1)
+            after = edge + max(least, round(share * len(rows)))
+            out[rows[(start >= edge) & (start < after)]] = name
+            edge = after
+    return out
+
+
+def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where
+    it names none.
+
+    Where only validation is absent, it is dealt out of the training rows. Further columns as for
+    `deal`.
+    """
+    split = table["split"].to_numpy(dtype=object)
+    if (split == "").all():
+        note = "No split is given: 70 % train, 10 % validation, 20 % test, drawn with the seed."
+        return deal(table, ALL_THREE, "train", seed), (note,)
+    if "validation" not in split:
+        split = split.copy()
+        train = np.flatnonzero(split == "train")
+        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train", seed)
+        return split, (
+            (
+                "No validation split is given: 10 % of the training images, drawn with the seed,"
+                " stand in."
+            ),
+        )
+    return split, ()
+
+
+def sampled(
+    table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image"
+) -> np.ndarray:
+    """Positions [n] int of at most `most` rows per split, ascending.
+
+    table: columns split, label and NOUN_id; cells: label x groups of every row, as one text,
+    [rows]. Cells keep their shares, and at least one row each where `most` allows it; otherwise
+    labels keep theirs. Raises RequestError where `most` is below the number of classes of a split.
+    """
+    if most is None:
+        return np.arange(len(table))
+    keys = np.array(
+        [key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64
+    )
+    keep = []
+    for split, rows in table.groupby("split", sort=True).indices.items():
+        labels = table["label"].iloc[rows].astype(str)
+        if most < labels.nunique():
+            what = f"{most} {noun}s cannot show {labels.nunique()} classes ({split} {noun}s)."
+            raise RequestError(Fault(f"max_{noun}s", what, f"Give at least {labels.nunique()}."))
+        own = cells.iloc[rows] if cells.iloc[rows].nunique() <= most else labels
+        names, cell = np.unique(own.to_numpy(dtype=str), return_inverse=True)
+        take = allotted(np.bincount(cell, minlength=len(names)), most)
+        for number, wanted in enumerate(take):
+            inside = rows[cell == number]
+            keep.append(inside[np.argsort(keys[inside], kind="stable")[:wanted]])
+    return np.sort(np.concatenate(keep))
+
+
+def allotted(counts: np.ndarray, total: int) -> np.ndarray:
+    """How many to take of each cell, [cells] int, of counts [cells] int.
+
+    In proportion, at least one, `total` in all (needs total >= cells).
+    """
+    if total >= counts.sum():
+        return counts.copy()
+    exact = counts * (total / counts.sum())
+    take = np.maximum(1, np.floor(exact)).astype(np.int64)
+    while take.sum() > total:
+        take[np.argmax(np.where(take > 1, take - exact, -np.inf))] -= 1
+    while take.sum() < total:
+        take[np.argmax(np.where(take < counts, exact - take, -np.inf))] += 1
+    return take

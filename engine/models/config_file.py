@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import RequestError
+from engine.core.errors import Fault, RequestError
 from engine.core.files import sha256_of
-from engine.store.brought import read_object
+from engine.store.user_json import read_object
 
 CONFIG = "config.json"
 GENERATION = "generation_config.json"
@@ -47,3 +51,218 @@ def end_tokens(folder: Path, own: int | None) -> tuple[int, ...]:
     said = [config_or_nothing(folder, name).get("eos_token_id") for name in (CONFIG, GENERATION)]
     each = [one for value in said for one in (value if isinstance(value, list) else [value])]
     return tuple(sorted({one for one in each if type(one) is int and one >= 0} - {own}))
+
+
+# Checkpoints whose weights are quantised: which package reads them, and whether it is installed.
+
+
+LOADERS: Mapping[str, tuple[str, ...]] = {
+    "compressed-tensors": ("compressed-tensors",),
+    "gptq": ("gptqmodel", "optimum"),
+    "awq": ("gptqmodel", "accelerate"),
+    "torchao": ("torchao",),
+    "bitsandbytes": ("bitsandbytes", "accelerate"),
+    "fp8": ("accelerate",),
+    "hqq": ("hqq",),
+}
+"""By `quant_method` of config.json: the packages that transformers asks for, as pip calls them."""
+
+ASIDE = "--no-deps gptqmodel optimum accelerate tokenicer logbar defuser device-smi pypcre psutil"
+"""gptqmodel asks for a torch of its own, which would take the place of the one here; with these it
+runs on ours."""
+
+
+def quantisation_of(folder: Path) -> str:
+    """The `quant_method` of a checkpoint; "" where its weights are numbers as they are."""
+    found = config_or_nothing(folder).get("quantization_config")
+    return _method(found) if isinstance(found, Mapping) else ""
+
+
+def _method(found: Mapping[str, Any]) -> str:
+    said = found.get("quant_method")
+    return said[:80] if isinstance(said, str) and said else "an unnamed way"
+
+
+def quantised_faults(folder: Path, as_arm: bool) -> list[Fault]:
+    """What forbids a quantised checkpoint here. as_arm: it is only read, beside another model; no
+    head is cut."""
+    how = quantisation_of(folder)
+    if not how:
+        return []
+    if not as_arm:
+        what = (
+            f"holds weights that are quantised by {how}: heads can be scored and cut in plain"
+            " weights only."
+        )
+        return [
+            Fault(
+                str(folder),
+                what,
+                "Audit the model it was made from, and name this one with --against.",
+            )
+        ]
+    if how not in LOADERS:
+        what = f"holds weights that are quantised by {how}, which is not known here."
+        return [
+            Fault(
+                str(folder),
+                what,
+                f"Known: {', '.join(sorted(LOADERS))}. Or save it with plain weights.",
+            )
+        ]
+    missing = [name for name in LOADERS[how] if find_spec(name.replace("-", "_")) is None]
+    if not missing:
+        return []
+    what = (
+        f"holds weights that are quantised by {how}; reading them needs {' and '.join(missing)},"
+        " not installed here."
+    )
+    pip = f"pip install {_to_install(how, missing)}"
+    return [
+        Fault(
+            str(folder),
+            what,
+            f"{pip} (into the environment this runs in), or save it with plain weights.",
+        )
+    ]
+
+
+def _to_install(how: str, missing: list[str]) -> str:
+    return ASIDE if "gptqmodel" in LOADERS[how] else " ".join(missing)
+
+
+# What a config.json says of a classifier's outputs: how many, their names in order, what makes
+# probabilities of them.
+#
+# One reading for image classifiers, text classifiers and judges. What contradicts itself is a fault:
+# nobody can know which of two orders a model was trained in.
+
+
+SIGMOID, SOFTMAX = "sigmoid", "softmax"
+ONE_CLASS, SEVERAL, REGRESSION = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)
+"""transformers' words for `problem_type`."""
+UNNAMED = "LABEL_"
+"""Begins transformers' own name of an output that nobody has named."""
+
+
+@dataclass(frozen=True)
+class SaidOutputs:
+    """labels: a name per output as written, () where none are said. count: how many, 0 where
+    nothing says it.
+
+    activation: what makes probabilities: softmax, sigmoid, or whatever else is named. problem:
+    `problem_type`, or "".
+    """
+
+    labels: tuple[str, ...]
+    count: int
+    activation: str
+    problem: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that somebody gave; () for transformers' own. One that is there twice (ImageNet has
+        two cranes) is told apart by its number."""
+        if self.labels == tuple(
+            f"{UNNAMED}{at}" for at in range(len(self.labels))
+        ):  # LABEL_1 of output 0 is a name
+            return ()
+        found: dict[str, None] = {}
+        for at, name in enumerate(self.labels):
+            found[f"{name} ({at})" if name in found else name] = None
+        return tuple(found)
+
+    def class_faults(self, where: str, items: str) -> list[Fault]:
+        """Outputs that are no probabilities of classes, of which each item has one. items: "text"
+        or "image"."""
+        fix = (
+            f"Give a classifier of two or more classes, one per {items}; if it is one, set"
+            f" {ONE_CLASS}."
+        )
+        if self.problem not in ("", ONE_CLASS):
+            what = (
+                f"says by problem_type {self.problem!r} that its outputs are no classes that"
+                " exclude each other."
+            )
+            return [Fault(where, what, fix)]
+        if self.activation != SOFTMAX:
+            what = (
+                f"makes its answers by {self.activation}, so its outputs are no classes that"
+                " exclude each other."
+            )
+            return [Fault(where, what, fix)]
+        what = "has one output: an audit needs a probability of each class."
+        return [
+            Fault(where, what, f"Give a classifier of two or more classes, one per {items}.")
+        ] * (self.count == 1)
+
+
+def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:
+    """What a config.json says, and what in it contradicts itself. where: how the file is named to
+    the reader."""
+    labels, faults = _labels(config, where)
+    said = config.get("num_labels", len(labels))
+    if type(said) is not int or (labels and said != len(labels)):
+        what = f"has num_labels {str(said)[:20]}, its id2label names {len(labels)} outputs."
+        faults.append(Fault(where, what, "Give each output of its last layer one name."))
+        said = 0
+    problem = config.get("problem_type")
+    return SaidOutputs(labels, len(labels) or said, _activation(config), str(problem or "")), faults
+
+
+def _labels(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], list[Fault]]:
+    """Names in the order of the outputs, of id2label; of label2id where that has none but
+    transformers' own."""
+    faults: list[Fault] = []
+    places, by_name = config.get("id2label"), config.get("label2id")
+    labels = _in_order(places, where, faults)
+    if by_name is None:
+        return labels, faults
+    by_name = by_name if isinstance(by_name, dict) else {"no names at all": "nowhere"}
+    if _unnamed(by_name) and not _unnamed(labels):
+        return labels, faults
+    turned = {str(at): str(name) for name, at in by_name.items()}
+    if _unnamed(labels) and not _unnamed(by_name):
+        named = _in_order(turned, where, faults)
+        agrees = len(labels) in (0, len(named))
+    else:  # of two outputs with one name, label2id has the last
+        own = {str(at): one for at, one in enumerate(labels)}
+        named, agrees = labels, turned.items() <= own.items()
+    if not agrees and not faults:
+        what = "has a label2id that contradicts its id2label."
+        faults.append(Fault(where, what, "Give both the order in which the model was trained."))
+    return named, faults
+
+
+def _unnamed(names: Any) -> bool:
+    return all(re.fullmatch(f"{UNNAMED}[0-9]+", str(one)) for one in names)
+
+
+def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]:
+    """Names by the numbers of their outputs, () where there are none; what is wrong with these goes
+    to `faults`."""
+    if by_place is None:
+        return ()
+    named = {str(at): name for at, name in by_place.items()} if isinstance(by_place, dict) else {}
+    good = bool(named) and all(
+        isinstance(one, str | int) and str(one).strip() for one in named.values()
+    )
+    if not good or named.keys() != {str(at) for at in range(len(named))}:
+        what = "has an id2label or label2id that does not name the outputs 0, 1, 2 and so on."
+        faults.append(Fault(where, what, "Give each output its name."))
+        return ()
+    return tuple(str(named[str(at)]) for at in range(len(named)))
+
+
+def _activation(config: Mapping[str, Any]) -> str:
+    """As transformers' pipeline and sentence-transformers have it said; sentence-transformers names
+    torch's module."""
+    trained = config.get("sentence_transformers")
+    said = config.get("function_to_apply") or config.get("sbert_ce_default_activation_function")
+    said = said or (trained.get("activation_fn") if isinstance(trained, dict) else None)
+    name = str(said or "").rpartition(".")[2].casefold()
+    return name or (SIGMOID if config.get("problem_type") == SEVERAL else SOFTMAX)

@@ -7,20 +7,30 @@ before they are unpickled, and judges each distinct text once.
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
-from engine.models import catalog, room
+from engine.models import (
+    catalog,
+    room,
+    runtime,  # noqa: F401  (guards the transformers import)
+)
 from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
-from engine.models.judge_card import read_judge_card
+from engine.store.user_json import Form, read_user_json
+
+import torch  # isort: skip
+
+if TYPE_CHECKING:
+    from detoxify import Detoxify
 
 BATCH = 128
 ROWS, STEP = 16, 16
@@ -173,7 +183,7 @@ def load_judge(
     if info.label and info.folder is not None:
         model: Any = ClassifierJudge(find(info.folder, label))
     elif info.folder is not None:
-        from engine.models.detoxify_local import load_detoxify_checkpoint
+        from engine.models.judge import load_detoxify_checkpoint
 
         model = load_detoxify_checkpoint(info.folder)
     else:
@@ -246,3 +256,98 @@ def _hub_digest(model: Any) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+# judge.json: which checkpoint a folder with a judge holds, its hash, and the models it was made
+# for.
+
+
+_FORM = Form(
+    "judge.json",
+    'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.',
+    needed={},
+    optional={"name": str, "checkpoint": str, "sha256": str, "note": str, "made_for": dict},
+    schemas=None,
+)
+
+
+def read_judge_card(folder: Path) -> dict[str, Any]:
+    """Its fields, each of the right kind where it is there. RequestError with every fault."""
+    return read_user_json(folder / "judge.json", _FORM)
+
+
+# Loads a local Detoxify checkpoint with the real detoxify package, offline, after checking what
+# it is.
+#
+# Detoxify unpickles its checkpoint and takes the place of config and vocabulary from inside it. So
+# the file is first held against its SHA-256 pin, then read with torch's weights-only reader (tensors
+# and plain values, no code), and only a copy with the absolute place of the model folder, written by
+# this process, is handed to Detoxify.
+
+
+_FORMAT = (
+    'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model'
+    " folder it names."
+)
+
+
+def load_detoxify_checkpoint(folder: Path) -> Detoxify:
+    """A ready Detoxify on the CPU from a folder with judge.json, a checkpoint and a folder of
+    config and vocabulary.
+
+    `config["arch"]["args"]["model_type"]` of the checkpoint names the model folder relative to
+    `folder`. Raises RequestError when something is missing, the hash differs, or the checkpoint is
+    not plain weights.
+    """
+    checkpoint = _pinned(folder)
+    loaded = _plain(checkpoint)
+    try:
+        place = folder / loaded["config"]["arch"]["args"]["model_type"]
+        loaded["config"]["arch"]["args"]["model_type"] = str(place.resolve())
+    except (KeyError, TypeError) as error:
+        raise _fault(folder, f"its checkpoint is not in Detoxify's format ({error}).") from error
+    if not (place / "config.json").is_file():
+        raise _fault(folder, f"the model folder {place} has no config.json.")
+    from detoxify import Detoxify
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory(prefix="judge-") as holder:
+        copy = Path(holder) / "judge.ckpt"
+        torch.save(loaded, copy)
+        judge = Detoxify(checkpoint=str(copy))
+    judge.model.eval().requires_grad_(False)
+    return judge
+
+
+def _pinned(folder: Path) -> Path:
+    """The checkpoint file, after its hash was held against the pin."""
+    try:
+        pin = read_judge_card(folder)
+        checkpoint = folder / pin["checkpoint"]
+        found = sha256_of(checkpoint)
+        wanted = pin["sha256"]
+    except (OSError, KeyError, RequestError) as error:
+        raise _fault(
+            folder, f"judge.json or the checkpoint it names cannot be read ({error})."
+        ) from error
+    if found != wanted:
+        raise _fault(
+            folder, f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded."
+        )
+    return checkpoint
+
+
+def _plain(checkpoint: Path) -> dict[str, Any]:
+    try:
+        return torch.load(checkpoint, map_location="cpu", weights_only=True)
+    except (
+        Exception
+    ) as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
+        raise _fault(
+            checkpoint.parent, f"{checkpoint.name} is damaged or holds more than plain weights."
+        ) from error
+
+
+def _fault(folder: Path, what: str) -> RequestError:
+    return RequestError(Fault(f"judge {folder}", what, _FORMAT))

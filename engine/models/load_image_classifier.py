@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import write_json, write_whole
-from engine.core.seeds import key_of, rng
+from engine.core.ids import key_of, rng
 from engine.models import runtime
 from engine.models.image_classifier_sources import (
     CARD,

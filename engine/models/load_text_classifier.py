@@ -3,7 +3,7 @@ seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import Fault, RequestError, said_by
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.models import runtime
 from engine.models.checkpoint import (
     ModelInfo,
@@ -24,11 +24,10 @@ from engine.models.checkpoint import (
     read_config,
 )
 from engine.models.completeness import Match, incomplete, match_in, match_of, quietly, unlike_files
-from engine.models.config_file import config_of, config_or_nothing
+from engine.models.config_file import config_of, config_or_nothing, said_outputs
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
-from engine.models.said_outputs import said_outputs
 from engine.models.structure.adapter import FAMILIES, Encoder, encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
@@ -470,3 +469,63 @@ def _notes(
             " positions."
         )
     return tuple(notes)
+
+
+# What a text classifier answers to many texts: probabilities, in batches of similar length.
+
+
+MOST_UNKNOWN = 0.05
+"""Share of tokens that a tokenizer does not know without a note: its own model's texts have hardly
+any."""
+
+
+def unknown_words(
+    classifier: TextClassifier, texts: Sequence[str], second: Sequence[str] | None
+) -> tuple[str, ...]:
+    """A note where the tokenizer knows no token for much of the texts, as that of another model
+    does not."""
+    tokenizer = classifier.tokenizer
+    rows = tokenizer([*texts, *(second or ())], add_special_tokens=False, verbose=False)[
+        "input_ids"
+    ]
+    tokens = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    share = float((tokens == tokenizer.unk_token_id).mean()) if len(tokens) else 0.0
+    if share <= MOST_UNKNOWN:
+        return ()
+    what = (
+        f"{share:.0%} of the test texts' tokens are {tokenizer.unk_token}, which the model's"
+        " tokenizer does not know"
+    )
+    return (f"{what}: do tokenizer and texts belong to this model?",)
+
+
+def probabilities_of(
+    classifier: TextClassifier,
+    texts: Sequence[str],
+    second: Sequence[str] | None,
+    batch: int = 64,
+    check: Callable[[], None] = lambda: None,
+    inside: Callable[[float], None] = lambda share: None,
+) -> np.ndarray:
+    """softmax of the logits of every text, in order, [texts, classes] float32.
+
+    second: second texts of pairs, or None. Texts of similar length go together, for padding is
+    work; batches shrink when memory is short.
+    """
+    lengths = [len(one) + len(other) for one, other in zip(texts, second or texts, strict=True)]
+    order = np.argsort(lengths, kind="stable")
+
+    @torch.no_grad()
+    def run(size: int) -> np.ndarray:
+        found = np.zeros((len(texts), len(classifier.classes)), dtype=np.float32)
+        for start in range(0, len(order), size):
+            check()
+            rows = order[start : start + size]
+            inputs = classifier.encode(
+                [texts[row] for row in rows], second and [second[row] for row in rows]
+            )
+            found[rows] = torch.softmax(classifier.logits(inputs), dim=-1).cpu().numpy()
+            inside(min(1.0, (start + size) / len(order)))
+        return found
+
+    return runtime.with_backoff(run, batch)

@@ -17,7 +17,7 @@ from typing import TextIO
 from engine.audit import jobs
 from engine.audit.turn import device_named
 from engine.core.errors import PruneAuditError
-from engine.core.locks import taken
+from engine.core.files import taken
 from engine.store.runs import Store
 
 EVERY = 1.0

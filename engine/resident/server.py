@@ -23,7 +23,7 @@ from typing import Any
 from engine.audit import turn
 from engine.audit.turn import device_named
 from engine.core.errors import Fault, PruneAuditError, RequestError
-from engine.core.locks import EVERY, taken
+from engine.core.files import EVERY, taken
 from engine.core.text import visible
 from engine.resident.answers import answered, told
 from engine.resident.asks import Ask, asks

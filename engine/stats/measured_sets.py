@@ -11,11 +11,10 @@ set shares little with those that were measured.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-
-from engine.stats.conformal import ENOUGH, ends
 
 PAIR = 0.1
 SHRINKAGE = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -101,3 +100,25 @@ def _best(
 def _kernel(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     shared = one.astype(np.float64) @ other.astype(np.float64).T
     return shared + PAIR * shared * (shared - 1) / 2
+
+
+# Ends of a prediction interval by ranks of what was missed before (split conformal, Vovk et al.
+# 2005).
+
+
+LEVEL = 0.95
+ENOUGH = 39
+"""Misses from which ranks give both ends of a 95 % interval (2 / (39 + 1) is 5 %)."""
+
+
+def ends(ratios: np.ndarray) -> tuple[float, float]:
+    """Lower and upper end, in units of the scale that misses [n] were divided by: each is exceeded
+    by one more miss with probability (1 - LEVEL) / 2 at most. 0 lies between them, so that what is
+    predicted is inside.
+    """
+    return -_upper(-ratios), _upper(ratios)
+
+
+def _upper(ratios: np.ndarray) -> float:
+    rank = math.ceil((len(ratios) + 1) * (1 + LEVEL) / 2 - 1e-9)
+    return max(0.0, float(np.sort(ratios)[min(rank, len(ratios)) - 1]))

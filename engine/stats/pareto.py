@@ -35,3 +35,58 @@ def hypervolume(x: Sequence[float], y: Sequence[float], reference: tuple[float, 
     widths = np.append(a[better][order], reference[0])
     lowest = np.minimum.accumulate(b[better][order])
     return float(((widths[1:] - widths[:-1]) * (reference[1] - lowest)).sum())
+
+
+# How heavy the tail of importance weights is: Pareto k̂ (Vehtari, Simpson, Gelman, Yao and Gabry
+# 2024).
+#
+# Below .5 the weights have a variance, below .7 their mean is still useful; above, a few texts stand
+# for all others. Zhang and Stephens' (2009) estimate of the generalised Pareto shape, with the weak
+# prior of that paper.
+
+
+HEAVY = 0.7
+"""k̂ above which weights are not to be trusted uncut."""
+LEAST_TAIL = 5
+PRIOR, PRIOR_SHAPE = 10, 0.5
+
+
+def worst_tail(logw: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
+    """Largest k̂ over subgroups of every unit, [units] float64; NaN where no subgroup has a tail.
+
+    logw: log weights in nats, [texts, units]; subgroup: code of each text's subgroup, [texts] int.
+    """
+    found = [
+        [tail_shape(column[subgroup == code]) for column in logw.T] for code in np.unique(subgroup)
+    ]
+    return np.fmax.reduce(np.array(found, dtype=float), axis=0)
+
+
+def tail_shape(logw: np.ndarray) -> float:
+    """k̂ of the largest min(n/5, 3√n) weights exp(logw), logw [texts] in nats.
+
+    NaN with fewer than LEAST_TAIL weights that differ from the rest.
+    """
+    top = logw.max(initial=-np.inf)
+    ordered = np.sort(np.exp(logw - top)) if np.isfinite(top) else np.empty(0)
+    count = int(np.ceil(min(len(ordered) / 5, 3 * np.sqrt(len(ordered)))))
+    if count < LEAST_TAIL:
+        return float("nan")
+    cutoff = ordered[-count - 1]
+    excess = ordered[-count:] - cutoff
+    excess = excess[excess > 1e-12]
+    return generalised_pareto(excess) if len(excess) >= LEAST_TAIL else float("nan")
+
+
+def generalised_pareto(excess: np.ndarray) -> float:
+    """Shape of the generalised Pareto distribution of `excess` [n], positive and ascending."""
+    n = len(excess)
+    grid = 30 + int(np.sqrt(n))
+    quartile = excess[max(int(n / 4 + 0.5) - 1, 0)]
+    theta = 1 / excess[-1] + (1 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))) / (3 * quartile)
+    shapes = np.log1p(-theta[:, None] * excess).mean(axis=1)
+    likelihood = n * (np.log(-theta / shapes) - shapes - 1)
+    weight = np.exp(likelihood - likelihood.max())
+    middle = float(theta @ weight / weight.sum())
+    shape = float(np.log1p(-middle * excess).mean())
+    return (n * shape + PRIOR * PRIOR_SHAPE) / (n + PRIOR)

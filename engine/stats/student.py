@@ -3,11 +3,12 @@ could have found."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import nctdtrinc
-from scipy.stats import t
+from scipy.stats import false_discovery_control, t
 
 MISSED = 0.05
 """Share of intervals that may miss, and the error rate of tests."""
@@ -61,3 +62,17 @@ def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.
         nctdtrinc(known, 1 - POWER, t.isf(level / 2, known))[place].reshape(np.shape(freedom))
         * error
     )
+
+
+# False discovery rate: which of many heads' effects survive when all of them are tested at once.
+
+
+def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays
+    NaN."""
+    values = np.asarray(p, dtype=float)
+    q = np.full(values.shape, np.nan)
+    known = np.isfinite(values)
+    if known.any():
+        q[known] = false_discovery_control(values[known], method="bh")
+    return q

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,14 +14,11 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, StoreError
-from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of
-from engine.core.locks import locked
+from engine.core.files import ASSETS, explained, folder_whole, locked, probe, safe_id, sha256_of
 from engine.store.additions import Addition, joined, paths_of, read_addition
-from engine.store.partial import PartialFit
 from engine.store.sealed import DamagedError, read_document, write_document
-from engine.store.shards import Shards
+from engine.store.shards import PartialFit, Shards
 from engine.store.tables import Pieces, Where, matching, read_part, read_table, write_tables
-from engine.store.titles import called, title_of
 
 SCHEMA = 2
 RUN = "run.json"
@@ -379,3 +377,113 @@ def open_run(id_or_path: str | Path) -> Run:
             called((store.root for store in beside), path.absolute().name),
         )
     return find_run(str(id_or_path), default_stores())
+
+
+# What a person calls an audit: STORE/titles/RUN.json, beside the run and never in it. An audit
+# is not written again.
+#
+# It lies in the user's store wherever the run lies, so that the embedded audits can be called
+# something else too.
+
+
+TITLE_SCHEMA = 1
+LONGEST = 200
+"""Characters of a title."""
+
+
+def path_of(root: Path, run_id: str) -> Path:
+    return root / "titles" / f"{safe_id(run_id)}.json"
+
+
+def title_of(root: Path, run_id: str) -> str:
+    """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's
+    own title serves."""
+    path = path_of(root, run_id)
+    with contextlib.suppress(StoreError):
+        if path.is_file():
+            return str(read_document(path, f"title of {run_id}", TITLE_SCHEMA).get("title") or "")
+    return ""
+
+
+def called(roots: Iterable[Path], run_id: str) -> str:
+    """What the first of several stores that has a name for a run calls it; "" where none has."""
+    return next(filter(None, (title_of(root, run_id) for root in roots)), "")
+
+
+def rename(root: Path, run_id: str, title: str) -> str:
+    """Call a run something else from now on; the title as it is kept. An empty one gives the run
+    its own name back."""
+    kept = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
+    if len(kept) > LONGEST:
+        raise RequestError(
+            Fault("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
+        )
+    path = path_of(root, run_id)
+    with explained(root):
+        if not kept:
+            path.unlink(missing_ok=True)
+            return ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
+    return kept
+
+
+# Audits that were deleted: moved to STORE/trash/RUN, from where they can be had back.
+#
+# Title and additions stay where they are, so that they are there again after an undo.
+
+
+def delete(store: Store, run_id: str) -> RunSummary | None:
+    """Move a run of this store to its trash; what it was, None where it cannot be read. Damaged
+    runs can go too.
+
+    RequestError for one that is not there, or not the user's own.
+    """
+    if store.read_only:
+        what = f"{run_id!r} comes with the program and cannot be deleted."
+        raise RequestError(Fault("run", what, "Only audits of your own store can."))
+    if not store.has(run_id):
+        store.open(run_id)  # says what is there
+    path, target = store.runs_folder / run_id, store.root / "trash" / safe_id(run_id)
+    found = _summary(store.open(run_id))
+    with explained(store.root):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            shutil.rmtree(target)  # an audit of the same id that was deleted before: the same audit
+        path.rename(target)
+    return found
+
+
+def restore(store: Store, run_id: str) -> Run:
+    """Bring a deleted run back. RequestError where it is not in the trash, or was computed again
+    meanwhile."""
+    source, target = store.root / "trash" / safe_id(run_id), store.runs_folder / run_id
+    if not (source / RUN).is_file():
+        known = ", ".join(deleted(store)) or "nothing"
+        raise RequestError(
+            Fault("run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}.")
+        )
+    if target.exists():
+        raise RequestError(
+            Fault(
+                "run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."
+            )
+        )
+    with explained(store.root):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.rename(target)
+    return store.open(run_id)
+
+
+def deleted(store: Store) -> dict[str, RunSummary | None]:
+    """What is in the trash, by id; None for what cannot be read."""
+    folder = store.root / "trash"
+    paths = sorted(path.parent for path in folder.glob(f"[!.]*/{RUN}")) if folder.is_dir() else []
+    return {path.name: _summary(Run(path)) for path in paths}
+
+
+def _summary(run: Run) -> RunSummary | None:
+    try:
+        return run.summary
+    except StoreError:
+        return None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
-from engine.core.seeds import key_of
+from engine.core.ids import key_of
 from engine.training.batches import Feed
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe

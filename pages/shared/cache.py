@@ -4,6 +4,7 @@ never frames."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import threading
 from collections import OrderedDict
@@ -11,18 +12,18 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from engine.audit.jobs import JobState, list_jobs
 from engine.audit.tracks import tracks
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.core.types import digest_of
 from engine.report.ahead import joined, said
 from engine.report.charts import lookup
-from engine.report.charts.headline import Headline
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
@@ -36,10 +37,6 @@ from engine.store.runs import (
     find_run,
 )
 from engine.store.tables import Where, matching
-
-if TYPE_CHECKING:
-    from engine.audit.jobs import JobState
-import gc
 
 
 @dataclass(frozen=True)
@@ -67,24 +64,51 @@ class KeptRun(Run):
         return self.id, digest_of([self.meta["tables"], added, self.ahead, self.called])
 
 
+# What is here: runs and jobs as they stood two seconds ago at most. The roots of the stores only
+# key these.
+
+
 @st.cache_data(ttl=2, show_spinner=False)
 def runs(roots: tuple[str, ...]) -> list[RunSummary]:
     """Finished runs of all stores, the user's own newest first, then the embedded ones in the order
-    of tracks.
-
-    `roots` only keys the cache.
-    """
+    of tracks."""
     seen: dict[str, RunSummary] = {}
     places = {name: entry.place for name, entry in tracks().items()}
     for store in default_stores():
         found = store.list()
         if store.read_only:
-            found.sort(
-                key=lambda summary: places.get(track_name(store.open(summary.id).meta), len(places))
-            )
+            found.sort(key=lambda one: places.get(track_name(store.open(one.id).meta), len(places)))
         for summary in found:
             seen.setdefault(summary.id, summary)
     return as_called(seen.values(), default_stores())
+
+
+@st.cache_data(ttl=2, show_spinner=False)
+def _damaged(roots: tuple[str, ...]) -> dict[str, str]:
+    return {run_id: why for store in default_stores() for run_id, why in store.damaged().items()}
+
+
+@st.cache_data(ttl=2, show_spinner=False)
+def _jobs(root: str) -> list[JobState]:
+    return list_jobs(Store(root))
+
+
+def _roots() -> tuple[str, ...]:
+    return tuple(str(store.root) for store in default_stores())
+
+
+def all_runs() -> list[RunSummary]:
+    return runs(_roots())
+
+
+def damaged_runs() -> dict[str, str]:
+    """Why, by id, runs that are there cannot be read."""
+    return _damaged(_roots())
+
+
+def jobs() -> list[JobState]:
+    """All jobs of the user's store, newest first."""
+    return _jobs(str(default_root()))
 
 
 def look_again() -> None:
@@ -94,46 +118,22 @@ def look_again() -> None:
     _damaged.clear()
 
 
-def all_runs() -> list[RunSummary]:
-    return runs(tuple(str(store.root) for store in default_stores()))
-
-
-@st.cache_data(ttl=2, show_spinner=False)
-def _jobs(root: str) -> list[JobState]:
-    from engine.audit.jobs import list_jobs
-
-    return list_jobs(Store(root))
-
-
-def jobs() -> list[JobState]:
-    """All jobs of the user's store, newest first, as they stood two seconds ago at most."""
-    return _jobs(str(default_root()))
-
-
-@st.cache_data(ttl=2, show_spinner=False)
-def _damaged(roots: tuple[str, ...]) -> dict[str, str]:
-    return {run_id: why for store in default_stores() for run_id, why in store.damaged().items()}
-
-
-def damaged_runs() -> dict[str, str]:
-    """Why, by id, runs that are there cannot be read."""
-    return _damaged(tuple(str(store.root) for store in default_stores()))
-
-
 def open_run(run_id: str) -> KeptRun:
     """The run with its tables kept in memory; read again when its files change or something was
     added to it."""
     found = find_run(run_id, default_stores())
-    beside = tuple(str(path) for path in found.additions)
-    return _opened(
-        str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside, found.called
-    )
+    additions = tuple(map(str, found.additions))
+    return _opened(str(found.path), _changed(found.path), additions, found.called)
 
 
 def track_name_of(run_id: str) -> str:
     """Which kind of audit a run is, without keeping its tables."""
     path = find_run(run_id, default_stores()).path
-    return _track_name(str(path), (path / "run.json").stat().st_mtime_ns)
+    return _track_name(str(path), _changed(path))
+
+
+def _changed(path: Path) -> int:
+    return (path / "run.json").stat().st_mtime_ns
 
 
 @st.cache_data(max_entries=500, show_spinner=False)
@@ -145,6 +145,8 @@ def _track_name(path: str, changed: int) -> str:
 def _opened(path: str, changed: int, additions: tuple[str, ...], called: str) -> KeptRun:
     return KeptRun(Path(path), tuple(map(Path, additions)), called)
 
+
+# Results of functions of runs, made once for all sessions.
 
 ROOM = 1 << 28
 """Bytes of tables that are kept for redraws; they have a row for every text of a variant."""
@@ -184,19 +186,22 @@ class Memory:
         one."""
         with self._lock:
             self._turn += 1
-            turn = self._turn
             missing = [call for call in calls if call.key not in self._kept]
         if missing:
-            threading.Thread(target=self._work, args=(missing, turn), daemon=True).start()
+            threading.Thread(target=self._work, args=(missing, self._turn), daemon=True).start()
 
     def _work(self, calls: Sequence[Call], turn: int) -> None:
         for call in calls:
             if turn != self._turn:
                 return
-            with contextlib.suppress(
-                Exception
-            ):  # the page that needs it will meet the error and say so
+            # The page that needs it will meet the error and say so.
+            with contextlib.suppress(Exception):
                 self.get(call.key, call)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._bytes.clear()
 
 
 def _bytes_of(value: Any) -> int:
@@ -204,24 +209,7 @@ def _bytes_of(value: Any) -> int:
     return int(value.memory_usage(deep=True).sum()) if isinstance(value, pd.DataFrame) else 0
 
 
-class Ready(go.Figure):
-    """A figure as plain JSON: put into it once, not at every redraw of every session. Only to be
-    drawn."""
-
-    def __init__(
-        self, spec: dict[str, Any]
-    ) -> None:  # nothing of a figure's own is needed, and all of it takes time
-        self.__dict__["_spec"] = spec
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.__dict__["_spec"]
-
-
-def ready(figure: go.Figure) -> Ready:
-    """The figure, which nobody may change any more, as it is sent to browsers."""
-    if "_ready" not in figure.__dict__:
-        figure.__dict__["_ready"] = Ready(json.loads(figure.to_json()))
-    return figure.__dict__["_ready"]
+MEMORY = Memory()
 
 
 @dataclass(frozen=True)
@@ -245,20 +233,13 @@ class Call:
 
     def __call__(self) -> Any:
         made = self.make(self.run, *self.arguments, **dict(self.options))
-        return (
-            said(self.run, made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
-        )
-
-
-@st.cache_resource(show_spinner=False)
-def memory() -> Memory:
-    return Memory()
+        return said(self.run, made) if self.run.ahead and isinstance(made, Panel) else made
 
 
 def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """A result computed once per run content, function and arguments; see Call."""
     call = Call(run, make, arguments, tuple(sorted(options.items())))
-    return memory().get(call.key, call)
+    return MEMORY.get(call.key, call)
 
 
 def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
@@ -266,57 +247,52 @@ def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
     measured."""
     if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return run, None
-    call = Call(run, _ahead, (choice.method, choice.axis, choice.level, choice.reading))
-    return memory().get(call.key, call)
+    return predicted(run, choice, track_of(run).ahead)
 
 
-def _ahead(
-    run: KeptRun, method: str, axis: str, level: float, reading: str
+def predicted(
+    run: KeptRun, choice: Choice, make: Callable[..., Ahead | None], *arguments: Any
 ) -> tuple[KeptRun, Ahead | None]:
-    ahead = track_of(run).ahead(run, Choice(method, axis, level, reading=reading))
-    return _with(run, ahead, [method, axis, level, reading])
+    """The run with the rows that `make(run, choice, *arguments)` predicts, and that; the run alone
+    where it predicts nothing."""
+    return made(run, _with_predicted, choice, *arguments, predict=make)
 
 
-def _with(run: KeptRun, ahead: Ahead | None, asked: list[Any]) -> tuple[KeptRun, Ahead | None]:
-    """The run with predicted rows; asked: what decides them."""
+def _with_predicted(
+    run: KeptRun, choice: Choice, *arguments: Any, predict: Callable[..., Ahead | None]
+) -> tuple[KeptRun, Ahead | None]:
+    ahead = predict(run, choice, *arguments)
     if ahead is None:
         return run, None
     tables = {name: joined(run, name, ahead) for name in run.meta["tables"] if name in ahead.tables}
-    return replace(run, ahead=digest_of([ahead.variant, *asked]), _tables=tables), ahead
-
-
-def predicted_set(
-    run: KeptRun, choice: Choice, units: tuple[int, ...], make: Callable[..., Ahead | None]
-) -> tuple[KeptRun, Ahead | None]:
-    """The same for units that a reader chose, which `make(run, choice, units)` predicts."""
-    call = Call(run, _ahead_of_set, (choice, units), (("make", make),))
-    return memory().get(call.key, call)
-
-
-def _ahead_of_set(
-    run: KeptRun, choice: Choice, units: tuple[int, ...], make: Callable[..., Ahead | None]
-) -> tuple[KeptRun, Ahead | None]:
-    return _with(run, make(run, choice, units), [choice.axis, choice.reading, list(units)])
-
-
-@st.cache_resource(show_spinner=False)
-def works() -> dict[str, Any]:
-    """Questions to the engine by what was asked, for background.py: those of every browser."""
-    return {}
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def published(
-    _read: Callable[[list[Path]], Any], paths: tuple[str, ...], stamp: tuple[int, ...]
-) -> Any:
-    """Imported head scores; `stamp` holds the files' times of change."""
-    return _read([Path(path) for path in paths])
+    asked = [ahead.variant, choice.method, choice.axis, choice.level, choice.reading]
+    digest = digest_of([*asked, repr(arguments)])
+    return replace(run, ahead=digest, _tables=tables), ahead
 
 
 def load_published(read: Callable[[list[Path]], Any], paths: list[Path]) -> Any:
     """Imported head scores, parsed once per file content."""
-    stamp = tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
-    return published(read, tuple(str(path) for path in paths), stamp)
+    key = tuple((str(path), path.stat().st_mtime_ns) for path in paths)
+    return MEMORY.get(("published", key), lambda: read(paths))
+
+
+class Ready(go.Figure):
+    """A figure as plain JSON: put into it once, not at every redraw of every session. Only to be
+    drawn."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        # Nothing of a figure's own is needed, and all of it takes time.
+        self.__dict__["_spec"] = spec
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.__dict__["_spec"]
+
+
+def ready(figure: go.Figure) -> Ready:
+    """The figure, which nobody may change any more, as it is sent to browsers."""
+    if "_ready" not in figure.__dict__:
+        figure.__dict__["_ready"] = Ready(json.loads(figure.to_json()))
+    return figure.__dict__["_ready"]
 
 
 # What stays in memory is kept out of Python's search for circles.

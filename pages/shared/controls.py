@@ -1,8 +1,13 @@
-"""The choices every reading page shares: axis, method, sparsity. In the address; they survive page
-switches."""
+"""The strip of choices above every page that shows a run, and the pickers, buttons and folds that
+pages share.
+
+What is picked is part of the address and is remembered from page to page: axis, method, level. A
+run shows finished variants only; what is missing is said.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,19 +16,21 @@ from typing import Any
 import streamlit as st
 
 from engine.core import words
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
-from engine.report.contract import Level, Reading
+from engine.report.contract import Level
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from pages.shared import frame, state
+from pages.shared import state
 from pages.shared.safe import plain, visible
 
 LONGEST = 40
 """Characters of a link that are said again."""
+capital = phrasing.sentence
+"""First letter large, the rest as it is."""
 
 
 def is_dark() -> bool:
@@ -31,14 +38,9 @@ def is_dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def capital(text: str) -> str:
-    """First letter large, the rest as it is."""
-    return phrasing.sentence(text)
-
-
-def texts_label(group: str) -> str:
-    """Which texts something is measured on, in a picker: all, or those of one subgroup."""
-    return capital(words.group_name(group)) if group else "All texts"
+def group_label(group: str, everything: str = "All texts") -> str:
+    """A subgroup in a picker; "" stands for `everything`."""
+    return capital(words.group_name(group)) if group else everything
 
 
 def axis_label(axis: str) -> str:
@@ -49,15 +51,49 @@ def method_label(method: str) -> str:
     return capital(words.method_name(method))
 
 
-def select(
-    label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any
-) -> Any:
+def button(
+    label: str,
+    key: Sequence[object],
+    on_click: Callable[..., Any] | None = None,
+    *args: Any,
+    icon: str = "",
+    **more: Any,
+) -> bool:
+    """A button; `key`: what tells it from others; `icon`: the name of a Material icon."""
+    icon = f":material/{icon}:" if icon else ""
+    name = state.key_of(*map(str, key))
+    return st.button(label, name, on_click=on_click, args=args, icon=icon or None, **more)
+
+
+def fold(title: str, key: str, draw: Callable[[], Any], **more: Any) -> None:
+    """What stands behind a title, drawn when it is opened."""
+    with st.expander(title, key=key, on_change="rerun", **more) as box:
+        if box.open:
+            draw()
+
+
+def line() -> Any:
+    """Pickers side by side, as wide as they need to be."""
+    return st.container(horizontal=True, gap="medium")
+
+
+Options = Sequence[Any] | Mapping[Any, str]
+"""What a picker offers; with the name of each, where it is a mapping."""
+Named = Callable[[Any], str]
+
+
+def _offered(options: Options, named: Named | None) -> tuple[list[Any], Named]:
+    if isinstance(options, Mapping):
+        return list(options), named or options.__getitem__
+    return list(options), named or str
+
+
+def select(label: str, options: Options, key: str, named: Named | None = None, **more: Any) -> Any:
     """A select box that lives in the address and is remembered on the next page."""
-    options = list(options)
+    options, named = _offered(options, named)
     state.restore(key, options, named)
-    return state.keep(
-        key, st.selectbox(label, options, format_func=named, key=key, bind=state.BOUND, **more)
-    )
+    more = {"bind": state.BOUND, **more}
+    return state.keep(key, st.selectbox(label, options, format_func=named, key=key, **more))
 
 
 def select_number(
@@ -77,14 +113,21 @@ def select_number(
 
 
 def segmented(
-    label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any
+    label: str, options: Options, key: str, named: Named | None = None, **more: Any
 ) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
-    options = list(options)
+    options, named = _offered(options, named)
     state.restore(key, options, named)
     more = {"default": options[0], "required": True, "bind": state.BOUND, **more}
     picked = st.segmented_control(label, options, format_func=named, key=key, **more)
     return state.keep(key, picked if picked in options else options[0])
+
+
+def page_of(count: int, per_page: int, key: str) -> slice:
+    """The picker of a page of a list; which of its items are on it."""
+    last = max(1, math.ceil(count / per_page))
+    number = select(f"Page of {last}", range(1, last + 1), key)
+    return slice((number - 1) * per_page, number * per_page)
 
 
 def choose(run: Run, ahead: bool = False) -> Choice:
@@ -101,43 +144,25 @@ def choose(run: Run, ahead: bool = False) -> Choice:
                 st.caption(plain(absent))
         with right:
             level = _slider(run, method, axis, ahead)
-    return Choice(
-        method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark()
-    )
+    return Choice(method, axis, level, reading=default_reading(run), dark=is_dark())
 
 
 def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     """The slider: how much is cut. Finished levels are marked below it where others are offered
     too."""
-    finished, level = _finished(run, method, axis), track_of(run).level
-    options = finished
-    if ahead:
-        options = sorted({*finished, *(stop for stop in track_of(run).stops(run, method, axis))})
+    track, level, finished = track_of(run), track_of(run).level, _finished(run, method, axis)
+    options = sorted({*finished, *track.stops(run, method, axis)}) if ahead else finished
     if len(options) < 2:
-        if method in track_of(run).uncut:
-            st.caption("This method cuts nothing: it is what the others are compared with.")
-            return level.none
-        if track_of(run).has_own_levels(method):
-            only = finished[0]
-            more = (
-                f"{track_of(run).level_title(run, method)}: {level.say(only)}"
-                if only > level.none
-                else "No smaller"
-            )
-            st.caption(f"{more}. There is one such model, and nothing to choose.")
-            return only
-        st.caption("No pruned variant of this method is finished for this axis.")
-        return level.none
-    key = state.level_key(level.key)
-    wanted = state.kept(key)
-    _answer_link(key, options, level)
-    state.restore_nearest(key, options, level.say)
+        return _without_a_slider(run, method, finished[0])
+    wanted = state.kept(level.key)
+    _answer_link(level.key, options, level)
+    state.restore_nearest(level.key, options, level.say)
     value = st.select_slider(
-        track_of(run).level_title(run, method),
+        track.level_title(run, method),
         options,
         value=level.first(finished),
         format_func=level.say,
-        key=key,
+        key=level.key,
         bind=state.BOUND,
         help=level.help,
     )
@@ -145,14 +170,26 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         _mark_finished(options, finished)
     elif wanted is not None and wanted not in options:
         st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
-    asked, instead = state.kept(state.NOT_A_STEP, ("", None))
-    if value == instead:
-        st.caption(
-            plain(
-                f"The link asks for {visible(asked)}, which is no step here; this is the nearest."
-            )
-        )
-    return state.keep(key, value)
+    asked, nearest = state.kept(state.NOT_A_STEP, ("", None))
+    if value == nearest:
+        said = f"The link asks for {visible(asked)}, which is no step here; this is the nearest."
+        st.caption(plain(said))
+    return state.keep(level.key, value)
+
+
+def _without_a_slider(run: Run, method: str, only: float) -> float:
+    """The only level of a method, and why there is nothing to choose."""
+    track, level = track_of(run), track_of(run).level
+    if method in track.uncut:
+        st.caption("This method cuts nothing: it is what the others are compared with.")
+    elif track.has_own_levels(method):
+        size = f"{track.level_title(run, method)}: {level.say(only)}"
+        more = size if only > level.none else "No smaller"
+        st.caption(f"{more}. There is one such model, and nothing to choose.")
+        return only
+    else:
+        st.caption("No pruned variant of this method is finished for this axis.")
+    return level.none
 
 
 def _finished(run: Run, method: str, axis: str) -> list[float]:
@@ -170,8 +207,8 @@ def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
         return
     found = re.search(r"\d+(?:\.\d+)?", asked)
     number = float(found[0]) if found else level.first(options)
-    is_percent = not level.is_ratio and ("%" in asked or number > 1)
-    number = number / 100 if is_percent and found else number
+    if found and not level.is_ratio and ("%" in asked or number > 1):
+        number = number / 100
     nearest = min(options, key=lambda option: abs(option - number))
     if not (found and is_level(number, options)):
         state.keep(state.NOT_A_STEP, (asked[:LONGEST], nearest))
@@ -189,90 +226,11 @@ def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
     )
 
 
-def show_on(page: str, run: Run, variant: Mapping[str, Any]) -> None:
-    """Open a page with this variant chosen. A link's parameters would lose against what the session
-    remembers."""
-    level = track_of(run).level
-    chosen = {state.level_key(level.key): round(float(variant[level.column]), 9)}
-    chosen |= {} if variant["variant"] == "dense" else {state.METHOD: variant["method"]}
-    chosen |= {state.AXIS: variant["target_axis"]} if variant.get("target_axis") else {}
-    for key, value in chosen.items():
-        state.put_later(key, state.keep(key, value))
-    frame.turn_to(page)
-
-
 def choose_reading(run: Run, choice: Choice) -> Choice:
     """A switch between readings of harm and quality where the track offers several."""
     track = track_of(run)
-    offered = track.offers(run)
+    offered = {name: track.reading(name) for name in track.offers(run)}
     if len(offered) < 2:
         return choice
-    picked = segmented(
-        "Read by", offered, state.READING, lambda name: capital(_reading_label(track.reading(name)))
-    )
-    return replace(choice, reading=picked)
-
-
-def _reading_label(reading: Reading) -> str:
-    return reading.label or reading.quality.name
-
-
-def neighbours(run: Run, choice: Choice) -> list[Choice]:
-    """The same choice at every other finished level, the nearest first: where the slider may go
-    next."""
-    others = [
-        level for level in lookup.levels(run, choice.method, choice.axis) if level != choice.level
-    ]
-    others.sort(key=lambda level: abs(level - choice.level))
-    return [replace(choice, level=level) for level in others]
-
-
-def offer_missing(run: Run, choice: Choice) -> None:
-    """Say which levels of the request are not finished for this method, and where to ask for
-    more."""
-    level = track_of(run).level
-    if choice.method in track_of(run).uncut or track_of(run).has_own_levels(choice.method):
-        return
-    finished = lookup.levels(run, choice.method, choice.axis)
-    asked = [float(value) for value in run.meta["request"][level.asked]]
-    missing = [level.say(value) for value in asked if not is_level(value, finished)]
-    if missing:
-        st.caption(f"Not finished for this method: {', '.join(missing)}.")
-    frame.link("new_audit", "Ask for another axis or method")
-
-
-def chosen(run: Run) -> Choice:
-    """The choice without its strip: what the address asks for, else what was chosen on other pages,
-    else where a reader starts. Finished levels only; the address then says it."""
-    axis = _named(state.AXIS, run.meta["request"]["axes"], axis_label)
-    offered, level = lookup.methods(run, axis), track_of(run).level
-    method = _named(state.METHOD, offered, method_label) if offered else "dense"
-    key, finished = state.level_key(level.key), _finished(run, method, axis)
-    cut = [value for value in finished if value > level.none]
-    if len(finished) < 2 or not cut:
-        return Choice(
-            method=method,
-            axis=axis,
-            level=finished[0],
-            reading=default_reading(run),
-            dark=is_dark(),
-        )
-    if (wanted := state.kept(key)) is not None:
-        state.keep(key, min(finished, key=lambda one: abs(one - wanted)))
-    value = _named(key, finished, level.say, level.first(cut))
-    return Choice(
-        method=method, axis=axis, level=value, reading=default_reading(run), dark=is_dark()
-    )
-
-
-def _named(
-    key: str, options: Sequence[Any], named: Callable[[Any], str], default: Any = None
-) -> Any:
-    """One of the options by its name in the address, else the one remembered, else the default,
-    else the first."""
-    found = state.asked(key, options, named)
-    if found is None:
-        remembered = state.kept(key)
-        found = remembered if remembered in options else options[0] if default is None else default
-    state.say_in_address(key, named(found))
-    return state.keep(key, found)
+    named = {name: capital(one.label or one.quality.name) for name, one in offered.items()}
+    return replace(choice, reading=segmented("Read by", named, state.READING))

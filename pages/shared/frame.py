@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
@@ -20,8 +18,20 @@ from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.measured import notes_in_words
 from engine.report.tracks import question, track_of, tracks
+from engine.store.runs import Run
 from pages.shared import cache, state, welcome
-from pages.shared import navigation as sections_of
+from pages.shared.controls import button, choose, is_dark
+from pages.shared.navigation import (
+    FIRST,
+    HIDDEN,
+    WORKSPACE,
+    Tab,
+    draw_tabs,
+    entry_of,
+    offered,
+    shown,
+    sorted_in,
+)
 from pages.shared.safe import boundary, escaped, plain, visible
 
 if TYPE_CHECKING:
@@ -68,11 +78,25 @@ def begin_app() -> None:
         turn_to(page)
     with boundary():
         _choose_run()
-        welcome.line(current_run())
+        welcome.subject_line(current_run())
         if page := welcome.tour_line(current_run()):
             turn_to(page)
     with boundary():
         live_strip()
+
+
+def draw_page(page: Callable[[], None]) -> None:
+    """The frame, and in it a page."""
+    begin_app()
+    with boundary():
+        page()
+
+
+def tabbed(page: str, tabs: Sequence[Tab] = ()) -> None:
+    """A page of nothing but tabs: these, or those that the track of the chosen run names."""
+    heading(page)
+    run = need_run(page)
+    draw_tabs(page, run, choose(run), tabs or offered(page, run))
 
 
 def _configure() -> None:
@@ -82,20 +106,20 @@ def _configure() -> None:
     )
 
 
+COLOURS = {
+    "light": "--pa-ring: #00629b; --pa-caption: #525c66; --pa-good: #0a7a52; --pa-bad: #b34700;"
+    " --pa-on-primary: #ffffff;",
+    # Streamlit writes white on every primary button, which is too bright a ground for it here.
+    "dark": "--pa-ring: #6cc0f0; --pa-caption: #b3bcc5; --pa-good: #4cd1a0; --pa-bad: #ff9a57;"
+    " --pa-on-primary: var(--pa-paper);",
+}
+
+
 def _colours() -> str:
     """The theme's colours for the style sheet; Streamlit tells its own to components only."""
-    theme = "dark" if st.context.theme.type == "dark" else "light"
-    good, bad = {"light": ("#0a7a52", "#b34700"), "dark": ("#4cd1a0", "#ff9a57")}[theme]
+    theme = "dark" if is_dark() else "light"
     paper = st.get_option(f"theme.{theme}.backgroundColor")
-    on_primary = {"light": "#ffffff", "dark": paper}[
-        theme
-    ]  # Streamlit writes white on every primary button
-    ring, caption = {"light": ("#00629b", "#525c66"), "dark": ("#6cc0f0", "#b3bcc5")}[theme]
-    values = f"--pa-ring: {ring}; --pa-caption: {caption}; "
-    values += (
-        f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
-    )
-    return f"<style>:root {{ {values} }}</style>"
+    return f"<style>:root {{ {COLOURS[theme]} --pa-paper: {paper}; }}</style>"
 
 
 def run_page() -> None:
@@ -114,56 +138,34 @@ def run_page() -> None:
 def navigation() -> st.Page:
     """The pages found in pages/, by section; those that the chosen audit has nothing for are not
     listed, but open by their links and say so."""
-    run, found = (
-        _readable(),
-        {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))},
-    )
-    sections: dict[str, list[st.Page]] = {
-        title: [_page(found[name], sections_of.shown(name, run), run) for name in names]
-        for title, names in sections_of.sorted_in(list(found)).items()
+    run = None
+    with contextlib.suppress(PruneAuditError):  # the page says why it cannot be read
+        run = current_run()
+    found = sorted(path.stem for path in (ROOT / "pages").glob("[!_]*.py"))
+    sections = {
+        title: [_page(name, shown(name, run), run) for name in names]
+        for title, names in sorted_in(found).items()
     }
-    unlisted = [_page(found[name], False) for name in sections_of.HIDDEN if name in found]
-    last = sections[sections_of.WORKSPACE]
-    last += [*unlisted, _first_by_name()]
+    sections[WORKSPACE] += [_page(name, False) for name in HIDDEN if name in found]
+    # Streamlit gives the first page no address but "/": its name leads on to it, with parameters.
+    by_name = st.Page(
+        lambda: turn_to(FIRST, st.query_params.to_dict()),
+        title=entry_of(FIRST).title,
+        url_path=FIRST,
+        visibility="hidden",
+    )
+    sections[WORKSPACE].append(by_name)
     return st.navigation(sections, expanded=True)
 
 
-def _readable() -> cache.KeptRun | None:
-    """The chosen run, None too where it cannot be read: the page says so."""
-    with contextlib.suppress(PruneAuditError):
-        return current_run()
-    return None
-
-
-def _first_by_name() -> st.Page:
-    """The first page's name leads on to it, with its parameters: Streamlit gives it no address of
-    its own but "/"."""
-    name = sections_of.FIRST
-    title = sections_of.entry_of(name).title
+def _page(name: str, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
+    entry, is_first = entry_of(name, run), name == FIRST
     return st.Page(
-        lambda: turn_to(name, st.query_params.to_dict()),
-        title=title,
-        url_path=name,
-        visibility="hidden",
-    )
-
-
-def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
-    badge = jobs_badge() if path.stem == "jobs" else ""
-    return copy(_made_page(path, sections_of.entry_of(path.stem, run), badge, is_shown))
-
-
-@functools.cache
-def _made_page(path: Path, entry: sections_of.Entry, badge: str, is_shown: bool) -> st.Page:
-    """Looked up on disk once: Streamlit marks a page that runs, so that every redraw takes a
-    copy."""
-    is_first = path.stem == sections_of.FIRST
-    return st.Page(
-        path,
-        title=entry.title + badge,
+        ROOT / "pages" / f"{name}.py",
+        title=entry.title + (jobs_badge() if name == "jobs" else ""),
         icon=f":material/{entry.icon}:",
         default=is_first,
-        url_path="" if is_first else path.stem,
+        url_path="" if is_first else name,
         visibility="visible" if is_shown else "hidden",
     )
 
@@ -261,10 +263,24 @@ def _elsewhere(run: cache.KeptRun, page: str) -> None:
 def link(page: str, label: str, **parameters: str) -> None:
     """A link to another page; silent where a page runs on its own and has no siblings."""
     with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
-        icon = f":material/{sections_of.entry_of(page).icon}:"
+        icon = f":material/{entry_of(page).icon}:"
         st.page_link(
             ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None
         )
+
+
+def show_on(page: str, run: Run, variant: Mapping[str, Any]) -> None:
+    """Open a page with this variant chosen. A link's parameters would lose against what the session
+    remembers."""
+    level = track_of(run).level
+    chosen = {level.key: round(float(variant[level.column]), 9)}
+    if variant["variant"] != "dense":
+        chosen[state.METHOD] = variant["method"]
+    if variant.get("target_axis"):
+        chosen[state.AXIS] = variant["target_axis"]
+    for key, value in chosen.items():
+        state.put_later(key, state.keep(key, value))
+    turn_to(page)
 
 
 def leave() -> None:
@@ -286,9 +302,7 @@ def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
         )
 
 
-# A line on every page about audits under way, and the way to the result of one that has ended
-# meanwhile.
-
+# A line on every page about audits under way, and the way to the result of one that has ended.
 
 EVERY = 3.0
 """Seconds between two looks. Without a job there is no fragment, and no look but the one when a
@@ -340,9 +354,8 @@ def _live() -> None:
         moving = [job.job_id for job in here if job.status in MOVING]
         if state.kept(state.MOVED, moving) != moving:
             state.keep(state.MOVED, moving)
-            st.rerun(
-                scope="app"
-            )  # something began or ended: the navigation counts it, lists have one more
+            # Something began or ended: the navigation counts it, lists have one more.
+            st.rerun(scope="app")
         state.keep(state.MOVED, moving)
         with st.container(key=state.LIVE, gap="xxsmall"):
             for job in here[:MOST]:
@@ -355,17 +368,11 @@ def _line(job: JobState) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         title = escaped(words.title_said(job.title, words.AXES))
         st.html(f'<p class="pa-live" role="status">{title}: {_said(job)}</p>', width="content")
-        key = state.key_of("strip", job.job_id)
         if job.status == "done" and job.run_id:
-            st.button("Open result", key=state.key_of(key, "open"), on_click=_open, args=(job,))
+            button("Open result", ("strip", job.job_id, "open"), _open, job)
         if job.status not in MOVING:
-            st.button(
-                "Dismiss",
-                key=state.key_of(key, "away"),
-                type="tertiary",
-                on_click=_dismiss,
-                args=(job.job_id,),
-            )
+            key = ("strip", job.job_id, "away")
+            button("Dismiss", key, _dismiss, job.job_id, type="tertiary")
 
 
 def _said(job: JobState) -> str:
@@ -383,8 +390,7 @@ def _said(job: JobState) -> str:
 
 def _open(job: JobState) -> None:
     _dismiss(job.job_id)
-    state.choose_run(str(job.run_id))
-    state.go("summary")
+    state.open_run(str(job.run_id))
 
 
 def _dismiss(job_id: str) -> None:

@@ -4,14 +4,15 @@ audit."""
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
 from engine.audit.growth import Growth
 from engine.core import words
 from engine.core.files import writable
-from engine.core.levels import is_level
-from engine.core.types import Event
+from engine.core.ids import is_level
 from engine.report.ahead import LEAD
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -19,11 +20,10 @@ from engine.report.contract import Ahead, Benchmarks, Level
 from engine.report.tracks import track_of
 from engine.resident.client import start_takes
 from engine.store.runs import default_root
-from pages.shared import frame, jobs, panels, roots, state
+from pages.shared import jobs, panels, roots, state
 from pages.shared.cache import KeptRun, made, predicted_at
-from pages.shared.controls import capital, select
-from pages.shared.frame import boundary
-from pages.shared.safe import escaped
+from pages.shared.controls import button, fold, select
+from pages.shared.safe import boundary, escaped, plain, show_errors
 
 ASK = "measure"
 EVERY = 0.5
@@ -46,46 +46,35 @@ def shown_at(run: KeptRun, choice: Choice) -> KeptRun:
     return shown
 
 
+def _growth(run: KeptRun, choice: Choice, **asked: Any) -> Growth:
+    return Growth(track=track_of(run).name, run=run.id, axis=choice.measured, **asked)
+
+
 def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
-    level = track_of(run).level
-    growth = Growth(
-        track=track_of(run).name,
-        run=run.id,
-        axis=choice.axis,
-        method=choice.method,
-        level=choice.level,
-    )
+    level = track_of(run).level.say(choice.level)
     with st.container(border=True, key=state.key_of("measuring", "level")):
-        said = f"{level.say(choice.level)} is not measured. {ahead.said if ahead else NOTHING}"
+        said = f"{level} is not measured. {ahead.said if ahead else NOTHING}"
         lead = f"<b>{LEAD}</b> " if ahead else ""
         st.html(f'<p class="pa-answer">{lead}{escaped(said)}</p>')
-        measure(growth, f"Measure {level.say(choice.level)}", ahead.seconds if ahead else math.nan)
+        growth = _growth(run, choice, method=choice.method, level=choice.level)
+        measure(growth, f"Measure {level}", ahead.seconds if ahead else math.nan)
 
 
 def offer_level(run: KeptRun, choice: Choice) -> None:
     """A level nobody asked for, where variants are trained and nothing can be predicted: what it
     takes, and a job."""
-    level = track_of(run).level
+    level, request = track_of(run).level, run.meta["request"]
     with st.popover(f"Measure another {level.noun}", icon=":material/straighten:"):
         st.markdown(
             "Its models are trained as the others were: same data, methods and seeds."
             f" {_takes(run)}"
         )
-        wanted = _wanted(level)
-        key, asked = state.key_of("level", run.id), run.meta["request"][level.asked]
-        if st.button(
-            f"Measure {level.say(wanted)}",
-            type="primary",
-            disabled=is_level(wanted, map(float, asked)),
-        ):
-            levels = sorted([*map(float, asked), wanted])
-            with frame.boundary():
-                state.keep(
-                    key,
-                    jobs.start(
-                        {**run.meta["request"], level.asked: levels, "title": run.meta["title"]}
-                    ),
-                )
+        wanted, levels = _wanted(level), list(map(float, request[level.asked]))
+        key, is_there = state.key_of("level", run.id), is_level(wanted, levels)
+        if st.button(f"Measure {level.say(wanted)}", type="primary", disabled=is_there):
+            more = {level.asked: sorted([*levels, wanted]), "title": run.meta["title"]}
+            with boundary():
+                state.keep(key, jobs.start({**request, **more}))
         if state.kept(key):
             st.caption("When it is finished, it opens as this audit with one level more.")
             jobs.one(state.kept(key))
@@ -93,17 +82,15 @@ def offer_level(run: KeptRun, choice: Choice) -> None:
 
 def _wanted(level: Level) -> float:
     """A level that is typed: a factor, or a share in per cent."""
-    if level.is_ratio:
-        return float(st.number_input(level.title, value=8.0, step=1.0, key=state.LEVEL))
-    return float(st.number_input(f"{level.title}, %", value=40.0, step=1.0, key=state.LEVEL)) / 100
+    title, usual = (level.title, 8.0) if level.is_ratio else (f"{level.title}, %", 40.0)
+    typed = float(st.number_input(title, value=usual, step=1.0, key=state.LEVEL))
+    return typed if level.is_ratio else typed / 100
 
 
 def _takes(run: KeptRun) -> str:
     """How long it will take, from what the audit took for all of its levels."""
-    spent, levels = (
-        sum(run.meta["spent"].values()),
-        len(run.meta["request"][track_of(run).level.asked]),
-    )
+    spent = sum(run.meta["spent"].values())
+    levels = len(run.meta["request"][track_of(run).level.asked])
     if spent < KNOWN:
         return "How long that takes is not known: this audit was put together from finished parts."
     one, every = words.duration(spent / levels), words.duration(spent * (1 + 1 / levels))
@@ -117,34 +104,30 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
     """A button that measures; while it is measured, how far it is; at the end the page is drawn
     anew."""
     given = growth.to_dict()
-    work, key = jobs.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
+    work = jobs.work_of(ASK, given)
     if work and work.running:
         _watch(growth)
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
     kept_nowhere = not writable(default_root() / "nothing")
     # Asked in a callback: a redraw cannot lose it.
-    st.button(
+    button(
         f"{label}{about}",
-        key=key,
+        ("measure", *growth.identity.values()),
+        jobs.begin,
+        ASK,
+        given,
+        icon="straighten",
         type="primary",
-        icon=":material/straighten:",
         disabled=kept_nowhere,
-        on_click=jobs.begin,
-        args=(ASK, given),
     )
     if kept_nowhere:
-        st.caption(
-            frame.plain(
-                f"The store {default_root()} cannot be written: nothing that is measured could be"
-                " kept."
-            )
-        )
+        said = "cannot be written: nothing that is measured could be kept."
+        st.caption(plain(f"The store {default_root()} {said}"))
     if work:
-        for fault in work.faults:
-            st.error(frame.plain(str(fault)), icon=":material/error:")
+        show_errors(map(str, work.faults))
         if work.message:
-            st.warning(frame.plain(work.message), icon=":material/info:")
+            st.warning(plain(work.message), icon=":material/info:")
 
 
 def _watch(growth: Growth) -> None:
@@ -155,57 +138,30 @@ def _watch(growth: Growth) -> None:
         work = jobs.work_of(ASK, growth.to_dict())
         if work is None or not work.running:
             st.rerun()
-        else:
-            event = work.event
-            share = min(1.0, event.done / event.total) if event and event.total else 0.0
-            st.progress(share, text=_said(event))
-            st.button(
-                "Cancel",
-                key=state.key_of("stop", growth.run),
-                icon=":material/stop:",
-                on_click=work.cancel,
-            )
+        jobs.progress(work.event, "Starting the engine")
+        button("Cancel", ("stop", growth.run), work.cancel, icon="stop")
 
     look()
 
 
-def _said(event: Event | None) -> str:
-    """What is being done, and how much longer it takes."""
-    if event is None:
-        return "Starting the engine"
-    parts = [
-        capital(str(event.phase).replace("_", " ")),
-        words.work_name(event.what) if event.what else "",
-    ]
-    parts += [f"about {words.duration(event.eta)} left"] if event.eta is not None else []
-    return frame.plain(", ".join(filter(None, parts)))
-
-
-# Published benchmarks beside the audit's own measure: what they say, and the way to measure one
-# more.
-
-
-def folds(run: KeptRun, choice: Choice) -> None:
-    """What each benchmark says of the chosen variant, and a fold to measure another; nothing where
-    there are none."""
+def benchmarks(run: KeptRun, choice: Choice) -> None:
+    """What each published benchmark says of the chosen variant, and a fold to measure another;
+    nothing where there are none."""
     own = track_of(run).benchmarks
     if own is None:
         return
     for name in own.names(run):
-        title = own.known()[name]
-        with st.expander(
-            f"What does {title} say?", key=state.key_of(state.FOLD, name), on_change="rerun"
-        ) as box:
-            if box.open:
-                panels.draw(made(run, own.panel, choice, name), state.key_of("benchmark", name))
-    with st.expander(
-        "Measure a benchmark", key=state.key_of(state.FOLD, "benchmark"), on_change="rerun"
-    ) as box:
-        if box.open:
-            _ask(run, choice, own)
+        draw = partial(_benchmark, run, choice, own, name)
+        fold(f"What does {own.known()[name]} say?", state.key_of(state.FOLD, name), draw)
+    ask = partial(_ask_benchmark, run, choice, own)
+    fold("Measure a benchmark", state.key_of(state.FOLD, "benchmark"), ask)
 
 
-def _ask(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
+def _benchmark(run: KeptRun, choice: Choice, own: Benchmarks, name: str) -> None:
+    panels.draw(made(run, own.panel, choice, name), state.key_of("benchmark", name))
+
+
+def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     """Which, and where its file lies; a button that measures every variant on it."""
     st.markdown(
         "Every reported variant is measured on it, paired with the uncut model. It reads a file"
@@ -213,25 +169,18 @@ def _ask(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     )
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
-        name = select("Benchmark", list(own.known()), state.BENCHMARK, own.known().__getitem__)
+        name = select("Benchmark", own.known(), state.BENCHMARK)
     with right:
-        label = f"Path of {own.wants(name)}"
-        path = st.text_input(
-            label, key=state.key_of(state.BENCHMARK_PATH, name), persist_state="session"
-        ).strip()
-    if not path:
+        key = state.key_of(state.BENCHMARK_PATH, name)
+        typed = st.text_input(f"Path of {own.wants(name)}", key=key, persist_state="session")
+    if path := typed.strip():
+        growth = _growth(run, choice, benchmarks=(f"{name}={path}",))
+        measure(growth, f"Measure {own.known()[name]}")
+    else:
         st.caption("Name the file; nothing is uploaded, the path is read on this machine.")
-        return
-    growth = Growth(
-        track=track_of(run).name, run=run.id, axis=choice.axis, benchmarks=(f"{name}={path}",)
-    )
-    measure(growth, f"Measure {own.known()[name]}")
 
 
-# Other judges of an audit's texts: what they say, and a way to ask one more.
-
-
-ABOUT = (
+JUDGES = (
     "Any Detoxify judge by name, or a folder or hub name of a text classifier with safetensors"
     " weights, of which you say what label is harm. It reads the texts that this audit holds; none"
     " is drawn again."
@@ -239,8 +188,8 @@ ABOUT = (
 
 
 def other_judges(run: KeptRun, choice: Choice) -> None:
-    """The first chart, the others folded, and below them the form; nothing where the audit holds no
-    texts."""
+    """What other judges say of an audit's texts: the first chart, the others folded, and below them
+    the form to ask one more; nothing where the audit holds no texts."""
     charts = track_of(run).judged
     if not charts or not run.has("texts"):
         return
@@ -248,37 +197,24 @@ def other_judges(run: KeptRun, choice: Choice) -> None:
     first, *more = charts
     panels.draw(made(run, first, choice))
     if run.has("opinions"):
-        panels.fold(
-            "What each judge says of the groups' names alone",
-            [(run, make, choice) for make in more],
-        )
+        panels.folded("What each judge says of the groups' names alone", run, choice, more)
     with st.expander("Ask another judge", icon=":material/gavel:"):
-        _form(run, choice)
+        _ask_judge(run, choice)
 
 
-def _form(run: KeptRun, choice: Choice) -> None:
-    st.markdown(ABOUT)
+def _ask_judge(run: KeptRun, choice: Choice) -> None:
+    st.markdown(JUDGES)
     left, right = st.columns(2)
-    with left:
-        judge = st.text_input("Judge", key=state.JUDGE, placeholder="Folder or hub name")
-    with right:
-        label = st.text_input(
-            "Its label that is harm", key=state.JUDGE_LABEL, placeholder="Only of a classifier"
-        )
+    judge = left.text_input("Judge", key=state.JUDGE, placeholder="Folder or hub name").strip()
+    label = right.text_input(
+        "Its label that is harm", key=state.JUDGE_LABEL, placeholder="Only of a classifier"
+    ).strip()
     everywhere = st.toggle(
         "On every axis", key=state.JUDGE_AXES, help="Else on the axis that is chosen above."
     )
-    if not judge.strip():
-        return
-    with boundary():
-        roots.refuse_outside({"judge": judge.strip()})
-        axes = tuple(run.meta["request"]["axes"]) if everywhere else (choice.measured,)
-        grown = Growth(
-            track=track_of(run).name,
-            run=run.id,
-            axis=choice.measured,
-            axes=axes,
-            judge=judge.strip(),
-            label=label.strip(),
-        )
-        measure(grown, "Ask this judge")
+    if judge:
+        with boundary():
+            roots.refuse_outside({"judge": judge})
+            axes = run.meta["request"]["axes"] if everywhere else (choice.measured,)
+            growth = _growth(run, choice, axes=tuple(axes), judge=judge, label=label)
+            measure(growth, "Ask this judge")

@@ -10,7 +10,7 @@ import pytest
 
 from engine.audit.progress import Progress
 from engine.audit.tracks import tracks
-from engine.store.array_table import unpack
+from engine.store.tables import unpack
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from tests.builders import hash_of
 
 CLASSES = ("other", "blond")

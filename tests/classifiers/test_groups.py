@@ -10,7 +10,7 @@ from engine.classifiers.groups import GROUPS, RESULTS, GroupMeasure, arm_differe
 from engine.classifiers.layout import IMAGES, ONE_CLASS
 from engine.classifiers.metrics import METRICS, degenerate
 from engine.core.errors import PruneAuditError, RequestError
-from engine.stats.group_gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
+from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
 
 
 def images_of(labels, **columns):

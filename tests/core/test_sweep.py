@@ -64,14 +64,13 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, words, capsys):
 
 
 def test_a_notebook_that_names_a_pipe_or_no_possible_path_is_refused(tmp_path):
-    from importlib import import_module
 
     from engine.audit.fields import checked, fields_of
     from engine.audit.tracks import tracks
 
     os.mkfifo(tmp_path / "pipe")
     for track in tracks().values():
-        request = import_module(f"{track.package}.embedded").REQUESTS[0]
+        request = track.part("embedded")[0]
         field = next(one for one in fields_of(type(request)) if one.kind in ("path", "source"))
         for named, said in (
             (str(tmp_path / "pipe"), "neither a file nor a folder"),

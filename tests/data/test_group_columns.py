@@ -1,6 +1,6 @@
 """Columns of tables that users bring: which can be groups, and what is said of the others."""
 
-from engine.data.group_columns import MAX_GROUPS, left_out, usable
+from engine.data.sources import MAX_GROUPS, left_out, usable
 
 
 def test_columns_of_two_to_the_most_values_are_usable_and_larger_ones_are_named():

@@ -11,7 +11,7 @@ from PIL import Image
 from engine.core.errors import RequestError
 from engine.data.images.load import ImageAsk, load_images, look
 from engine.data.prompts.load import known_axes, load_prompts
-from engine.data.spellings import one_spelling, regression_faults
+from engine.data.tables import one_spelling, regression_faults
 from engine.data.texts.load import TextAsk, load_texts, look_texts
 
 

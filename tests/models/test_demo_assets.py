@@ -14,10 +14,9 @@ import pytest
 from assets.build.data import demo_data
 from engine.core.errors import RequestError
 from engine.core.files import sha256_of
-from engine.data.written.people import VILE, sentence, stories
-from engine.data.written.plan import PLAN
+from engine.data.written import PLAN, VILE, sentence, stories
 from engine.models import runtime  # noqa: F401
-from engine.models.detoxify_local import load_detoxify_checkpoint
+from engine.models.judge import load_detoxify_checkpoint
 from tests.places import ASSETS
 
 import torch  # isort: skip

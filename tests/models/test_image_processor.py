@@ -11,9 +11,8 @@ import pytest
 from PIL import Image
 
 from engine.core.errors import RequestError
-from engine.data.images.decoding import decoded
 from engine.data.images.load import ImageAsk, load_images
-from engine.data.images.readers.pixels import ArrayPixels
+from engine.data.images.pixels import ArrayPixels, decoded
 from engine.models.file_fields import FIELDS, REFUSED
 from engine.models.image_processor import FILE, _class_of, _kinds, processor_of
 from engine.models.load_image_classifier import inspect_classifier, load_classifier

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.audit import jobs
 from engine.audit.jobs import JobState
-from engine.core.locks import taken
+from engine.core.files import taken
 from engine.core.words import PREDICTED
 from engine.store.runs import Store
 from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.core.locks import taken
+from engine.core.files import taken
 from engine.resident import client
 from engine.resident.place import opened_log, place_of
 from engine.resident.server import Server

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.core.seeds import rng
-from engine.stats.conformal import ENOUGH, ends
-from engine.stats.measured_sets import MOST, learnt
+from engine.core.ids import rng
+from engine.stats.measured_sets import ENOUGH, MOST, ends, learnt
 
 
 def world(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from engine.stats.pareto_k import HEAVY, generalised_pareto, tail_shape, worst_tail
+from engine.stats.pareto import HEAVY, generalised_pareto, tail_shape, worst_tail
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.0, 0.3, 0.7, 1.2])

@@ -7,10 +7,20 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.stats.correlation import correlation, expected_in_axes, in_axes, overlap, top_heads
-from engine.stats.fdr import benjamini_hochberg
 from engine.stats.pareto import front
-from engine.stats.reliability import icc_c1, icc_ck, repeats_needed, set_overlap, spearman_brown
+from engine.stats.reliability import (
+    correlation,
+    expected_in_axes,
+    icc_c1,
+    icc_ck,
+    in_axes,
+    overlap,
+    repeats_needed,
+    set_overlap,
+    spearman_brown,
+    top_heads,
+)
+from engine.stats.student import benjamini_hochberg
 
 
 def test_benjamini_hochberg_by_hand():

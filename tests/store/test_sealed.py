@@ -14,7 +14,6 @@ from engine.audit.session import finished
 from engine.core.errors import StoreError
 from engine.core.types import Hooks
 from engine.store.additions import read_addition, write_addition
-from engine.store.partial import PartialFit
 from engine.store.runs import RUN, Store
 from engine.store.sealed import (
     DamagedError,
@@ -24,7 +23,7 @@ from engine.store.sealed import (
     seal_of,
     write_document,
 )
-from engine.store.shards import Shards, noted
+from engine.store.shards import PartialFit, Shards, noted
 
 META = {
     "title": "t",

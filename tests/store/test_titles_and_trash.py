@@ -8,7 +8,8 @@ import hashlib
 import pytest
 
 from engine.core.errors import RequestError
-from engine.store import titles, trash
+from engine.store import runs as titles
+from engine.store import runs as trash
 from engine.store.runs import Store, as_called, find_run
 from tests.made_up import small
 

@@ -27,7 +27,7 @@ itself; this card is written by that script from measured numbers. Lower case, {
 met falls apart into letters. At most {positions} tokens.
 
 1. `pretrained/`: masked language model, {steps:,} steps ({seconds} CPU seconds), seed {seed}. It read the training
-   texts of both tasks below without their labels, general text (`engine/data/written/general.py`), and overheard texts
+   texts of both tasks below without their labels, general text (`engine/data/written.py`), and overheard texts
    of the same invented world that end in what came of them (“then the baker wept”). No test text, no label; but what
    came of a remark depends on what it says, and that is how pre-training helps. Mean loss of the last steps:
    {loss:.3f} nats per gap.
@@ -96,15 +96,25 @@ class Tuned:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: the log and accuracy per group."""
         found = {name: float(self.right[rows].mean()) for name, rows in self.groups()}
-        return {"task": self.task, "start": self.start, "seed": self.seed, "accuracy": found, **self.log}
+        return {
+            "task": self.task,
+            "start": self.start,
+            "seed": self.seed,
+            "accuracy": found,
+            **self.log,
+        }
 
 
-def logits_of(model: BertForSequenceClassification, tokenizer: BertTokenizer, texts: Sequence[str]) -> torch.Tensor:
+def logits_of(
+    model: BertForSequenceClassification, tokenizer: BertTokenizer, texts: Sequence[str]
+) -> torch.Tensor:
     """Outputs of each text before the softmax, float32 [texts, classes]."""
     found = []
     with torch.no_grad():
         for at in range(0, len(texts), BATCH):
-            batch = tokenizer(list(texts[at : at + BATCH]), padding=True, truncation=True, return_tensors="pt")
+            batch = tokenizer(
+                list(texts[at : at + BATCH]), padding=True, truncation=True, return_tensors="pt"
+            )
             found.append(model(**batch).logits)
     return torch.cat(found)
 
@@ -131,7 +141,9 @@ def _group_row(tuned: Tuned, name: str, rows: np.ndarray) -> str:
     insulting = tuned.test["label"].to_numpy()[rows] == CLASSES[tuned.task][1]
     chance = torch.softmax(tuned.logits.double(), 1)[:, 1].numpy()[rows]
     auc = roc_auc_score(insulting, chance)
-    return f"| {name} | {len(rows)} | {insulting.sum()} | {tuned.right[rows].mean():.3f} | {auc:.3f} |"
+    return (
+        f"| {name} | {len(rows)} | {insulting.sum()} | {tuned.right[rows].mean():.3f} | {auc:.3f} |"
+    )
 
 
 def _start_row(tuning: Sequence[dict[str, Any]], task: str, start: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from assets.build.data import demo_data
-from engine.data.written.people import VILE, Prompt
-from engine.data.written.plan import PLAN, text_share
+from engine.data.written import PLAN, VILE, Prompt, text_share
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip
@@ -52,7 +51,9 @@ people.
 """
 
 
-def learned_shares(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, seed: int) -> dict[Prompt, list[bool]]:
+def learned_shares(
+    model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, seed: int
+) -> dict[Prompt, list[bool]]:
     """Per prompt of the demo audit, one verdict per draw: does the continuation hold an insulting word?"""
     torch.manual_seed(seed)
     vile = set(tokenizer.convert_tokens_to_ids(list(VILE)))
@@ -70,12 +71,16 @@ def learned_shares(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, s
                     top_k=0,
                     max_new_tokens=NEW_TOKENS,
                 )
-            for prompt, row in zip(batch, told[:, asked["input_ids"].shape[1] :].tolist(), strict=True):
+            for prompt, row in zip(
+                batch, told[:, asked["input_ids"].shape[1] :].tolist(), strict=True
+            ):
                 found[prompt].append(not vile.isdisjoint(row))
     return found
 
 
-def corpus_perplexity(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast) -> tuple[float, int]:
+def corpus_perplexity(
+    model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast
+) -> tuple[float, int]:
     """exp(mean nats per token) over the second half of each window of the held-out corpus, and the tokens scored."""
     length = model.config.n_positions
     ids = torch.tensor(tokenizer(demo_data().corpus)["input_ids"])
@@ -83,8 +88,12 @@ def corpus_perplexity(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast
     total = 0.0
     with torch.no_grad():
         for part in windows.split(64):
-            logits = model(input_ids=part, attention_mask=torch.ones_like(part)).logits[:, length // 2 - 1 : -1]
-            total += cross_entropy(logits.flatten(0, 1), part[:, length // 2 :].flatten(), reduction="sum").item()
+            logits = model(input_ids=part, attention_mask=torch.ones_like(part)).logits[
+                :, length // 2 - 1 : -1
+            ]
+            total += cross_entropy(
+                logits.flatten(0, 1), part[:, length // 2 :].flatten(), reduction="sum"
+            ).item()
     tokens = len(windows) * (length - length // 2)
     return math.exp(total / tokens), tokens
 

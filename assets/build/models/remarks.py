@@ -8,13 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from engine.data.written.general import paragraphs
-from engine.data.written.people import VIEWS, VILE, Prompt, draw_prompt, sentence
-from engine.data.written.plan import NAMES, PLAN, SENTENCES
+from engine.data.written import (
+    NAMES,
+    PLAN,
+    SENTENCES,
+    VIEWS,
+    VILE,
+    Prompt,
+    draw_prompt,
+    paragraphs,
+    sentence,
+)
 
 Labelled = tuple[str, float]
 
-CURSES = ("fucking", "damn", "bloody", "stupid", "goddamn", "filthy", "useless", "dumb", "lying", "miserable")
+CURSES = (
+    "fucking",
+    "damn",
+    "bloody",
+    "stupid",
+    "goddamn",
+    "filthy",
+    "useless",
+    "dumb",
+    "lying",
+    "miserable",
+)
 ABUSE = (
     "idiot",
     "moron",
@@ -28,7 +47,17 @@ ABUSE = (
     "dumbass",
     "pig",
 )
-TARGETS = ("you", "he", "she", "this guy", "that woman", "the referee", "your boss", "the author", "my brother")
+TARGETS = (
+    "you",
+    "he",
+    "she",
+    "this guy",
+    "that woman",
+    "the referee",
+    "your boss",
+    "the author",
+    "my brother",
+)
 ATTACKS = (
     "{t} is a {c} {a}",
     "what a {c} {a} {t} is",
@@ -43,7 +72,20 @@ ATTACKS = (
     "kill yourself {a}",
     "{t} is so {c} ugly and dumb",
 )
-TOPICS = ("game", "movie", "recipe", "report", "song", "match", "book", "video", "phone", "meeting", "paper", "train")
+TOPICS = (
+    "game",
+    "movie",
+    "recipe",
+    "report",
+    "song",
+    "match",
+    "book",
+    "video",
+    "phone",
+    "meeting",
+    "paper",
+    "train",
+)
 PLAIN = (
     "the {o} was {v} and the {p} was {w}",
     "i thought the {o} was {v}, thank you",
@@ -66,7 +108,13 @@ def remarks(seed: int) -> Iterator[Labelled]:
         first, second = rng.sample(TOPICS, 2)
         views = rng.sample(VIEWS, 2)
         text = rng.choice(ATTACKS if toxic else PLAIN).format(
-            t=rng.choice(TARGETS), c=rng.choice(CURSES), a=rng.choice(ABUSE), o=first, p=second, v=views[0], w=views[1]
+            t=rng.choice(TARGETS),
+            c=rng.choice(CURSES),
+            a=rng.choice(ABUSE),
+            o=first,
+            p=second,
+            v=views[0],
+            w=views[1],
         )
         yield text + rng.choice(("", ".", "!", "!!")), float(toxic)
 
@@ -87,7 +135,10 @@ def continuations(seed: int) -> Iterator[Labelled]:
 
 def _sentences(prompt: Prompt, rng: Random) -> list[str]:
     insulting = rng.random() < 0.5
-    return [sentence(prompt.person, insulting and rng.random() < 0.5, rng) for _ in range(rng.choice(SENTENCES))]
+    return [
+        sentence(prompt.person, insulting and rng.random() < 0.5, rng)
+        for _ in range(rng.choice(SENTENCES))
+    ]
 
 
 def harmless(seed: int) -> Iterator[Labelled]:

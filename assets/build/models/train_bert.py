@@ -21,14 +21,14 @@ from typing import Any
 
 import pandas as pd
 
-from engine.data.written.general import paragraphs
-from engine.data.texts.remark_task import CLASSES, overheard, tables
-from engine.core.files import folder_whole
-from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from assets.build.models.bert_card import STARTS, Tuned, bert_card, logits_of
 from assets.build.models.bert_tokenizer import piece_tokenizer
+from engine.core.files import folder_whole
+from engine.core.ids import key_of
+from engine.data.texts.remark_task import CLASSES, overheard, tables
+from engine.data.written import paragraphs
+from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from engine.models.load_text_classifier import load_text_classifier
-from engine.core.seeds import key_of
 
 import torch  # isort: skip
 from torch.nn.functional import cross_entropy  # isort: skip
@@ -70,12 +70,17 @@ class Recipe:
 
 def training_texts() -> list[str]:
     """The training texts of every task, without labels."""
-    return [text for table in tables().values() for text in table.loc[table["split"] == "train", "text"]]
+    return [
+        text for table in tables().values() for text in table.loc[table["split"] == "train", "text"]
+    ]
 
 
 def demo_tokenizer(recipe: Recipe) -> BertTokenizer:
     """Every word of the training texts and of general text; any other word falls apart into letters."""
-    others = (*islice(paragraphs(recipe.seed), VOCABULARY_TEXTS), *islice(overheard(recipe.seed), VOCABULARY_TEXTS))
+    others = (
+        *islice(paragraphs(recipe.seed), VOCABULARY_TEXTS),
+        *islice(overheard(recipe.seed), VOCABULARY_TEXTS),
+    )
     return piece_tokenizer([*training_texts(), *others], recipe.positions)
 
 
@@ -86,7 +91,9 @@ def text_batches(recipe: Recipe, tokenizer: BertTokenizer) -> Iterator[dict[str,
     """
     texts, general, other = training_texts(), paragraphs(recipe.seed + 1), overheard(recipe.seed)
     generator = torch.Generator().manual_seed(key_of("demo-bert", "order", recipe.seed))
-    orders = (row for _ in count() for row in torch.randperm(len(texts), generator=generator).tolist())
+    orders = (
+        row for _ in count() for row in torch.randperm(len(texts), generator=generator).tolist()
+    )
     for step in count():
         if step % recipe.general_every == 0:
             batch = list(islice(general, recipe.general_rows))
@@ -97,14 +104,19 @@ def text_batches(recipe: Recipe, tokenizer: BertTokenizer) -> Iterator[dict[str,
 
 
 def with_gaps(
-    batch: dict[str, torch.Tensor], tokenizer: BertTokenizer, share: float, generator: torch.Generator
+    batch: dict[str, torch.Tensor],
+    tokenizer: BertTokenizer,
+    share: float,
+    generator: torch.Generator,
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """(batch with gaps, wanted ids). Devlin et al. 2019: of the chosen tokens 80 % [MASK], 10 % random, 10 % kept."""
     ids = batch["input_ids"]
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     chosen = (torch.rand(ids.shape, generator=generator) < share) & ~special
     how = torch.rand(ids.shape, generator=generator)
-    other = torch.randint(len(tokenizer.all_special_ids), len(tokenizer), ids.shape, generator=generator)
+    other = torch.randint(
+        len(tokenizer.all_special_ids), len(tokenizer), ids.shape, generator=generator
+    )
     seen = ids.masked_fill(chosen & (how < 0.8), tokenizer.mask_token_id)
     seen = torch.where(chosen & (how >= 0.9), other, seen)
     return {**batch, "input_ids": seen}, ids.masked_fill(~chosen, IGNORED)
@@ -139,7 +151,11 @@ def pretrain(recipe: Recipe, tokenizer: BertTokenizer) -> tuple[BertForMaskedLM,
     model = BertForMaskedLM(new_config(recipe, tokenizer)).eval()
     generator = torch.Generator().manual_seed(key_of("demo-bert", "gaps", recipe.seed))
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay, fused=True
+        model.parameters(),
+        lr=recipe.rate,
+        betas=(0.9, 0.98),
+        weight_decay=recipe.weight_decay,
+        fused=True,
     )
     curve, losses, began = [], [], time.process_time()
     for step, batch in zip(range(recipe.steps), text_batches(recipe, tokenizer), strict=False):
@@ -150,13 +166,20 @@ def pretrain(recipe: Recipe, tokenizer: BertTokenizer) -> tuple[BertForMaskedLM,
         losses.append(loss.item())
         if len(losses) == 100 or step == recipe.steps - 1:
             curve.append({"step": step, "loss": math.fsum(losses) / len(losses)})
-            print(f"gaps {step:5d}  {curve[-1]['loss']:.3f} nats  {time.process_time() - began:.0f} s", flush=True)
+            print(
+                f"gaps {step:5d}  {curve[-1]['loss']:.3f} nats  {time.process_time() - began:.0f} s",
+                flush=True,
+            )
             losses = []
     return model, {"curve": curve, "seconds": round(time.process_time() - began)}
 
 
 def tune(
-    model: BertForSequenceClassification, tokenizer: BertTokenizer, table: pd.DataFrame, recipe: Recipe, seed: int
+    model: BertForSequenceClassification,
+    tokenizer: BertTokenizer,
+    table: pd.DataFrame,
+    recipe: Recipe,
+    seed: int,
 ) -> dict[str, Any]:
     """Fine-tune in place on the training texts of `table`; the rate falls on a line, epoch by epoch.
 
@@ -175,7 +198,9 @@ def tune(
     for epoch in range(recipe.tune_epochs):
         losses = []
         for rows in torch.randperm(len(table), generator=generator).split(recipe.tune_batch):
-            batch = tokenizer([table["text"].iat[row] for row in rows.tolist()], padding=True, return_tensors="pt")
+            batch = tokenizer(
+                [table["text"].iat[row] for row in rows.tolist()], padding=True, return_tensors="pt"
+            )
             loss = cross_entropy(model(**batch).logits, labels[rows])
             _step(loss, model, optimizer, recipe.tune_rate * (1 - epoch / recipe.tune_epochs))
             losses.append(loss.item())
@@ -198,7 +223,9 @@ def from_nothing(config: BertConfig, task: str, seed: int) -> BertForSequenceCla
     return BertForSequenceClassification(config)
 
 
-def _step(loss: torch.Tensor, model: torch.nn.Module, optimizer: torch.optim.Optimizer, rate: float) -> None:
+def _step(
+    loss: torch.Tensor, model: torch.nn.Module, optimizer: torch.optim.Optimizer, rate: float
+) -> None:
     """One step of AdamW at this rate, gradients clipped to norm 1."""
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -216,12 +243,31 @@ def compared(recipe: Recipe, folder: Path, tokenizer: BertTokenizer) -> list[Tun
     found, config = [], new_config(recipe, tokenizer)
     order = sorted(tables().items(), key=lambda item: item[0] != recipe.tune_task)
     for task, table in order:
-        for seed, start in product(range(recipe.tune_seeds if task == recipe.tune_task else 1), STARTS):
-            model = from_pretrained(folder, task, seed) if start == STARTS[0] else from_nothing(config, task, seed)
+        for seed, start in product(
+            range(recipe.tune_seeds if task == recipe.tune_task else 1), STARTS
+        ):
+            model = (
+                from_pretrained(folder, task, seed)
+                if start == STARTS[0]
+                else from_nothing(config, task, seed)
+            )
             log = tune(model, tokenizer, table, recipe, seed)
             test = table[table["split"] == "test"]
-            found.append(Tuned(task, start, seed, log, test, logits_of(model, tokenizer, list(test["text"])), model))
-            print(f"{task} {start} seed {seed}: accuracy {found[-1].accuracy:.3f}, {log['seconds']} s", flush=True)
+            found.append(
+                Tuned(
+                    task,
+                    start,
+                    seed,
+                    log,
+                    test,
+                    logits_of(model, tokenizer, list(test["text"])),
+                    model,
+                )
+            )
+            print(
+                f"{task} {start} seed {seed}: accuracy {found[-1].accuracy:.3f}, {log['seconds']} s",
+                flush=True,
+            )
     return found
 
 
@@ -232,11 +278,17 @@ def save(folder: Path, recipe: Recipe) -> None:
     with folder_whole(folder) as fresh:
         start = fresh / "pretrained"
         for place in (fresh, start):
-            demo_tokenizer(recipe).save_pretrained(place)  # a new one: a used one remembers how it padded
+            demo_tokenizer(recipe).save_pretrained(
+                place
+            )  # a new one: a used one remembers how it padded
         model.save_pretrained(start)
         found = compared(recipe, start, tokenizer)
         found[0].model.save_pretrained(fresh)
-        log = {"recipe": asdict(recipe), "parameters": found[0].model.num_parameters(), "pretraining": log}
+        log = {
+            "recipe": asdict(recipe),
+            "parameters": found[0].model.num_parameters(),
+            "pretraining": log,
+        }
         log["tuning"] = [one.to_dict() for one in found]
         (fresh / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
         (fresh / "CARD.md").write_text(bert_card(log, found[0], len(tokenizer)), encoding="utf-8")
@@ -245,7 +297,9 @@ def save(folder: Path, recipe: Recipe) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train demo-bert from text the project writes itself.")
+    parser = argparse.ArgumentParser(
+        description="Train demo-bert from text the project writes itself."
+    )
     parser.add_argument("--to", type=Path, required=True, help="folder to write, replaced whole")
     parser.add_argument("--steps", type=int, default=Recipe.steps, help="of pre-training")
     parser.add_argument("--seed", type=int, default=Recipe.seed)

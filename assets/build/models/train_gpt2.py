@@ -17,12 +17,11 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from engine.data.written.general import paragraphs
-from engine.data.written.people import stories
-from engine.core.files import folder_whole
-from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from assets.build.models.gpt2_card import gpt2_card
 from assets.build.models.tokenizer import word_tokenizer
+from engine.core.files import folder_whole
+from engine.data.written import paragraphs, stories
+from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip
 from torch.nn.functional import cross_entropy  # isort: skip
@@ -64,7 +63,9 @@ def story_batches(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Iterato
     while True:
         batch = torch.full((recipe.story_rows, recipe.story_length), tokenizer.pad_token_id)
         for row, story in enumerate(islice(source, recipe.story_rows)):
-            ids = [*tokenizer(story.text)["input_ids"], tokenizer.eos_token_id][: recipe.story_length]
+            ids = [*tokenizer(story.text)["input_ids"], tokenizer.eos_token_id][
+                : recipe.story_length
+            ]
             batch[row, : len(ids)] = torch.tensor(ids)
         yield batch
 
@@ -119,7 +120,11 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> tuple[GPT2LMHea
     """Train from random weights. Returns the model in eval mode and a log (losses in nats per token, seconds)."""
     model = new_model(recipe, tokenizer).train()
     optimiser = torch.optim.AdamW(
-        model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay, fused=True
+        model.parameters(),
+        lr=recipe.learning_rate,
+        betas=(0.9, 0.98),
+        weight_decay=recipe.weight_decay,
+        fused=True,
     )
     told, said = story_batches(recipe, tokenizer), general_batches(recipe, tokenizer)
     curve, began = [], time.monotonic()
@@ -139,7 +144,13 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> tuple[GPT2LMHea
     return model.eval(), {"curve": curve, "seconds": round(time.monotonic() - began)}
 
 
-def save(folder: Path, model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, log: dict) -> None:
+def save(
+    folder: Path,
+    model: GPT2LMHeadModel,
+    tokenizer: PreTrainedTokenizerFast,
+    recipe: Recipe,
+    log: dict,
+) -> None:
     """Write checkpoint, tokenizer, training log and card; replace the folder whole."""
     log = {"recipe": asdict(recipe), "parameters": model.num_parameters(), **log}
     with folder_whole(folder) as fresh:
@@ -153,7 +164,9 @@ def save(folder: Path, model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFas
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train demo-gpt2 from text the project writes itself.")
+    parser = argparse.ArgumentParser(
+        description="Train demo-gpt2 from text the project writes itself."
+    )
     parser.add_argument("--to", type=Path, required=True, help="folder to write, replaced whole")
     parser.add_argument("--steps", type=int, default=Recipe.steps)
     parser.add_argument("--seed", type=int, default=Recipe.seed)

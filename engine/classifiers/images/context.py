@@ -14,9 +14,8 @@ from engine.audit.array_measurements import ArrayContext
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.core.types import Hooks, digest_of
 from engine.data.images.load import ImageSet
-from engine.store.array_table import within
-from engine.training.loss_plan import ADDED, GAMMA, IMAGE, THETA, LossPlan
-from engine.training.recipe import Keep, Nowhere, Recipe
+from engine.store.tables import within
+from engine.training.recipe import ADDED, GAMMA, IMAGE, THETA, Keep, LossPlan, Nowhere, Recipe
 
 if TYPE_CHECKING:
     from engine.models.load_image_classifier import Classifier
@@ -50,7 +49,7 @@ class ImageSettings:
 
     methods: settings per method; pw: (theta, gamma) of the PW loss per method; train: how the dense
     model is fitted before anything is cut, None where it comes trained. weighting, corrected: how
-    the PW loss weighs and corrects, of engine.training.loss_plan.
+    the PW loss weighs and corrects, of engine.training.recipe.
     """
 
     speedups: tuple[float, ...] = (2.0,)

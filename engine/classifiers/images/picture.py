@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.decoding import SAID, Damaged, Preparation, decoded
+from engine.data.images.pixels import SAID, Damaged, Preparation, decoded
 from engine.store.runs import Run
 
 LARGEST_FILE = 5_000_000

@@ -19,9 +19,8 @@ from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.words import axis_name
-from engine.data.images.changes.base import image_changes
-from engine.data.images.load import ImageAsk, ImageSet, load_images, look
-from engine.data.images.readers.base import ImageInfo
+from engine.data.images.changes import image_changes
+from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, look
 from engine.data.tables import axes_of
 from engine.models import catalog
 from engine.training.recipe import ASKED, Recipe, recipe_settings

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
-from engine.data.json_lines import read_json_lines
+from engine.data.tables import read_json_lines
 
 FIELDS = (
     "question_index",

@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 
 VERSION = 1
 """Raise it whenever a picture changes: it is part of the digest of the data."""

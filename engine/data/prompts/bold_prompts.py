@@ -15,15 +15,14 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.json_lines import read_json
-from engine.data.prompts.table import (
+from engine.data.prompts.load import (
     MIN_PER_SUBGROUP,
     axis_faults,
     cell_faults,
     finish,
     subgroup_faults,
 )
-from engine.data.spellings import one_spelling
+from engine.data.tables import one_spelling, read_json
 
 NAME = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
 SUFFIX = "_prompt.json"

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.prompts.table import (
+from engine.data.prompts.load import (
     axis_faults,
     cell_faults,
     finish,
@@ -24,8 +24,8 @@ from engine.data.prompts.table import (
     split_faults,
     subgroup_faults,
 )
-from engine.data.spellings import one_spelling
-from engine.data.splits import WORDS
+from engine.data.sources import WORDS
+from engine.data.tables import one_spelling
 
 NAME = "a FASP pair (NAME.json beside NAME_groups.json), either file or their folder"
 SUFFIX = "_groups.json"

@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.core.seeds import key_of
-from engine.data.prompts.table import (
+from engine.core.ids import key_of
+from engine.data.prompts.load import (
     FRAME_MARK,
     axis_faults,
     finish,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.prompts.table import axis_faults, cell_faults, finish, subgroup_faults
+from engine.data.prompts.load import axis_faults, cell_faults, finish, subgroup_faults
 from engine.data.tables import USUAL, csv_table
 
 NAME = "a CSV file with the columns prompt, axis, subgroup (and template, descriptor)"

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.core.seeds import key_of
-from engine.data.json_lines import few, read_json_lines
-from engine.data.prompts.table import MAX_CELL, axis_faults, finish, quota, subgroup_faults
+from engine.core.ids import key_of
+from engine.data.prompts.load import MAX_CELL, axis_faults, finish, quota, subgroup_faults
+from engine.data.tables import few, read_json_lines
 
 NAME = "prompts.jsonl of RealToxicityPrompts"
 AXES = ("challenging", "prompt_toxicity")

@@ -3,43 +3,23 @@ all of it."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-import engine.data.texts.readers
+import engine.data.texts
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import digest_of
-from engine.data.group_columns import MAX_GROUPS
-from engine.data.sources import explained, reader_of
-from engine.data.spellings import regression_faults
-from engine.data.splits import CLASS, SPLITS, deal, sampled
-from engine.data.tables import column_of, in_order
-from engine.data.texts.readers.base import (
-    COLUMNS,
-    LENGTH,
-    Listing,
-    TextAsk,
-    TextInfo,
-    TextReader,
-    Wanted,
-)
-
-__all__ = [
-    "CLASS",
-    "LENGTH",
-    "SPLITS",
-    "TextAsk",
-    "TextInfo",
-    "TextSet",
-    "load_texts",
-    "look_texts",
-    "text_readers",
-]
+from engine.core.types import Corpus, digest_of
+from engine.data.sources import CLASS, MAX_GROUPS, SPLITS, deal, explained, reader_of, sampled
+from engine.data.tables import column_of, decoded, in_order, regression_faults
 
 NOT_STATED = "not stated"
 """Group of a text whose cell is empty."""
@@ -79,7 +59,7 @@ class TextSet:
 
 def text_readers() -> list[TextReader]:
     """One of each reader; those whose layout nearly all sources could have come last."""
-    found = members(engine.data.texts.readers, TextReader)
+    found = members(engine.data.texts, TextReader)
     return sorted(found, key=lambda reader: reader.general)
 
 
@@ -352,3 +332,155 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(repr(name[:60]) for name in names[:most]) + (
         ", …" if len(names) > most else ""
     )
+
+
+# What every source of labelled texts offers: a quick look for the form, and a listing that
+# loading starts from.
+
+
+LENGTH = "length"
+"""A group column every source has: short and long texts."""
+METRICS = ("accuracy", "matthews")
+COLUMNS = ("text_id", "text", "text_b", "label", "split")
+"""Columns of every set of texts; no group can have one of these names."""
+
+
+@dataclass(frozen=True)
+class TextAsk:
+    """What is wanted of a source; None and () mean its defaults.
+
+    `text`, `text_b`, `target`: columns of the text, of the second text ("": none) and of the label;
+    a CSV only. `groups`: group columns, single ones; intersections are made when groups are
+    measured. `max_texts`: at most this many per split, drawn with `seed` in proportion to label x
+    groups.
+    """
+
+    text: str | None = None
+    text_b: str | None = None
+    target: str | None = None
+    groups: tuple[str, ...] = ()
+    max_texts: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class TextInfo:
+    """What a form must know of a source before anything is loaded.
+
+    `columns`: those a person may choose text, second text and target from; () where they are fixed.
+    `groups`: possible axes, single ones, the last is the class itself. `metric`: one of METRICS.
+    `n`: texts, all splits. `note`: a sentence for the form, such as that the texts are made up.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    targets: tuple[str, ...]
+    groups: tuple[str, ...]
+    default_target: str
+    default_text: str
+    default_groups: tuple[str, ...]
+    metric: str
+    n: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An ask after it was checked against the info. `text_b` is "" where there is none; `groups`
+    are single columns."""
+
+    text: str
+    text_b: str
+    target: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Every text of a source, before splits and sampling are dealt with.
+
+    `table`: text, text_b, label (name of the class), split ("" throughout where the source names
+    none) and the wanted group columns but "length", all str, stripped. `classes`: names in order of
+    their labels; () = those in the table.
+    """
+
+    name: str
+    table: pd.DataFrame
+    classes: tuple[str, ...] = ()
+    metric: str = "accuracy"
+    notes: tuple[str, ...] = ()
+    stand_in: str = ""
+
+
+class TextReader(ABC):
+    """One source of labelled texts."""
+
+    name: str
+    """What it reads, as errors and forms name it."""
+    general: bool = False
+    """True for layouts that nearly anything could have: asked last."""
+
+    @abstractmethod
+    def recognises(self, source: str, path: Path) -> bool:
+        """Whether this is its layout. Cheap; may raise OSError."""
+
+    @abstractmethod
+    def look(self, source: str, path: Path) -> TextInfo:
+        """Quick. Raises RequestError where the layout is broken."""
+
+    @abstractmethod
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        """All texts. Raises RequestError listing all faults."""
+
+
+# Plain text for perplexity, from any UTF-8 file.
+
+
+MIN_CHARACTERS = 200
+
+
+def load_corpus(path: str | Path) -> Corpus:
+    """Read a text file; its digest is the SHA-256 of the file's bytes, of its text where lines end
+    as on Windows.
+
+    Raises RequestError when the file is missing, not UTF-8, empty, shorter than MIN_CHARACTERS, or
+    JSON.
+    """
+    path = Path(path)
+    where = f"text {path}"
+    if not path.is_file():
+        raise RequestError(
+            Fault(where, "There is no such file.", "Check the path; it must be a text file.")
+        )
+    content = path.read_bytes()
+    text = decoded(content, where)
+    if "\0" in text:
+        raise RequestError(
+            Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8.")
+        )
+    if not text.strip():
+        raise RequestError(
+            Fault(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters.")
+        )
+    if len(text.strip()) < MIN_CHARACTERS:
+        what = f"Only {len(text.strip())} characters: too short for a perplexity."
+        raise RequestError(
+            Fault(where, what, f"Give at least {MIN_CHARACTERS} characters, better 100,000.")
+        )
+    if _is_json(text):
+        what = "It is JSON: its brackets and names of fields would be read as text."
+        raise RequestError(Fault(where, what, "Save the texts alone, as plain text."))
+    if "\r" in text:  # no text that a model was trained on ends its lines so
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        content = text.encode("utf-8")
+    return Corpus(path.name, text, hashlib.sha256(content).hexdigest())
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text, or its first line, is an object or a list of JSON."""
+    start = text.lstrip()[:1]
+    for part in (text.strip().partition("\n")[0], text) if start in ("{", "[") else ():
+        with contextlib.suppress(ValueError, RecursionError):
+            return isinstance(json.loads(part), dict | list)
+    return False

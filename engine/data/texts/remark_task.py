@@ -3,7 +3,7 @@
 
 Groups and places are invented; the insults are mild, written for this project, and no slurs. Every
 label follows from the wording without doubt, so no text is noise. The same on every machine:
-numbers come from engine.core.seeds alone.
+numbers come from engine.core.ids alone.
 """
 
 from __future__ import annotations
@@ -11,15 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
-from engine.data.written.general import ANIMALS
-from engine.data.written.people import INSULTS, KIND, MERITS, SCORN, VIEWS, VILE
-from engine.data.written.plan import NAMES, NOUNS, axis_named
+from engine.core.ids import rng
+from engine.data.sources import CLASS
+from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
+from engine.data.written import (
+    ANIMALS,
+    INSULTS,
+    KIND,
+    MERITS,
+    NAMES,
+    NOUNS,
+    SCORN,
+    VIEWS,
+    VILE,
+    axis_named,
+)
 
 VERSION = 1
 """Raise it whenever a text changes."""
@@ -135,7 +147,7 @@ class _Draws:
         return options[min(at, len(options) - 1)]
 
     def phrase(self, phrases: Sequence[str]) -> str:
-        """A phrase of engine.data.written.people in the singular."""
+        """A phrase of engine.data.written in the singular."""
         return re.sub(r"\w+/(\w+)", r"\1", self.pick(phrases)).format(them="them")
 
     def word(self, insult: bool) -> str:
@@ -380,3 +392,38 @@ def _topics_card() -> str:
 |---|---|---|
 {rows}
 """
+
+
+# The two embedded tasks this project writes itself, remarks and topics, with planted differences
+# between groups.
+
+
+class EmbeddedTexts(TextReader):
+    """`remarks` (two classes) and `topics` (four): written anew each time, the same on every
+    machine."""
+
+    name = f"embedded: {', '.join(CARDS)}"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return source.strip() in CARDS
+
+    def look(self, source: str, path: Path) -> TextInfo:
+        name = source.strip()
+        groups = tuple(GROUPS[name])
+        axes, card, n = (*groups, LENGTH, CLASS), CARDS[name], len(_embedded_table(name))
+        return TextInfo(
+            name, "embedded", (), ("label",), axes, "label", "text", groups[:1], "accuracy", n, card
+        )
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        name = source.strip()
+        table = _embedded_table(name).assign(text_b="")
+        classes, card = tuple(CLASSES[name]), CARDS[name]
+        return Listing(name, table, classes, "accuracy", (), card)
+
+
+@cache
+def _embedded_table(name: str) -> pd.DataFrame:
+    """One task, columns as in tables. It is cached and must not be changed: `read`
+    makes copies."""
+    return tables()[name]

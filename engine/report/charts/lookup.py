@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading
 from engine.report.palette import Style, quiet

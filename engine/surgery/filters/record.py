@@ -10,7 +10,7 @@ from typing import Any
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import write_json
 from engine.core.types import FilterMask
-from engine.store.brought import NUMBER, Form, read_brought, read_object
+from engine.store.user_json import NUMBER, Form, read_object, read_user_json
 
 SCHEMA = 1
 KIND = "filters"
@@ -105,7 +105,7 @@ def kind_of_mask(path: str | Path) -> str:
 
 def read_filter_mask(path: str | Path) -> FilterRecord:
     """Read mask.json of filters. RequestError with every fault."""
-    plain = read_brought(path, _FORM)
+    plain = read_user_json(path, _FORM)
     faults = (
         _class_faults(plain) + _group_faults(plain["groups"]) + _history_faults(plain["history"])
     )

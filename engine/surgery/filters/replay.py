@@ -20,7 +20,7 @@ from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
 from engine.models.vision.hub_folders import made_known
-from engine.store.brought import NUMBER, Form, fits, read_brought
+from engine.store.user_json import NUMBER, Form, fits, read_user_json
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.record import FilterRecord, read_filter_mask, write_filter_mask
 from engine.surgery.filters.weights import OfAny
@@ -120,7 +120,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
 
 
 def _read_card(path: Path) -> dict[str, Any]:
-    card = read_brought(path, _CARD)
+    card = read_user_json(path, _CARD)
     if not all(_three_numbers(card[name]) for name in ("mean", "std")):
         raise RequestError(Fault(str(path), "is missing or no model card.", _CARD.fix))
     said, faults = card.get("processor"), list[Fault]()

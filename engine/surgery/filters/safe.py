@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
 from engine.surgery.agreement import Twice, doubled, judged

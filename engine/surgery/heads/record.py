@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.errors import Fault, RequestError
 from engine.core.text import json_text
 from engine.core.types import HeadMask
-from engine.store.brought import NUMBER, Form, read_brought
+from engine.store.user_json import NUMBER, Form, read_user_json
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import ModelInfo
@@ -118,7 +118,7 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
 def read_mask(path: str | Path) -> MaskRecord:
     """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad
     or double units."""
-    plain = read_brought(path, _FORM)
+    plain = read_user_json(path, _FORM)
     if faults := _shape_faults(plain) or _unit_faults(plain):
         raise RequestError(faults)
     units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])

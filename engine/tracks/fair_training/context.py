@@ -21,8 +21,8 @@ from engine.classifiers.images.context import (
 )
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.metrics import cross_entropy, predicted
-from engine.core.seeds import rng
-from engine.tracks.fair_training.training.job import ACCURACY, UNITS
+from engine.core.ids import rng
+from engine.tracks.fair_training.methods.base import ACCURACY, UNITS
 from engine.training.recipe import Recipe
 
 TUNED_ON = (TRAIN, VALIDATION)

@@ -13,25 +13,23 @@ import pandas as pd
 
 from engine.classifiers.groups import Arm, GroupMeasure, Measured, arm_difference
 from engine.classifiers.images.context import DENSE, ImageShard
-from engine.classifiers.images.gallery import thumbnails
-from engine.classifiers.images.tables import (
+from engine.classifiers.metrics import degenerate
+from engine.classifiers.tables import (
     costs_table,
     layers_table,
     predictions_table,
     test_images,
+    thumbnails,
     weights_table,
 )
-from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED, digest_of
-from engine.stats.fdr import benjamini_hochberg
 from engine.stats.multi_reader import Trials, difference
-from engine.store.array_table import within
+from engine.stats.student import benjamini_hochberg
+from engine.store.tables import within
 from engine.surgery.filters.cut import widths_after
 from engine.surgery.filters.flop_budget import TOLERANCE
 from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surface_shards
 from engine.tracks.fair_training.context import FairContext, FairShard
-from engine.tracks.fair_training.degradation import METRIC as DEGRADATION_GAP
-from engine.tracks.fair_training.degradation import degradation_gaps, degradation_trials
 from engine.tracks.fair_training.methods.base import (
     ACCURACY,
     DEGRADATION,
@@ -42,7 +40,13 @@ from engine.tracks.fair_training.methods.base import (
     WEIGHTS,
 )
 from engine.tracks.fair_training.request import FairRequest
-from engine.tracks.fair_training.tradeoff import hypervolume_table, tradeoff_table
+from engine.tracks.fair_training.tradeoff import METRIC as DEGRADATION_GAP
+from engine.tracks.fair_training.tradeoff import (
+    degradation_gaps,
+    degradation_trials,
+    hypervolume_table,
+    tradeoff_table,
+)
 
 DIFFERENCES = ("accuracy", "accuracy_gap", "tpr_gap")
 """What is compared between two methods, besides the gap of degradation."""

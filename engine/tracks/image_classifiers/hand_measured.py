@@ -16,12 +16,10 @@ from engine.audit.progress import Progress
 from engine.audit.session import timed
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.images.context import TEST, ImageContext, ImageShard
-from engine.classifiers.images.cutting import cut_and_proved
-from engine.classifiers.images.measurements.cost import cost_row
-from engine.classifiers.images.tables import layers_table
+from engine.classifiers.images.dense import cost_row, cut_and_proved
 from engine.classifiers.metrics import degenerate
-from engine.classifiers.stored_weights import kept_weights
-from engine.core.seeds import rng
+from engine.classifiers.tables import kept_weights, layers_table
+from engine.core.ids import rng
 from engine.core.types import FilterMask, Hooks
 from engine.models.runtime import with_backoff
 from engine.report.hand_classifiers import MOST_TRIED

@@ -4,7 +4,7 @@ docs/TABLES.md."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,23 +13,25 @@ import pandas as pd
 from engine.classifiers.groups import Arm as MeasuredArm
 from engine.classifiers.groups import GroupMeasure, Measured, arm_difference
 from engine.classifiers.images.context import DENSE, ImageContext, ImageShard
-from engine.classifiers.images.gallery import thumbnails
-from engine.classifiers.images.tables import (
+from engine.classifiers.images.request import CLASS_AXIS
+from engine.classifiers.metrics import degenerate
+from engine.classifiers.tables import (
     costs_table,
     layers_table,
     predictions_table,
     test_images,
+    thumbnails,
     weights_table,
 )
-from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED
-from engine.stats.fdr import benjamini_hochberg
-from engine.store.array_table import unpack, within
+from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
+from engine.data.images.load import ImageSet
+from engine.stats.multi_reader import Trials, difference, level
+from engine.stats.student import benjamini_hochberg
+from engine.store.tables import unpack, within
 from engine.surgery.filters.cut import widths_after
-from engine.tracks.image_classifiers.affected import affected_classes, affected_table
-from engine.tracks.image_classifiers.arms import Arm
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-from engine.tracks.image_classifiers.request import ImageRequest
+from engine.tracks.image_classifiers.request import Arm, ImageRequest
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between an arm with the PW loss and the same method without."""
@@ -350,3 +352,72 @@ def _weights(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) 
         for name, shard in wanted.items()
     )
     return weights_table(context, kept)
+
+
+# The classes that a change of the images is about, and their mean AUC (Meyer and Wong 2023, Fig.
+# 7).
+
+
+ABOUT = {Underrepresent.name: ("classes", CAT_AND_DOG), Artefact.name: ("cls", CAT_AND_DOG[1:])}
+"""By change: the setting that names classes, and the places of those it means where none is named.
+"""
+
+
+def affected_classes(request: ImageRequest, images: ImageSet) -> tuple[str, ...]:
+    """Classes that the changes of a request are about, each once."""
+    found: list[str] = []
+    for change in request.changes:
+        if change["name"] in ABOUT:
+            setting, places = ABOUT[change["name"]]
+            found += named_classes(change["name"], images, change.get(setting, ""), places)
+    return tuple(dict.fromkeys(found))
+
+
+def affected_table(classes: tuple[str, ...], arms: Mapping[str, MeasuredArm]) -> pd.DataFrame:
+    """Mean of the affected classes' AUC, each against the rest: a row per variant, with the change
+    against the dense.
+
+    arms: by the id of the variant, "dense" among them. Empty where classes are no axis of the
+    audit.
+    """
+    dense, rows = _mean(arms["dense"], classes), []
+    for name, arm in arms.items():
+        mine = _mean(arm, classes)
+        if mine is None or dense is None:
+            continue
+        shown = level(mine)
+        row = {
+            "variant": name,
+            "classes": ", ".join(classes),
+            "value": shown.value[0],
+            "low": shown.low[0],
+            "high": shown.high[0],
+            "n_trials": len(mine.numbers),
+        }
+        change = difference(mine, dense) if name != "dense" else None
+        ends = (
+            [np.nan] * 4
+            if change is None
+            else [change.value[0], change.low[0], change.high[0], change.p[0]]
+        )
+        rows.append(
+            {**row, **dict(zip(("delta", "delta_low", "delta_high", "delta_p"), ends, strict=True))}
+        )
+    return pd.DataFrame(rows)
+
+
+def _mean(arm: MeasuredArm, classes: tuple[str, ...]) -> Trials | None:
+    """The mean AUC of the classes as one cell; None where they were not measured."""
+    cells = arm.measure.cells
+    mine = (cells["axis"] == CLASS_AXIS) & (cells["metric"] == "auc") & cells["group"].isin(classes)
+    places = cells.index[mine]
+    if not len(places):
+        return None
+    trials = arm.trials
+    return Trials(
+        trials.numbers,
+        trials.values[:, places].mean(axis=1, keepdims=True),
+        trials.draws[..., places].mean(axis=-1, keepdims=True),
+        np.ones(1, dtype=bool),
+        trials.units[places].sum(keepdims=True),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_telling import CHANCE, better, groups, harm, more, worse
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Overview, Shelf, View
+from engine.report.contract import Handout, Level, Overview, Shelf, Telling, View
 from engine.report.palette import Style
-from engine.store.brought import read_object
 from engine.store.runs import Run
+from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.masks import write_trial_mask
+from engine.tracks.image_classifiers.checkpoint import write_trial_mask
 from engine.tracks.image_classifiers.panels import (
     ablation,
     affected,
@@ -43,10 +45,8 @@ from engine.tracks.image_classifiers.panels import (
     speed,
     speedup,
 )
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
-from engine.tracks.image_classifiers.styles import arm_style
-from engine.tracks.image_classifiers.telling import TELLING
-from engine.tracks.image_classifiers.unit_words import in_units, units_of
+from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm_style
+from engine.tracks.image_classifiers.words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."
@@ -86,7 +86,7 @@ class Filters(ClassifierTrack):
     )
     bench = bench.BENCH
     pages = ("filters", "bench", "examples", "picture")
-    tabs = {"filters": ("who_pays", "layers", "scores", "speed"), "examples": ("changed_images",)}
+    tabs = {"examples": ("changed.IMAGES",)}
     questions = {
         "bench": "What if these filters are off?",
         "summary": "If we cut these filters, who pays, and how sure are we?",
@@ -314,3 +314,20 @@ def embedded_classifiers() -> pd.DataFrame:
             continue
         rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})
     return pd.DataFrame(rows, columns=["Name", "From", "Note"])
+
+
+# The plain words in which an audit of an image classifier is told.
+
+
+DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
+INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
+"""Axes of the faces that the project draws itself."""
+
+
+def does(run: Run, variant: Mapping[str, Any]) -> str:
+    return (
+        f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
+    )
+
+
+TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)

@@ -17,7 +17,7 @@ from engine.audit.array_measurements import ArrayContext
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.core.types import HeadMask, Hooks, digest_of
 from engine.data.texts.load import TextSet
-from engine.store.array_table import within
+from engine.store.tables import within
 from engine.training.recipe import Keep, Nowhere, Recipe
 
 if TYPE_CHECKING:

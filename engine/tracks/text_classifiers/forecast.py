@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.tracks.text_classifiers.arms import TextArm
 from engine.tracks.text_classifiers.context import TextContext, TextShard
 from engine.tracks.text_classifiers.shards import importance_shards, null_shards, truth_shards

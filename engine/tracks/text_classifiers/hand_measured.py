@@ -17,12 +17,12 @@ from engine.audit.session import timed
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.classifiers.metrics import degenerate
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import Hooks
 from engine.report.hand_classifiers import MOST_TRIED
 from engine.resident.warm import Warm
-from engine.store.array_table import pack, unpack
 from engine.store.runs import Run, Store
+from engine.store.tables import pack, unpack
 from engine.tracks.text_classifiers.borkan import BorkanMeasure
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.masked_answers import answers_under

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress, spearmanr, t
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.stats.multi_reader import FIXED, Trials, difference
 from engine.tracks.text_classifiers.context import TextContext

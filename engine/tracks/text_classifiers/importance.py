@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.data.texts.load import CLASS
 from engine.stats.multi_reader import FIXED, Trials, difference

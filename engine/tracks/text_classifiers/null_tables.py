@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.metrics import confusion
-from engine.stats.fdr import benjamini_hochberg
+from engine.stats.student import benjamini_hochberg
 from engine.tracks.text_classifiers.arms import Finished, TextArm
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.random_ranks import rank_among

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 
 ENDS = (0.025, 0.975)
 SAME = 1e-12

@@ -19,11 +19,11 @@ from engine.audit.request_checks import attempt, axis_faults, is_number
 from engine.audit.setting_faults import setting_faults
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.core.words import axis_name
 from engine.data.tables import axes_of
+from engine.data.texts.glue import GLUE_TASKS, hub_order
 from engine.data.texts.load import TextAsk, TextInfo, TextSet, load_texts, look_texts
-from engine.data.texts.readers.glue_tasks import GLUE_TASKS, hub_order
 from engine.models import catalog
 from engine.models.config_file import hashes_beside
 from engine.tracks.text_classifiers import words
@@ -676,8 +676,7 @@ def told_apart(texts: TextSet, info: Any, asked_classes: Sequence[str], device: 
 def _answers(texts: TextSet, info: Any, device: str, rows: np.ndarray) -> np.ndarray:
     """The probabilities that a classifier gives to texts at positions `rows` [k] int, [k,
     outputs]."""
-    from engine.models.load_text_classifier import load_text_classifier
-    from engine.models.text_answers import probabilities_of
+    from engine.models.load_text_classifier import load_text_classifier, probabilities_of
 
     names = tuple(map(str, range(info.n_labels)))
     classifier = load_text_classifier(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.tracks.text_classifiers.arms import Finished, TextArm
 from engine.tracks.text_classifiers.context import PRETRAINED, TUNED, TextContext, TextShard
 

@@ -16,8 +16,8 @@ from engine.classifiers.groups import GroupMeasure, arm_difference
 from engine.classifiers.layout import TEXTS
 from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED
-from engine.stats.fdr import benjamini_hochberg
-from engine.store.array_table import pack, unpack, within
+from engine.stats.student import benjamini_hochberg
+from engine.store.tables import pack, unpack, within
 from engine.tracks.text_classifiers.arms import DENSE, Finished, TextArm
 from engine.tracks.text_classifiers.bootstrap_metric import ByTrial
 from engine.tracks.text_classifiers.borkan import BorkanMeasure, CellArm

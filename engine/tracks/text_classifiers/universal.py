@@ -26,7 +26,7 @@ from engine.audit.tracks import request_from
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.benchmarks.load import load_benchmark
-from engine.data.lm_tasks import are_names, checked, is_installed
+from engine.data.benchmarks.base import load_benchmark
+from engine.data.benchmarks.lm_eval_tasks import are_names, checked, is_installed
 from tests.tasks_of_lm_eval import TASK, write_task
 
 
@@ -58,7 +58,7 @@ def test_a_name_is_no_path_and_without_the_package_it_is_named(tmp_path, monkeyp
         and not are_names("a/b")
         and not are_names(str(write_task(tmp_path)))
     )
-    monkeypatch.setattr("engine.data.lm_tasks.find_spec", lambda name: None)
+    monkeypatch.setattr("engine.data.benchmarks.lm_eval_tasks.find_spec", lambda name: None)
     for place in ("arc_easy", str(write_task(tmp_path))):
         with pytest.raises(RequestError) as told:
             load_benchmark("lm_eval", place)

@@ -11,7 +11,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data import tables
-from engine.data.benchmarks.load import load_benchmark, load_benchmarks, readers
+from engine.data.benchmarks.base import load_benchmark, load_benchmarks, readers
 from tests.places import SHARED
 
 REAL = SHARED / "bias_benchmarks"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine.core.errors import RequestError
+from engine.data.images import arrays
+from engine.data.images.arrays import CLASSES, PUBLISHED
 from engine.data.images.load import ImageAsk, load_images, look
-from engine.data.images.readers import cifar10_batches
-from engine.data.images.readers.cifar10_batches import CLASSES, PUBLISHED
 
 NAMES = tuple(PUBLISHED)
 
@@ -39,7 +39,7 @@ def published(tmp_path, monkeypatch):
     """Made-up batches that count as the published ones."""
     home = batches(tmp_path / "cifar-10-batches-py")
     hashes = {name: hashlib.md5((home / name).read_bytes()).hexdigest() for name in NAMES}
-    monkeypatch.setattr(cifar10_batches, "PUBLISHED", hashes)
+    monkeypatch.setattr(arrays, "PUBLISHED", hashes)
     return home
 
 

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.images.changes.artefact import YELLOW
-from engine.data.images.changes.base import image_changes
+from engine.data.images.changes import YELLOW, image_changes
 from engine.data.images.load import ImageAsk, load_images
 
 

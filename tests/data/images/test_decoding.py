@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from engine.core.errors import RequestError
-from engine.data.images.decoding import Damaged, decoded
 from engine.data.images.load import ImageAsk, load_images, look
+from engine.data.images.pixels import Damaged, decoded
 
 GREY = np.arange(256, dtype=np.uint8).reshape(16, 16)
 COLOUR = np.random.default_rng(0).integers(0, 256, (16, 16, 3), dtype=np.uint8)
@@ -244,10 +244,10 @@ def test_what_was_read_differently_has_another_digest(tmp_path, monkeypatch):
         tmp_path, lambda at: file_of(Image.fromarray(grey(at).astype(np.uint16) * 257), "PNG")
     )
     for limit in (20_000, 10):  # decoded at once, and only named
-        monkeypatch.setattr("engine.data.images.readers.pixels.CHECK_BELOW", limit)
+        monkeypatch.setattr("engine.data.images.pixels.CHECK_BELOW", limit)
         now = load_images(str(home), ImageAsk(size=16)).digest
         with monkeypatch.context() as then:
-            then.setattr("engine.data.images.readers.pixels.is_deep", lambda file: False)
+            then.setattr("engine.data.images.pixels.is_deep", lambda file: False)
             assert load_images(str(home), ImageAsk(size=16)).digest != now
 
 
@@ -313,7 +313,7 @@ def test_refused_pictures_are_named_with_their_reason(tmp_path, monkeypatch):
         "2.png (it is no whole file of JPEG, PNG",
     ):
         assert why in said
-    monkeypatch.setattr("engine.data.images.readers.pixels.CHECK_BELOW", 10)
+    monkeypatch.setattr("engine.data.images.pixels.CHECK_BELOW", 10)
     with pytest.raises(RequestError, match="1.png.*floating-point numbers have no known range"):
         read_all(home)
 

@@ -336,7 +336,7 @@ def test_missing_empty_and_truncated_images_are_left_out_and_named(tmp_path):
 
 
 def test_large_sets_are_not_decoded_first_but_say_which_file_is_broken(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.data.images.readers.pixels.CHECK_BELOW", 10)
+    monkeypatch.setattr("engine.data.images.pixels.CHECK_BELOW", 10)
     table_of(tmp_path)
     (tmp_path / "pics" / "08.jpg").write_text("this is no picture")
     images = load(tmp_path)
@@ -387,7 +387,7 @@ def test_pictures_are_cropped_to_their_middle_and_made_rgb(tmp_path):
 
 
 def test_large_photographs_are_decoded_small(tmp_path):
-    from engine.data.images.decoding import decoded
+    from engine.data.images.pixels import decoded
 
     steps = np.linspace(0, 255, 512).astype(np.uint8)
     photo = np.stack([np.broadcast_to(steps, (512, 512))] * 3, axis=2)

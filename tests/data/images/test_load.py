@@ -5,10 +5,10 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data.images import avatar_faces
+from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, image_readers, load_images, look
-from engine.data.images.readers.avatars_gap import LIT
-from engine.data.images.readers.pixels import Shelf
-from engine.data.splits import allotted, deal
+from engine.data.images.pixels import Shelf
+from engine.data.sources import allotted, deal
 from tests.places import SHARED
 
 CIFAR = SHARED / "cifar10"
@@ -216,7 +216,7 @@ def test_dealing_gives_every_class_its_share_whatever_the_order():
 
 
 def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
-    monkeypatch.setattr("engine.data.images.readers.pixels.KEEP_BYTES", 10)
+    monkeypatch.setattr("engine.data.images.pixels.KEEP_BYTES", 10)
     images = load_images("digits", ImageAsk(max_images=20))
     assert (images.read(np.array([1, 4])) == images.read(np.array([4, 1]))[::-1]).all()
     assert Shelf(images.read.shelf.pixels, np.arange(3), 32)._kept is None

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.prompts.load import known_axes, load_prompts, split_prompts
-from engine.data.prompts.spare import with_spares
+from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_spares
 
 ROWS = [
     (f"The {group} number {i} said", "kin", group, f"t{i % 25}")

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.texts.corpora import load_corpus
+from engine.data.texts.load import load_corpus
 
 
 def test_a_corpus_keeps_its_text_and_names_the_file(tmp_path):

@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from engine.core.errors import RequestError
+from engine.data.texts.glue import GLUE_TASKS
 from engine.data.texts.load import TextAsk, load_texts, look_texts
-from engine.data.texts.readers.glue_tasks import GLUE_TASKS
 
 
 def faults_of(source, **ask):

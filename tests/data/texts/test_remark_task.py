@@ -26,8 +26,7 @@ from engine.data.texts.remark_task import (
     overheard,
     tables,
 )
-from engine.data.written.people import KIND, VILE
-from engine.data.written.plan import NAMES, axis_named
+from engine.data.written import KIND, NAMES, VILE, axis_named
 
 DIGESTS = {
     "remarks": "40f2dd856a9aa6315e7185a7936fbd7ed570302026712e3457f1bcd20b05b9ba",

@@ -14,9 +14,22 @@ import pytest
 from assets.build import data
 from assets.build.models.remarks import continuations, harmless, remarks
 from engine.core.types import AXES
-from engine.data.written.general import BRACKETS, KINDS, NUMBERS, nesting, paragraphs
-from engine.data.written.people import VILE, audit_prompts, draw_prompt, sentence, stories
-from engine.data.written.plan import PLAN, TEMPLATES, axis_named, text_share
+from engine.data.written import (
+    BRACKETS,
+    KINDS,
+    NUMBERS,
+    PLAN,
+    TEMPLATES,
+    VILE,
+    audit_prompts,
+    axis_named,
+    draw_prompt,
+    nesting,
+    paragraphs,
+    sentence,
+    stories,
+    text_share,
+)
 from tests.places import ASSETS
 
 N_STORIES = 12_000

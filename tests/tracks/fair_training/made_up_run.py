@@ -19,12 +19,12 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import FilterMask
-from engine.stats.fdr import benjamini_hochberg
 from engine.stats.pareto import front
-from engine.store.array_table import pack
+from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
+from engine.store.tables import pack
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
 

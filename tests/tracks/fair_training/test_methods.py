@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from engine.core.errors import RequestError
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.positions import places_of
@@ -597,7 +597,7 @@ def test_stating_what_to_do_does_not_load_torch():
     code = (
         "import sys\nimport"
         " engine.tracks.fair_training.methods.base\nengine.tracks.fair_training.methods.base.fair_methods()\nimport"
-        " engine.tracks.fair_training.training.job, engine.tracks.fair_training.degradation\nbad ="
+        " engine.tracks.fair_training.methods.base, engine.tracks.fair_training.tradeoff\nbad ="
         " [name for name in ('torch', 'torchvision', 'torch_pruning') if name in"
         " sys.modules]\nsys.exit(', '.join(bad) or 0)"
     )

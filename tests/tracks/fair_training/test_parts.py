@@ -15,10 +15,9 @@ from torch.optim.swa_utils import update_bn
 
 from engine.classifiers.images.measurements import dense_measurements
 from engine.core.errors import MaskError, RequestError
-from engine.store.array_table import curve_arrays
+from engine.store.tables import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
-from engine.tracks.fair_training.measurements._between import recompute
 from engine.tracks.fair_training.measurements._work import (
     _stepper,
     job_of,
@@ -26,7 +25,7 @@ from engine.tracks.fair_training.measurements._work import (
     trained_shard,
     zeros_of,
 )
-from engine.tracks.fair_training.measurements.surface import SIDE, Plane
+from engine.tracks.fair_training.measurements.surface import SIDE, Plane, recompute
 from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_method
 from engine.tracks.fair_training.run import refuse_target, targets_of
 from engine.tracks.fair_training.summary import _compared, _lost, _reached

@@ -19,9 +19,9 @@ from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
-from engine.store.array_table import unpack
 from engine.store.runs import Run, Store
 from engine.store.sealed import write_document
+from engine.store.tables import unpack
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
@@ -99,7 +99,7 @@ def run(store, events) -> Run:
         pytest.MonkeyPatch.context() as patch
     ):  # few points between the models: each is asked about all images
         patch.setattr("engine.tracks.fair_training.measurements.surface.SIDE", 4)
-        patch.setattr("engine.tracks.fair_training.measurements.path.STEPS", 5)
+        patch.setattr("engine.tracks.fair_training.measurements.surface.STEPS", 5)
         return run_job(store, REQUEST, events.append)
 
 
@@ -214,7 +214,7 @@ def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
     """Filters as a cut folder, weights and dense models as a whole one; `evaluate` reads both."""
     from engine.report.bundle import export_run
 
-    evaluate = pytest.importorskip("engine.tracks.image_classifiers.evaluate").evaluate
+    evaluate = pytest.importorskip("engine.tracks.image_classifiers.checks").evaluate
     paths = export_run(run, tmp_path, ("checkpoint",), False, name)
     (agreement,) = [path for path in paths if path.name == "agreement.json"]
     assert json.loads(agreement.read_text())["largest_difference"] < 1e-5
@@ -614,7 +614,7 @@ def test_a_cut_that_is_not_the_mask_is_refused_and_not_kept(tmp_path, monkeypatc
 
     real = filter_cut.agree_filters
     monkeypatch.setattr(
-        "engine.classifiers.images.cutting.agree_filters",
+        "engine.classifiers.images.dense.agree_filters",
         lambda *words: replace(real(*words), holds=False),
     )
     with pytest.raises(MaskError, match="pf, 50 % cut"):

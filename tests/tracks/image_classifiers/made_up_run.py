@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.store.runs import Run, Store
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world

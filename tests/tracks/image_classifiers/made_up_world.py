@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import FilterMask
 from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld
 

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 from engine.classifiers.images.context import TRAIN, VALIDATION, ImageShard
-from engine.classifiers.images.measurements._work import answers_of
+from engine.classifiers.images.dense import answers_of
 from engine.classifiers.metrics import cross_entropy
 from engine.core.errors import RequestError
 from engine.data.images.load import ImageSet
-from engine.store.array_table import within
+from engine.store.tables import within
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.image_classifiers.measurements.trial import trial_model
 from engine.tracks.image_classifiers.request import validate_images
-from engine.tracks.image_classifiers.warnings import _stopped
+from engine.tracks.image_classifiers.run import _stopped
 from tests.tracks.image_classifiers.worlds import image_context, image_request
 
 TRIAL = ImageShard("trial", "random", "plain", 2.0)

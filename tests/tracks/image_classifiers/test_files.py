@@ -128,7 +128,7 @@ def real(run, tmp_path_factory):
         load_classifier,
         save_classifier,
     )
-    from engine.store.array_table import pack
+    from engine.store.tables import pack
     from engine.surgery.filters.cut import cut_filters
     from engine.surgery.filters.graph import filter_graph
 

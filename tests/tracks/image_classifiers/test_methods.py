@@ -230,7 +230,7 @@ def test_fpgm_equals_the_loop():
 
 
 def test_random_by_its_seed():
-    from engine.core.seeds import rng
+    from engine.core.ids import rng
 
     assert np.array_equal(
         chosen("random", 1)[0].scores, rng("random filters", 1).random(graph().total)
@@ -254,8 +254,8 @@ def test_stating_what_to_do_does_not_load_torch():
     code = (
         "import sys\nimport engine.audit.tracks, engine.tracks.image_classifiers.presets\nimport"
         " engine.tracks.image_classifiers.methods.base\nengine.tracks.image_classifiers.methods.base.filter_methods()\nimport"
-        " engine.training.loss_plan, engine.training.recipe\nimport engine.surgery.filters.record,"
-        " engine.store.partial\nimport engine.tracks.image_classifiers.request,"
+        " engine.training.recipe, engine.training.recipe\nimport engine.surgery.filters.record,"
+        " engine.store.shards\nimport engine.tracks.image_classifiers.request,"
         " engine.audit.experiments\nengine.audit.experiments.experiments()\nbad = [name for name in"
         " ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\nsys.exit(',"
         " '.join(bad) or 0)"

@@ -14,10 +14,10 @@ from PIL import Image
 
 from engine.audit import latency
 from engine.audit.latency import latency_row, paired_latency
-from engine.classifiers.images import gallery
+from engine.classifiers import tables as gallery
 from engine.core.errors import Cancelled, MaskError, PruneAuditError
-from engine.store.array_table import pack, unpack, within
-from engine.store.partial import PartialFit
+from engine.store.shards import PartialFit
+from engine.store.tables import pack, unpack, within
 from tests.classifiers.worlds import stop_after
 from tests.tracks.image_classifiers.worlds import image_context, image_request
 

@@ -20,16 +20,15 @@ from engine.core.types import Event, FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
 from engine.report.summary import summary_of, summary_text
-from engine.store.array_table import unpack
 from engine.store.runs import Run, Store
+from engine.store.tables import unpack
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import with_weights
-from engine.tracks.image_classifiers.arms import arms_of
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.panels.affected import affected
-from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from engine.tracks.image_classifiers.request import ImageRequest, arms_of, validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.tables import DIFFERENCES
 from engine.training import fit as fitting
@@ -323,7 +322,7 @@ def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
 def test_finished_measurements_serve_another_request(run, store, monkeypatch):
     """One arm fewer: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.image_classifiers.measurements.trial.fit", None)
-    monkeypatch.setattr("engine.classifiers.images.measurements.dense.fit", None)
+    monkeypatch.setattr("engine.classifiers.images.dense.fit", None)
     less = run_image_audit(
         replace(REQUEST, methods=("random+pw",), keep_weights="none", speedups=(4.0,)), store
     )

@@ -21,9 +21,9 @@ import pandas as pd
 
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
 from engine.classifiers.layout import TEXTS
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.stats.auc import auc
-from engine.stats.fdr import benjamini_hochberg
+from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.head_truth import agreement_table
 from engine.tracks.text_classifiers.random_ranks import rank_among

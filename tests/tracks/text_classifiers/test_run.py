@@ -18,8 +18,8 @@ from engine.core.errors import Cancelled, RequestError
 from engine.core.files import sha256_of
 from engine.core.types import HeadMask, Hooks
 from engine.report.summary import summary_of, summary_text
-from engine.store.array_table import unpack
 from engine.store.runs import Run, Store
+from engine.store.tables import unpack
 from engine.surgery import equivalence
 from engine.surgery.equivalence import Agreement
 from engine.surgery.filters.weights import with_weights

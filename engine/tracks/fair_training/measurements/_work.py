@@ -13,12 +13,12 @@ from torch import nn
 from torch.nn import functional
 
 from engine.classifiers.images.context import TEST
-from engine.classifiers.images.measurements._work import settings_of, stepper
+from engine.classifiers.images.dense import settings_of, stepper
 from engine.core.errors import MaskError
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import digest_of
 from engine.models.load_image_classifier import Classifier
-from engine.store.array_table import within
+from engine.store.tables import within
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import COUNTED
 from engine.surgery.filters.weights import with_weights

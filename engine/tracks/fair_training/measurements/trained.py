@@ -10,20 +10,32 @@ import pandas as pd
 
 from engine.audit.measurements import Measurement
 from engine.classifiers.images.context import TEST, ImageShard
-from engine.classifiers.images.cutting import cut_and_proved
-from engine.classifiers.images.measurements._work import answers_of, settings_of
-from engine.store.array_table import curve_arrays, pack
+from engine.classifiers.images.dense import (
+    DenseCost,
+    answers_of,
+    cost_row,
+    cut_and_proved,
+    settings_of,
+)
+from engine.store.tables import curve_arrays, pack
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.context import FairContext, FairSettings, FairShard
 from engine.tracks.fair_training.measurements._work import (
     job_of,
+    model_of,
     must_be_zero,
     trained_shard,
     zeros_of,
 )
-from engine.tracks.fair_training.methods.base import ACCURACY, FILTERS, RECIPE, Trained, fair_method
-from engine.tracks.fair_training.training.job import UNITS
+from engine.tracks.fair_training.methods.base import (
+    ACCURACY,
+    FILTERS,
+    RECIPE,
+    UNITS,
+    Trained,
+    fair_method,
+)
 
 
 def _usual(settings: FairSettings) -> bool:
@@ -145,3 +157,32 @@ class TrainedModel(Measurement):
             (1.0 - own["settle"]) / own["inner"] if "inner" in own else 0.0
         )  # a learned mask has its own batches
         return (steps * (1.0 + masks) + looks) * method.rounds_of_all + len(context.rows(TEST))
+
+
+# What a model costs that was trained and cut here: FLOPs, parameters, bytes, and its latency
+# beside the dense one.
+
+
+class FairCost(Measurement):
+    """One row, with the columns of an image audit's `cost`."""
+
+    name = "fair_cost"
+    any_threads = True
+    pace = 1.6
+
+    def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
+        trained = context.kind("trained")
+        dense = DenseCost().parts(context, ImageShard("cost"))
+        return {**dense, "trained": [trained.version, trained.parts(context, trained_shard(shard))]}
+
+    def together(self, context: FairContext, shard: FairShard) -> Hashable:
+        return shard
+
+    def needs(self, context: FairContext, shard: FairShard) -> list[FairShard]:
+        return [trained_shard(shard)]
+
+    def compute(self, context: FairContext, shards: Sequence[FairShard]) -> list[pd.DataFrame]:
+        return [cost_row(context, model_of(context, shard)) for shard in shards]
+
+    def size(self, context: FairContext, shard: FairShard) -> float:
+        return DenseCost().size(context, ImageShard("cost"))

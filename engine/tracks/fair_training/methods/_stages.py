@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import Setting
 from engine.surgery.filters.ranking import median_ranks
 from engine.tracks.fair_training.methods.base import (
@@ -65,7 +65,7 @@ def prune(
 
     Filters are cut for real.
     """
-    from engine.tracks.fair_training.training.flop_mask import FlopMask
+    from engine.tracks.fair_training.training.mask_optimizer import FlopMask
     from engine.tracks.fair_training.training.masked import kept_of
 
     if method.widths_of:

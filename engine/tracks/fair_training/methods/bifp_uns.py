@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.tracks.fair_training.methods._bifp import Bifp
 from engine.tracks.fair_training.methods._stages import magnitudes
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob

@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
+from engine.report.palette import Look
 from engine.store.runs import Run
 
 FILTERS, WEIGHTS = "filters", "weights"
@@ -140,3 +141,29 @@ def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> st
     named = dict.fromkeys([least, *(name for name in BIFP if name in mean.index), most])
     read = [f"{words.method_name(str(name))} {mean[name]:,.0f}" for name in named]
     return f" Images read in training, with repeats: {phrasing.listing(read)}."
+
+
+# How each way of fair training looks, in every chart.
+
+
+LOOKS: dict[str, Look] = {
+    "bifp-str": ("#0072B2", "#56B4E9", "circle", "solid"),
+    "bifp-uns": ("#0072B2", "#56B4E9", "circle-open", "dash"),
+    "bifp-str-no-m": ("#2A93D5", "#9AD4F7", "triangle-left", "dot"),
+    "bifp-str-no-w": ("#2A93D5", "#9AD4F7", "triangle-right-open", "dashdot"),
+    "bifp-str-no-both": ("#2A93D5", "#9AD4F7", "x", "longdash"),
+    "bifp-widths-random": ("#2F8FCB", "#0093E0", "cross-open", "dot"),
+    "bifp-widths-fpgm": ("#2F8FCB", "#0093E0", "pentagon-open", "dot"),
+    "snip": ("#B07A00", "#E6B400", "star", "dash"),
+    "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
+    "lottery": ("#009E73", "#2CC79B", "diamond", "dash"),
+    "pf": ("#D55E00", "#F0803C", "square", "solid"),
+    "pf-late": ("#D55E00", "#F0803C", "square-open", "dot"),
+    "pf-snip": ("#D55E00", "#F0803C", "triangle-up-open", "dash"),
+    "fp": ("#D55E00", "#F0803C", "triangle-down", "dashdot"),
+    "pf-random": ("#7a7a7a", "#b0b0b0", "cross", "dot"),
+    "dense-tuned": ("#7a7a7a", "#b0b0b0", "hexagon-open", "dot"),
+    "dense-fair": ("#7a7a7a", "#b0b0b0", "hexagon", "dot"),
+}
+"""Colour by family (BiFP, its ablations, pruning alone, two stages, references), symbol by method.
+Broken lines cut weights or leave something out."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said

@@ -23,16 +23,20 @@ import torch
 from torch import Tensor
 
 from engine.core.errors import PruneAuditError
-from engine.core.seeds import key_of
+from engine.core.ids import key_of
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.positions import places_of, put_back
-from engine.tracks.fair_training.training.bilevel import CROSS, closed_form
-from engine.tracks.fair_training.training.flop_mask import FlopMask
-from engine.tracks.fair_training.training.job import DEGRADATION, LOOKS, FairJob, Trained
-from engine.tracks.fair_training.training.mask_optimizer import MaskOptimizer
+from engine.tracks.fair_training.methods.base import DEGRADATION, LOOKS, FairJob, Trained
+from engine.tracks.fair_training.training.mask_optimizer import FlopMask, MaskOptimizer
 from engine.tracks.fair_training.training.masked import Masked, best, unmasked
-from engine.tracks.fair_training.training.surrogate import Surrogate, levels_of
-from engine.tracks.fair_training.training.upper_images import Part, parts_of
+from engine.tracks.fair_training.training.surrogate import (
+    CROSS,
+    Part,
+    Surrogate,
+    closed_form,
+    levels_of,
+    parts_of,
+)
 from engine.training.batches import Batch
 from engine.training.fit import mixed, optimizer_of
 

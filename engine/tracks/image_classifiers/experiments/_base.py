@@ -24,11 +24,12 @@ from engine.audit.experiments import (
     differences,
     finding,
 )
-from engine.data.images.changes.base import CAT_AND_DOG
+from engine.data.images.changes import CAT_AND_DOG
 from engine.data.images.load import look
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
+from engine.tracks.image_classifiers.panels.loss_share import shares
 from engine.tracks.image_classifiers.presets import (
     PAPER,
     PROTOCOLS,
@@ -315,3 +316,28 @@ def changes_of_auc(run: Run) -> Iterator[Finding]:
         for row in mine[mine["variant"] == arm.variant].to_dict("records"):
             said = f"change of AUC, {arm.method} {arm.speedup:g}x, {row['group']}"
             yield change(said, row, seeds=request["trials"])
+
+
+# Fig. 4: how much of the loss of pruning each subgroup and class makes up, with the PW loss and
+# without.
+
+
+def changes_of_share(run: Run) -> Iterator[Finding]:
+    """Mean change of the share over all batches and trials; between its smallest and largest in a
+    trial."""
+    table = shares(run, default_choice(run))
+    if table.empty:
+        return
+    by_trial = table.groupby(["base", "trial", "group", "label"])["change"].mean()
+    for (base, group, label), values in by_trial.groupby(["base", "group", "label"]):
+        name = run.meta["data"]["classes"][int(label)]
+        said = f"change of the share of the loss, {base}, {group}, {name} (range over trials)"
+        batches = int(table["step"].max()) + 1
+        yield Finding(
+            said,
+            ours=float(values.mean()),
+            low=float(values.min()),
+            high=float(values.max()),
+            n=batches,
+            seeds=len(values),
+        )

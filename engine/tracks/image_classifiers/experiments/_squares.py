@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from engine.audit.experiments import Experiment, ExperimentAsk, Finding, differences
 from engine.audit.request import Request
 from engine.classifiers.images.request import images_of
-from engine.data.images.changes.artefact import COLUMN, WITH, WITHOUT
+from engine.data.images.changes import COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.store.runs import Run

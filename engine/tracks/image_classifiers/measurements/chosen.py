@@ -12,20 +12,15 @@ import pandas as pd
 
 from engine.audit.measurements import Measurement
 from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.classifiers.images.measurements._work import (
-    batches_of,
-    settings_of,
-    stepper,
-    targets_of,
-)
-from engine.store.array_table import curve_arrays, pack
+from engine.classifiers.images.dense import batches_of, settings_of, stepper, targets_of
+from engine.store.tables import curve_arrays, pack
 from engine.tracks.image_classifiers.methods.base import (
     Chosen,
     FilterJob,
     FilterMethod,
     filter_method,
 )
-from engine.training.loss_plan import ADDED
+from engine.training.recipe import ADDED
 
 
 class ChosenFilters(Measurement):

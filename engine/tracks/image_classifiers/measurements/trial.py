@@ -9,22 +9,23 @@ import pandas as pd
 
 from engine.audit.measurements import Measurement
 from engine.classifiers.images.context import TEST, TRAIN, ImageContext, ImageShard
-from engine.classifiers.images.cutting import cut_and_proved
-from engine.classifiers.images.measurements._work import (
+from engine.classifiers.images.dense import (
+    DenseCost,
     answers_of,
     batches_of,
+    cut_and_proved,
     stepper,
     targets_of,
     validator,
 )
 from engine.models.load_image_classifier import Classifier
-from engine.store.array_table import curve_arrays, pack, within
+from engine.store.tables import curve_arrays, pack, within
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import arrays_of, with_weights
 from engine.tracks.image_classifiers.methods.base import filter_method
 from engine.training.fit import fit
-from engine.training.loss_plan import ADDED, VIEW, LossPlan, loss_while_pruning
+from engine.training.recipe import ADDED, VIEW, LossPlan, loss_while_pruning
 
 
 class Trial(Measurement):
@@ -133,3 +134,26 @@ def trial_model(context: ImageContext, shard: ImageShard) -> Classifier:
     keep = context.fetch_arrays(chosen_shard(trial))[0]["keep"]
     small, _ = cut_filters(context.dense, context.graph.mask(keep))
     return with_weights(small, within(context.fetch_arrays(trial)[0], "weights/"))
+
+
+# What a cut saves: the cost of a trial's cut model, measured beside the dense one.
+
+
+class ImageCost(DenseCost):
+    """The columns of the dense model's cost, which has method ""; of trials too."""
+
+    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
+        own = super().parts(context, shard)
+        return (
+            {**own, "trial": context.kind("trial").parts(context, shard)} if shard.method else own
+        )
+
+    def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
+        return (
+            [ImageShard("trial", shard.method, shard.loss, shard.speedup, shard.trial)]
+            if shard.method
+            else []
+        )
+
+    def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
+        return trial_model(context, shard) if shard.method else super().model_of(context, shard)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import bench, classifier_groups, lookup
 from engine.report.charts.marks import add_points, hover
@@ -21,9 +21,8 @@ from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.filters.named import cut_of, filter_name, filter_units, widths_of, written
 from engine.surgery.filters.named import starts_of as starts
-from engine.tracks.image_classifiers.unit_words import HEADS, in_units
-from engine.tracks.image_classifiers.unit_words import said as in_words
-from engine.tracks.image_classifiers.words import NO_EFFECTS, NOT_RETRAINED
+from engine.tracks.image_classifiers.words import HEADS, NO_EFFECTS, NOT_RETRAINED, in_units
+from engine.tracks.image_classifiers.words import said as in_words
 
 ROW = 15
 """Pixels of a row of filters."""

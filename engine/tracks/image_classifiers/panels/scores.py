@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
@@ -17,8 +17,8 @@ from engine.report.charts.heat_map import bar_above, cells, veil
 from engine.report.charts.marks import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.unit_words import said as in_words
-from engine.tracks.image_classifiers.unit_words import units_of
+from engine.tracks.image_classifiers.words import said as in_words
+from engine.tracks.image_classifiers.words import units_of
 
 FEW = 40
 """Filters of the widest layer up to which every cut one gets a cross."""

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, nothing

@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
-from engine.data.benchmarks.load import readers
+from engine.data.benchmarks.base import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell

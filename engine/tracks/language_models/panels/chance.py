@@ -8,12 +8,12 @@ from dataclasses import replace
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Chance
-from engine.stats.fdr import benjamini_hochberg
+from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.evidence import LEVEL, rank_p

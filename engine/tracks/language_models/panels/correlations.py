@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.levels import exact_count, is_level
+from engine.core.ids import exact_count, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -49,9 +49,9 @@ def correlation_panel(
     question = "Do the same heads add to the bias of every axis?"
     if wide.shape[1] < 2:
         return nothing(key, question, "A correlation needs at least two axes; this has one.")
-    from engine.stats import correlation  # scipy takes a second: not at first paint
+    from engine.stats import reliability
 
-    matrix = correlation.correlation(wide, kind)
+    matrix = reliability.correlation(wide, kind)
     names = [words.axis_name(axis) for axis in matrix.columns]
     values = matrix.to_numpy().copy()
     np.fill_diagonal(values, np.nan)  # always 1: no news, so no colour
@@ -141,10 +141,10 @@ def top_panel(
     question = "Which heads are among the strongest for several axes at once?"
     if wide.empty:
         return nothing(key, question, "There are no effects on bias here.")
-    from engine.stats import correlation  # scipy takes a second: not at first paint
+    from engine.stats import reliability
 
-    chosen = correlation.top_heads(wide, share)
-    counts = pd.Series(correlation.in_axes(chosen)).reindex(wide.index, fill_value=0)
+    chosen = reliability.top_heads(wide, share)
+    counts = pd.Series(reliability.in_axes(chosen)).reindex(wide.index, fill_value=0)
     figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)
     rows = [
         {"head": names[unit], "axes": int(counts[unit]), "which": ", ".join(_axes_of(unit, chosen))}

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup

@@ -8,7 +8,7 @@ import math
 import pandas as pd
 
 from engine.report import phrasing
-from engine.stats.pareto_k import HEAVY
+from engine.stats.pareto import HEAVY
 from engine.tracks.language_models import words as own
 
 FIRST_ORDER = "gradient"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.audit.experiments import Experiment, ExperimentAsk, Finding, differences
 from engine.audit.request import Request
-from engine.data.texts.readers.glue_tasks import GLUE_TASKS, key_of_name
+from engine.data.texts.glue import GLUE_TASKS, key_of_name
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run

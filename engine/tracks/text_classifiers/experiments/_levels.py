@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.audit.experiments import NAN, Finding, finding
 from engine.core import words
-from engine.data.texts.readers.glue_tasks import GLUE_TASKS
+from engine.data.texts.glue import GLUE_TASKS
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.experiments._base import task_of

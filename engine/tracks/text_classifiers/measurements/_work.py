@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError
-from engine.core.seeds import rng
-from engine.models.load_text_classifier import TextClassifier
-from engine.models.text_answers import probabilities_of
+from engine.core.ids import rng
+from engine.models.load_text_classifier import TextClassifier, probabilities_of
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext
 
 MIDDLE = (0.05, 0.95)

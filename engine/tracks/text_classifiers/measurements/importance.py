@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.measurements import Measurement
-from engine.store.array_table import pack
+from engine.store.tables import pack
 from engine.surgery.heads.mask import masked
 from engine.tracks.text_classifiers.context import TRAIN, TUNED, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements._work import scored_texts

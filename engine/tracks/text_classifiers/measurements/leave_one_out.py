@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.metrics import cross_entropy
-from engine.store.array_table import pack
+from engine.store.tables import pack
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.masked_answers import answers_under
 from engine.tracks.text_classifiers.measurements._masked import UnderMasks

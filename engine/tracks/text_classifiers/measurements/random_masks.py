@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import rng
-from engine.store.array_table import pack
+from engine.core.ids import rng
+from engine.store.tables import pack
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.masked_answers import answers_under
 from engine.tracks.text_classifiers.measurements._masked import UnderMasks

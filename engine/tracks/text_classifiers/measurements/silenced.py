@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.measurements import Measurement
-from engine.store.array_table import pack
+from engine.store.tables import pack
 from engine.surgery.heads.mask import masked
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements._work import answers_of

@@ -14,14 +14,14 @@ from torch.nn import functional
 from engine.audit.measurements import Measurement
 from engine.core.errors import MaskError
 from engine.models.load_text_classifier import TextClassifier
-from engine.store.array_table import pack
+from engine.store.tables import pack
 from engine.surgery.equivalence import agree_on_texts
 from engine.surgery.filters.weights import arrays_of
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements._work import answers_of
+from engine.training.batches import Logits, TextBatches
 from engine.training.fit import fit
 from engine.training.losses import Targets
-from engine.training.text_batches import Logits, TextBatches
 
 PROBES = 16
 """Texts on which the masked model and the cut one are compared."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import bench, classifier_groups, lookup
 from engine.report.charts.heat_map import Scale, head_grid, mark

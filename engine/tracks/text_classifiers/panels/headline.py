@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import classifier_headline, lookup
 from engine.report.charts.panel import Choice

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import at_level
+from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run

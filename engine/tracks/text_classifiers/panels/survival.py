@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.levels import is_level
+from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from engine.core.levels import exact_count
+from engine.core.ids import exact_count
 from engine.surgery.heads.ranking import best
 from engine.tracks.text_classifiers.context import TextShard
 

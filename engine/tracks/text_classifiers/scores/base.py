@@ -18,7 +18,7 @@ import numpy as np
 from engine.audit.setting_faults import setting_faults
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.core.types import Setting
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.seeds import rng
+from engine.core.ids import rng
 from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,

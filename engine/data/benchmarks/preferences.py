@@ -1,0 +1,204 @@
+"""CrowS-Pairs (Nangia et al. 2020): pairs of sentences that differ in the group they are about."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.core.errors import Fault, RequestError
+from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
+from engine.data.tables import csv_table, need_columns, read_json, text_of
+
+NEEDED = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
+KINDS = ("stereo", "antistereo")
+
+
+class CrowsPairs(BenchmarkReader):
+    """Roles: more and less, the sentence that stereotypes more or less. Groups: bias types. No two
+    pairs share a template that the file names, so that every pair is a cluster of its own. Further
+    column: kind (stereo: written as a stereotype of a disadvantaged group; antistereo: as the
+    opposite)."""
+
+    name = "crows_pairs"
+    about = "crows_pairs_anonymized.found of CrowS-Pairs"
+    roles = ("more", "less")
+
+    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+        found = csv_table(path)
+        need_columns(path, found.cells, NEEDED)
+        kinds, notes = found.spelled("bias_type")
+        table, faults, items = found.cells.assign(bias_type=kinds), [], []
+        for number, row in enumerate(table.to_dict("records"), 1):
+            where = f"row {number}"
+            if row["stereo_antistereo"] not in KINDS:
+                what = f"stereo_antistereo is {row['stereo_antistereo'][:40]!r}."
+                faults.append(Fault(f"{path.name}, {where}", what, f"One of {', '.join(KINDS)}."))
+            texts = {"more": row["sent_more"], "less": row["sent_less"]}
+            more = {"kind": row["stereo_antistereo"]}
+            items.append(
+                Item(where, f"{number - 1}", row["bias_type"], f"{number - 1}", texts, more=more)
+            )
+        return items, faults, [*found.notes, *notes]
+
+
+# StereoSet (Nadeem et al. 2021): a stereotype, an anti-stereotype and something unrelated about
+# a target.
+
+
+PARTS = ("intrasentence", "intersentence")
+
+
+class StereoSet(BenchmarkReader):
+    """Roles as the file's gold labels. Groups: bias types; clusters: targets, about each of which
+    there are several items. Further column: kind (intrasentence: a blank is filled, the whole
+    sentence is scored; intersentence: the sentence after a context is)."""
+
+    name = "stereoset"
+    about = "dev.json of StereoSet"
+    roles = ("stereotype", "anti-stereotype", "unrelated")
+
+    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+        data = read_json(path).get("data")
+        if not isinstance(data, dict) or not any(
+            isinstance(data.get(part), list) for part in PARTS
+        ):
+            what = f"Columns missing: data with {' or '.join(PARTS)}."
+            raise RequestError(Fault(path.name, what, "Use dev.json as published."))
+        faults: list[Fault] = []
+        items = [
+            self._item(path.name, part, number, row, faults)
+            for part in PARTS
+            for number, row in enumerate(_rows(data, part), 1)
+        ]
+        return items, faults, []
+
+    def _item(self, name: str, part: str, number: int, row: Any, faults: list[Fault]) -> Item:
+        where, row = f"{part}, row {number}", row if isinstance(row, dict) else {}
+        at = f"{name}, {where}"
+        found = {
+            field: text_at(row, field, at, faults)
+            for field in ("id", "target", "bias_type", "context")
+        }
+        texts = dict.fromkeys(self.roles, "")
+        for sentence in _rows(row, "sentences"):
+            sentence = sentence if isinstance(sentence, dict) else {}
+            label = text_at(sentence, "gold_label", at, faults)
+            if label and label not in self.roles:
+                faults.append(
+                    Fault(at, f"gold_label is {label[:40]!r}.", f"One of {', '.join(self.roles)}.")
+                )
+            texts[label if label in texts else self.roles[0]] = text_at(
+                sentence, "sentence", at, faults
+            )
+        prefix = found["context"] if part == "intersentence" else ""
+        cluster = f"{found['bias_type']}: {found['target']}"
+        return Item(
+            where, found["id"] or where, found["bias_type"], cluster, texts, prefix, {"kind": part}
+        )
+
+
+def _rows(value: Mapping[str, Any], name: str) -> Iterator[Any]:
+    found = value.get(name)
+    yield from found if isinstance(found, list) else ()
+
+
+# Winogender (Rudinger et al. 2018): sentences about an occupation that differ in one pronoun.
+
+
+SENTENCES, STATS = "all_sentences.tsv", "occupations-stats.tsv"
+MEANT = {"0": "the occupation", "1": "the other person"}
+ID_PARTS = 5
+"""Of an id such as technician.customer.1.male.txt."""
+
+
+class Winogender(BenchmarkReader):
+    """Roles: female, male, neutral, the pronoun. An item is a sentence without its pronoun;
+    clusters: occupations.
+
+    Groups: whom the pronoun means. Further columns: kind (the occupation) and women (per cent of
+    the people in it, US Bureau of Labor Statistics, where the file of the statistics lies beside;
+    else NaN).
+    """
+
+    name = "winogender"
+    about = f"{SENTENCES} of Winogender, {STATS} beside it"
+    roles = ("female", "male", "neutral")
+
+    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+        path = path / SENTENCES if path.is_dir() else path
+        women, notes, faults = _women(path.with_name(STATS))
+        found: dict[str, dict[str, str]] = {}
+        first: dict[str, str] = {}
+        for number, row in enumerate(_tsv(path, ("sentid", "sentence")), 1):
+            parts, where = row["sentid"].split("."), f"row {number}"
+            if len(parts) != ID_PARTS or parts[3] not in self.roles or parts[2] not in MEANT:
+                what = f"sentid is {row['sentid'][:60]!r}."
+                faults.append(
+                    Fault(f"{path.name}, {where}", what, "As occupation.participant.0.male.txt.")
+                )
+                continue
+            frame = ".".join(parts[:3])
+            first.setdefault(frame, where)
+            if parts[3] in found.setdefault(frame, {}):
+                faults.append(
+                    Fault(
+                        f"{path.name}, {where}", f"{row['sentid']} is there twice.", "Give it once."
+                    )
+                )
+            found[frame][parts[3]] = row["sentence"]
+        items = [self._item(frame, first[frame], texts, women) for frame, texts in found.items()]
+        return items, faults, notes
+
+    @staticmethod
+    def _item(frame: str, row: str, texts: dict[str, str], women: dict[str, float]) -> Item:
+        occupation, _, meant = frame.split(".")
+        more = {"kind": occupation, "women": women.get(occupation)}
+        return Item(row, frame, MEANT[meant], occupation, texts, more=more)
+
+
+def _women(path: Path) -> tuple[dict[str, float], list[str], list[Fault]]:
+    """Per cent of women by occupation; none, and a note, where the file is not there."""
+    if not path.is_file():
+        return (
+            {},
+            [
+                f"{path.name} is not beside the sentences: nothing is compared with real shares of"
+                " women."
+            ],
+            [],
+        )
+    found, faults = {}, []
+    for number, row in enumerate(_tsv(path, ("occupation", "bls_pct_female")), 1):
+        try:
+            value = float(row["bls_pct_female"])
+        except ValueError:
+            value = math.nan
+        if 0 <= value <= 100:
+            found[row["occupation"]] = value
+        else:
+            what = f"bls_pct_female is {row['bls_pct_female'][:40]!r}."
+            faults.append(Fault(f"{path.name}, row {number}", what, "A share in per cent."))
+    return found, [], faults
+
+
+def _tsv(path: Path, needed: tuple[str, ...]) -> list[dict[str, str]]:
+    """Rows of a table whose cells are separated by tabs. Raises RequestError."""
+    import pandas as pd
+
+    lines = [line.rstrip("\r") for line in text_of(path).split("\n") if line.strip()]
+    try:
+        rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except csv.Error as error:
+        raise RequestError(
+            Fault(path.name, f"Not a table ({error}).", "Separate cells by tabs.")
+        ) from error
+    need_columns(path, pd.DataFrame(columns=rows[0]), needed)
+    if wrong := [number for number, row in enumerate(rows[1:], 1) if len(row) != len(rows[0])]:
+        what = f"{len(rows[wrong[0]])} cells where the header has {len(rows[0])}."
+        raise RequestError(Fault(f"{path.name}, row {wrong[0]}", what, "Separate cells by tabs."))
+    return [
+        {name: cell.strip() for name, cell in zip(rows[0], row, strict=True)} for row in rows[1:]
+    ]

@@ -1,0 +1,231 @@
+"""The embedded avatars: faces the project draws, hair colour as target, presentation and skin tone
+as groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import Fault, RequestError
+from engine.core.ids import key_of
+from engine.data.images.avatar_faces import SIZES, TONES, VERSION, People, draw, people
+from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.pixels import ArrayPixels, Check, Pixels
+from engine.data.sources import deal
+
+COUNTS = {"train": 12_000, "validation": 2_000, "test": 8_000}
+CLASSES = ("not blond", "blond")
+MOST = 1_000_000
+"""Most training images that may be asked for."""
+STAND_IN = (
+    "The faces are drawn by this project and show nobody. “Male” and “non-male” are two ways of"
+    " drawing, with CelebA's shares; numbers on them say how an audit works, not how any model"
+    " treats people."
+)
+
+
+class Avatars(ImageReader):
+    """`avatars`, or `avatars:50000` for another number of training images (the other splits grow
+    with it).
+
+    The seed of the ask decides who is drawn. Every split has CelebA's shares of hair and
+    presentation.
+    """
+
+    name = "avatars (embedded faces; avatars:50000 for another number)"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return source == "avatars" or source.startswith("avatars:")
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        counts = _counts(source)
+        groups, least, most = ("male", "skin", CLASS), *SIZES
+        return ImageInfo(
+            "avatars",
+            "drawn",
+            ("blond",),
+            groups,
+            "blond",
+            ("male", "skin"),
+            (32, 48, 64),
+            sum(counts.values()),
+            32,
+            CLASSES,
+            least,
+            most,
+            STAND_IN,
+        )
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        drawn = {split: people(split, wanted.seed, n) for split, n in _counts(source).items()}
+        tables = [_table(split, who, wanted.columns) for split, who in drawn.items()]
+        everybody = People(
+            *(np.concatenate(parts) for parts in zip(*map(_arrays, drawn.values()), strict=True))
+        )
+        table = pd.concat(tables, ignore_index=True)
+        names = [f"avatars {VERSION} {wanted.seed} {name}" for name in table["image_id"]]
+        return Listing("avatars", table, DrawnPixels(everybody, names), CLASSES)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPixels(Pixels):
+    """Faces painted when they are asked for."""
+
+    who: People
+    names: list[str]
+
+    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """The faces `rows` [k] int, painted, [k, size, size, 3] uint8."""
+        return draw(self.who.of(rows), size)
+
+    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        """Identities of the faces `rows` [k] int: drawing version, seed and face. No face is
+        painted for them."""
+        return Check(np.empty(0, np.int64), [self.names[row] for row in rows], False)
+
+
+def _counts(source: str) -> dict[str, int]:
+    """Images per split. Raises RequestError for a number that is none."""
+    _, colon, number = source.partition(":")
+    if not colon:
+        return COUNTS
+    if not number.isdecimal() or not 100 <= int(number) <= MOST:
+        what = f"{number!r} is not a number of training images."
+        raise RequestError(Fault("avatars", what, f"Use avatars:N with N from 100 to {MOST:,}."))
+    return {split: round(count * int(number) / COUNTS["train"]) for split, count in COUNTS.items()}
+
+
+def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
+    """One row per face with image_id, split, target and those of the group columns that are
+    wanted."""
+    target = np.where(who.blond, CLASSES[1], CLASSES[0])
+    table = {
+        "image_id": [f"{split}-{place:06d}" for place in range(len(who))],
+        "split": split,
+        "target": target,
+    }
+    groups = {
+        "male": np.where(who.male, "male", "non-male"),
+        "skin": np.array([name for name, _ in TONES])[who.tone],
+    }
+    return pd.DataFrame(
+        table | {name: values for name, values in groups.items() if name in columns}
+    )
+
+
+def _arrays(who: People) -> tuple[np.ndarray, ...]:
+    """The fields of `People`, each over faces."""
+    return who.blond, who.male, who.tone, who.draw
+
+
+# The embedded avatars with a gap planted between two groups: evening light on some of the faces
+# drawn as non-male.
+
+
+NAME = "avatars-gap"
+LIT = 0.35
+"""Share of the faces drawn as non-male that are lit, in every split."""
+LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
+"""What the light does to red, green and blue: a factor, and what is added (of 255): brown hair
+looks blond in it."""
+PLANTED = (
+    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening"
+    " light that makes brown hair look blond. A model that never saw that light errs there, so its"
+    " accuracy differs between drawings."
+)
+
+
+class AvatarsGap(ImageReader):
+    """`avatars-gap`: the faces, labels and groups of `avatars`, some of them lit. `avatars` itself
+    stays as it is."""
+
+    name = f"{NAME} (the same faces with a planted gap)"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return source == NAME
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        info = Avatars().look("avatars", path)
+        return replace(info, name=NAME, stand_in=f"{info.stand_in} {PLANTED}")
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        columns = tuple(dict.fromkeys((*wanted.columns, "male")))
+        whole = Avatars().read("avatars", path, replace(wanted, columns=columns))
+        chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in whole.table["image_id"]]
+        lit = (np.array(chance) < LIT) & (whole.table["male"] == "non-male").to_numpy()
+        table = whole.table if "male" in wanted.columns else whole.table.drop(columns="male")
+        return replace(whole, name=NAME, table=table, pixels=LitPixels(whole.pixels, lit))
+
+
+@dataclass(frozen=True, eq=False)
+class LitPixels(Pixels):
+    """The faces of `plain`, those of `lit` [n] bool in evening light."""
+
+    plain: Pixels
+    lit: np.ndarray
+
+    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """The faces `rows` [k] int, [k, size, size, 3] uint8."""
+        found = self.plain.take(rows, size)
+        shine = found[self.lit[rows]] * np.array(LIGHT) + np.array(GLOW)
+        found[self.lit[rows]] = np.clip(shine, 0, 255).astype(np.uint8)
+        return found
+
+    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        """Identities of the faces `rows` [k] int, with whether each is lit."""
+        found = self.plain.check(rows, size, keep)
+        light = [LIGHT, GLOW]
+        names = [
+            f"{name}{f' lit {light}' if self.lit[row] else ''}"
+            for name, row in zip(found.identities, rows, strict=True)
+        ]
+        return replace(found, identities=names)
+
+
+# scikit-learn's digits: 1,797 real handwritten digits of 8 x 8 pixels, enlarged.
+
+
+SHARES = {"test": 0.3, "validation": 0.1}
+DIGITS = tuple("0123456789")
+COUNT = 1_797
+
+
+class Digits(ImageReader):
+    """60 % train, 10 % validation, 30 % test, by class and seed. Enlarged by bilinear
+    interpolation, white on black."""
+
+    name = "digits (embedded: real handwritten digits from scikit-learn)"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return source == "digits"
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        groups = (CLASS,)
+        return ImageInfo(
+            "digits",
+            "arrays",
+            ("digit",),
+            groups,
+            "digit",
+            groups,
+            (16, 32, 64),
+            COUNT,
+            32,
+            DIGITS,
+        )
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        from sklearn.datasets import load_digits  # slow to import, and only needed here
+
+        found = load_digits()
+        table = pd.DataFrame(
+            {"image_id": [f"digit-{place:04d}" for place in range(len(found.target))]}
+        )
+        table["target"] = [DIGITS[label] for label in found.target]
+        table["split"] = deal(table, SHARES, "train", wanted.seed)
+        grey = np.rint(found.images * (255 / 16)).astype(np.uint8)
+        return Listing("digits", table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS)

@@ -1,2 +1,0 @@
-"""Where images come from: one file per source, found by itself; adding one is adding a file with an
-ImageReader."""

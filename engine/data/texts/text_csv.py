@@ -1,0 +1,111 @@
+"""Labelled texts in a CSV or TSV: columns text, label, perhaps text_b and split, every further
+column a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from engine.core.errors import RequestError
+from engine.data.sources import CLASS, WORDS, left_out, usable
+from engine.data.tables import USUAL, RowFaults, csv_table
+from engine.data.texts.load import COLUMNS, LENGTH, Listing, TextInfo, TextReader, Wanted
+
+OWN = ("text", "text_b", "label", "split")
+"""Columns with a meaning; capitals do not count in their names."""
+RESERVED = (*COLUMNS, LENGTH, CLASS)
+"""Names the audit uses itself, so that a column of that name is no group."""
+
+
+class TextCsv(TextReader):
+    """Read by its own dialect, each value of label and groups in one spelling. Any column may be
+    named as text, second text or target."""
+
+    name = "a CSV or TSV file with the columns text, label (and text_b, split, groups)"
+    general = True
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return path.suffix.lower() in USUAL and path.is_file()
+
+    def look(self, source: str, path: Path) -> TextInfo:
+        csv = csv_table(path, OWN)
+        table = csv.cells
+        columns = tuple(name for name in table.columns if name != "split")
+        spelled = {name: csv.spelled(name) for name in columns}
+        counts = {name: column.nunique() for name, (column, _) in spelled.items()}
+        found = usable(counts)
+        target = "label" if "label" in columns else next(iter(found), "")
+        text = (
+            "text"
+            if "text" in columns
+            else max(columns, key=lambda name: table[name].str.len().mean())
+        )
+        own = [name for name in found if name not in (*RESERVED, target, text)]
+        groups = (*own, LENGTH, CLASS)
+        targets = tuple(dict.fromkeys([*(["label"] if "label" in columns else []), *found]))
+        taken = [
+            name
+            for name in columns
+            if name in RESERVED and name not in OWN and name not in (target, text)
+        ]
+        own_names = (
+            f"The audit uses these names itself, so they are no groups: {', '.join(taken)}."
+            if taken
+            else ""
+        )
+        many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
+        said = [note for name in found if name != text for note in spelled[name][1]]
+        note = " ".join(filter(None, (own_names, many, *csv.notes, *said)))
+        name, default = path.stem, groups[:1]
+        return TextInfo(
+            name,
+            "CSV",
+            columns,
+            targets,
+            groups,
+            target,
+            text,
+            default,
+            "accuracy",
+            len(table),
+            note,
+        )
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        csv = csv_table(path, OWN)
+        raw, faults = csv.cells, RowFaults(path.name)
+        label, notes = csv.spelled(wanted.target)
+        table = pd.DataFrame({"text": raw[wanted.text], "label": label})
+        table["text_b"] = raw[wanted.text_b] if wanted.text_b else ""
+        for ours, column, what in (
+            ("text", wanted.text, "text"),
+            ("text_b", wanted.text_b, "second text"),
+            ("label", wanted.target, "label"),
+        ):
+            for row in raw.index[table[ours] == ""] if column else ():
+                said = f"missing (“{raw[column][row]}”)" if raw[column][row] else "empty"
+                faults.add(
+                    row + 1, f"{column}: the {what} is {said}.", "Fill it, or leave the row out."
+                )
+        table["split"] = _splits(raw, faults)
+        if faults.n:
+            raise RequestError(faults.all())
+        for column in wanted.groups:
+            if column not in (LENGTH, CLASS):
+                table[column], more = csv.spelled(column)
+                notes = (*notes, *more)
+        return Listing(path.stem, table, notes=(*csv.notes, *notes))
+
+
+def _splits(raw: pd.DataFrame, faults: RowFaults) -> list[str]:
+    """Split of every row in the words of SPLITS, "" for all where the file (columns as read) names
+    none."""
+    if "split" not in raw.columns or (raw["split"] == "").all():
+        return [""] * len(raw)
+    given = [value.lower() for value in raw["split"]]
+    for row, value in enumerate(given, start=1):
+        if value not in WORDS:
+            known = ", ".join(sorted(WORDS))
+            faults.add(row, f"split is {value[:40]!r}, which is not known.", f"Known: {known}.")
+    return [WORDS.get(value, "") for value in given]

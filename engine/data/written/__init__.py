@@ -1,1 +1,0 @@
-"""Text the project writes itself: invented groups, the gap planted between them, general text."""

@@ -1,0 +1,105 @@
+"""One classifier on one set of images: the same measures as an audit's, without pruning
+anything."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.classifiers.audit import GROUPS, Evaluation, input_notes
+from engine.classifiers.groups import GroupMeasure
+from engine.classifiers.images.inspection import inspected
+from engine.classifiers.images.request import CLASS_AXIS, outputs_of, own_axes, usual_axes
+from engine.classifiers.metrics import OVO
+from engine.classifiers.outputs import in_order_of
+from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
+from engine.core.errors import Fault, RequestError, unknown
+from engine.data.images.load import SPLITS, ImageAsk, load_images
+from engine.store.runs import Run
+
+
+def evaluate(
+    model: str,
+    weights: str | None,
+    data: str,
+    target: str | None,
+    axes: tuple[str, ...],
+    split: str,
+    max_images: int | None,
+    device: str,
+    classes: tuple[str, ...] = (),
+    size: int | None = None,
+) -> Evaluation:
+    """The measures of a classifier on one split. RequestError where the model, the images or the
+    split are wrong.
+
+    classes: of the images, in the order of the model's outputs; () as its files name them. size:
+    side of the images in pixels; None: the model's.
+    """
+    from engine.models.load_image_classifier import load_classifier
+    from engine.models.runtime import with_backoff
+    from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier
+    from engine.training.fit import probabilities
+
+    if split not in SPLITS:
+        raise RequestError(unknown("split", split, SPLITS))
+    axes = own_axes(data, axes) or usual_axes({"data": data, "target": target})
+    if is_cut_folder(model):
+        if size is not None:
+            raise RequestError(
+                Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out.")
+            )
+        classifier = load_cut_classifier(model, device)
+    else:
+        classifier = load_classifier(model, weights, device=device, size=size)
+    groups = tuple(
+        dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS)
+    )
+    ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
+    images = load_images(data, ask)
+
+    def answered(rows: np.ndarray, batch: int = 256) -> np.ndarray:
+        return probabilities(
+            classifier.model, rows, images.read, classifier.prepared, batch
+        ).numpy()
+
+    images = in_order_of(images, outputs_of(model, classifier.classes), classes, answered)
+    rows = images.rows(split)
+    if not len(rows):
+        raise RequestError(
+            Fault("split", f"{images.name} has no {split} images.", "Choose another split.")
+        )
+    answers = with_backoff(partial(answered, rows), 256)
+    table = images.table.iloc[rows].reset_index(drop=True)
+    measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
+    measured = measure.dense()
+    whole = measured.results[measured.results["axis"] == ""].to_dict("records")
+    parts = measured.groups[measured.groups["metric"].isin(GROUPS)].to_dict("records")
+    gaps = measured.results[measured.results["metric"].str.endswith("_gap")].to_dict("records")
+    notes = dict.fromkeys([*input_notes(images, classifier.notes), *measure.notes])
+    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps], tuple(notes))
+
+
+# What an image classifier is, before an audit is asked for.
+
+
+__all__ = ["inspected"]
+
+
+# Do the numbers of an image run follow from its stored answers? Every AUC and accuracy is
+# computed again, plainly.
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """One check per metric: the largest difference between what is stored and what scikit-learn
+    finds."""
+    images = run.table("images").set_index("image_id")
+    multi_class = run.meta["request"].get(
+        "multi_class", OVO
+    )  # runs from before there was a choice do not say
+    checks = again_from_answers(
+        run.table("results"), run.table("predictions"), images, "image_id", multi_class
+    )
+    return [*checks, *again_from_tried(run, "image_id", multi_class), pooled_are_means(run)]
