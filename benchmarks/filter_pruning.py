@@ -30,8 +30,7 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.flop_budget import meet_target
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.methods._bottlenecks import learn_bottlenecks
-from engine.tracks.image_classifiers.methods._taylor_descent import TaylorPruning
+from engine.tracks.image_classifiers.methods._learned import TaylorPruning, learn_bottlenecks
 
 STEPS, ROUNDS = 6, 7
 AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5

@@ -4,7 +4,7 @@ once."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
@@ -14,10 +14,17 @@ from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.completeness import Match, incomplete, match_of, untied
-from engine.models.config_file import CONFIG, GENERATION, config_of, config_or_nothing, end_tokens
+from engine.models.config_file import (
+    CONFIG,
+    GENERATION,
+    config_of,
+    config_or_nothing,
+    end_tokens,
+    quantisation_of,
+    quantised_faults,
+)
 from engine.models.file_fields import FIELDS, refusals
 from engine.models.notes import TOKENIZER, notes_on
-from engine.models.quantised import quantisation_of, quantised_faults
 from engine.models.structure.adapter import FAMILIES, adapter_of, known_types
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
@@ -425,3 +432,40 @@ def positions_hang_on_length(config: Any) -> bool:
     said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     each = [said, *(one for one in said.values() if isinstance(one, dict))]
     return any(one.get("rope_type", one.get("type")) in ("dynamic", "longrope") for one in each)
+
+
+# A model in words before an audit: what it is, where its heads are, how it was read and whether
+# that holds.
+
+
+OWN_FILE = (
+    "Its family is known here. That silenced heads hand over nothing is proved again when an audit"
+    " loads it."
+)
+PROVED = (
+    "Proved on the loaded model: heads lie one after the other, a silenced head changes what its"
+    " layer hands on and nothing below it, and with all of them silenced no token sees another."
+)
+
+
+def heads_said(info: Any, adapter_of_loaded: Callable[[], Any]) -> list[str]:
+    """Sentences about a transformer; info: a ModelInfo. Where it was read by its structure it is
+    loaded, by the adapter of which the proof is known (RequestError with what failed)."""
+    what = (
+        f"{info.name} is {_article(info.model_type)} {info.model_type} of {info.n_layers} layers"
+        f" with {info.n_heads} heads each, {size_said(info.n_parameters)}, reading up to"
+        f" {info.n_positions:,} tokens."
+    )
+    return [what, adapter_of_loaded().how, PROVED] if info.how else [what, OWN_FILE]
+
+
+def size_said(numbers: int) -> str:
+    """How many numbers a model has: "124 million numbers"."""
+    for least, word in ((10**9, "billion"), (10**6, "million")):
+        if numbers >= least:
+            return f"{numbers / least:.3g} {word} numbers"
+    return f"{numbers:,} numbers"
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeio" else "a"

@@ -18,18 +18,20 @@ from engine.core.types import digest_of
 from engine.models import runtime  # before torch and transformers
 from engine.models.checkpoint import TOKENIZER_FILES, adapter_faults, load_tokenizer, plain_config
 from engine.models.completeness import Match, incomplete, match_of
-from engine.models.config_file import CONFIG, config_or_nothing, hashes_beside
-from engine.models.file_fields import refusals
-from engine.models.notes import TOKENIZER, other_weights, unused_tensors
-from engine.models.quantised import quantisation_of
-from engine.models.said_outputs import (
+from engine.models.config_file import (
+    CONFIG,
     REGRESSION,
     SEVERAL,
     SIGMOID,
     SOFTMAX,
     SaidOutputs,
+    config_or_nothing,
+    hashes_beside,
+    quantisation_of,
     said_outputs,
 )
+from engine.models.file_fields import refusals
+from engine.models.notes import TOKENIZER, other_weights, unused_tensors
 from engine.models.weights import tensors_in, weight_files, weight_hash
 
 import torch  # isort: skip

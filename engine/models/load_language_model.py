@@ -18,8 +18,7 @@ from engine.core.types import digest_of
 from engine.models import catalog, runtime
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete, unlike_files
-from engine.models.config_file import hashes_beside
-from engine.models.quantised import quantisation_of
+from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.room import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
 from engine.models.structure.proofs import proved

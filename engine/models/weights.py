@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.core.errors import Fault
 from engine.core.files import is_too_long
-from engine.models.quantised import quantisation_of
+from engine.models.config_file import quantisation_of
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.training.loss_plan import ADDED, MIXED, LossPlan
+from engine.training.recipe import ADDED, MIXED, LossPlan
 
 
 @dataclass(frozen=True)
@@ -91,3 +91,16 @@ def targets(
     if use_weights:
         weights = pw_weights(probabilities, truth, plan.theta, plan.gamma, plan.weighting)
     return Targets(labels.float(), weights.float().to(labels.device))
+
+
+# Log-odds of classes: what attributions are of, for two logits that rise together decide
+# nothing.
+
+
+def log_odds(logits: Tensor) -> Tensor:
+    """Of every class against all others, from logits [n, classes]."""
+    sure = logits.log_softmax(-1)
+    rest = [
+        torch.cat([sure[:, :at], sure[:, at + 1 :]], 1).logsumexp(-1) for at in range(sure.shape[1])
+    ]
+    return sure - torch.stack(rest, dim=1)

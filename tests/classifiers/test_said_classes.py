@@ -12,7 +12,7 @@ from engine.audit.reading import names_in
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts
-from engine.models.said_outputs import said_outputs
+from engine.models.config_file import said_outputs
 
 
 def texts_of(*classes: str):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.models.noise import gumbel, winners
+from engine.models.decode import gumbel, winners
 
 
 def test_gumbel_noise_has_the_right_law_and_argmax_samples_the_softmax():

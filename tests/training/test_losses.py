@@ -10,7 +10,6 @@ import torch
 from torch.nn import functional
 
 from engine.core.errors import RequestError
-from engine.training.loss_plan import LossPlan, known_losses, loss_while_pruning
 from engine.training.losses import (
     Targets,
     corrected_labels,
@@ -18,6 +17,7 @@ from engine.training.losses import (
     soft_cross_entropy,
     targets,
 )
+from engine.training.recipe import LossPlan, known_losses, loss_while_pruning
 
 # Four images, three classes: right and sure, right and unsure, wrong, wrong and sure.
 ANSWERS = torch.tensor([[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])

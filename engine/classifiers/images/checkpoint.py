@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.stored_weights import kept_weights
+from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
+from engine.core.types import FilterMask
 from engine.store.runs import Run
-from engine.surgery.filters.record import FilterRecord
+from engine.surgery.filters.record import FilterRecord, groups_of
 
 PROBES = 256
 """Test images on which the reloaded model answers again."""
@@ -121,3 +122,29 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
     again = probabilities(classifier.model, rows, images.read, classifier.prepared).numpy()
     difference = float(np.abs(again - stored.loc[ids].filter(regex="^p_").to_numpy()).max())
     return {"images": len(rows), "largest_difference": difference, "holds": difference <= TOLERANCE}
+
+
+# mask.json of one trial that cuts filters: which, of which model, chosen how, and the history
+# that replays the cut.
+
+
+def record_of(run: Run, variant: dict[str, Any], **more: Any) -> FilterRecord:
+    """What a row of the variants table says of its filters and of their model, with `more` fields
+    of the record."""
+    model = run.meta["model"]
+    cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
+    mask = FilterMask(
+        tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items())
+    )
+    return FilterRecord(
+        model=model["name"],
+        architecture=model["architecture"],
+        weight_hash=model["weight_hash"],
+        classes=tuple(model["classes"]),
+        size=int(model["size"]),
+        groups=groups_of(mask),
+        history=json.loads(variant["history"]),
+        run=run.id,
+        created=run.meta["created"],
+        **more,
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.audit.array_measurements import ArrayContext
+from engine.classifiers.audit import ArrayContext
 from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.core.types import Hooks, digest_of
 from engine.data.images.load import ImageSet

@@ -1,12 +1,13 @@
-"""The model that an audit of an image classifier starts from, and what run.json says of it and of
-the images."""
+"""The model that an audit of an image classifier starts from: loaded, fitted, asked and timed; and
+what every model that is cut from it goes through. Loads torch."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from torch.nn import functional
 from engine.audit.latency import latency_row, paired_latency
 from engine.audit.measurements import Measurement
 from engine.audit.session import counts_of
+from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, ImagesRequest
 from engine.classifiers.metrics import cross_entropy
+from engine.core.discover import members
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
@@ -109,10 +112,6 @@ def kept_in(store: Store | None) -> dict[str, Any]:
     return {} if store is None else {"keeper": store.shards, "partial": store.partial}
 
 
-# What measurements of image classifiers share: batches in a trial's order, targets of a loss,
-# answers, settings.
-
-
 def batches_of(
     context: ImageContext,
     classifier: Classifier,
@@ -198,9 +197,6 @@ def settings_of(context: ImageContext, method: Any) -> dict[str, Any]:
     return {item.name: given.get(item.name, item.default) for item in method.settings}
 
 
-# A classifier cut for real, and the proof that it is the masked one.
-
-
 PROBES = 16
 """Images on which the masked model and the cut one are compared."""
 
@@ -226,10 +222,7 @@ def cut_and_proved(
     return small, history, agreement
 
 
-# The model before any cut: fitted where it does not come trained, and what it answers.
-
-
-class DenseWeights(Measurement):
+class DenseWeights(EachAlone):
     """Weights after fitting with plain cross-entropy, as arrays weights/<name>, and its curve as
     curve/<column>."""
 
@@ -238,12 +231,7 @@ class DenseWeights(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {"mirror": context.mirror}
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed arrays (array_table.pack) of every shard: weights by name, and columns
-        [epochs] of the curve."""
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         recipe = _recipe(context)
         model = copy.deepcopy(context.start.model)
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)
@@ -258,11 +246,11 @@ class DenseWeights(Measurement):
             context.start.architecture.classifier(model),
             context.hooks.check,
             stepper(context),
-            context.partial(context.key(shards[0])),
+            context.partial(context.key(shard)),
             validator(context, replace(context.start, model=model), recipe),
         )
         weights = {f"weights/{name}": array for name, array in arrays_of(model).items()}
-        return [pack({**weights, **curve_arrays(curve)}) for _ in shards]
+        return pack({**weights, **curve_arrays(curve)})
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
         return 3.0 * _recipe(context).epochs * len(context.rows(TRAIN))
@@ -274,7 +262,7 @@ def _recipe(context: ImageContext) -> Recipe:
     return recipe
 
 
-class Original(Measurement):
+class Original(EachAlone):
     """The dense model's probabilities of all training images, as they are (not mirrored), [n,
     classes] float32."""
 
@@ -284,18 +272,14 @@ class Original(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {}
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed array `probabilities` [training images, classes] float32 for every shard."""
-        return [pack({"probabilities": answers_of(context, context.dense, TRAIN)}) for _ in shards]
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+        return pack({"probabilities": answers_of(context, context.dense, TRAIN)})
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
         return float(len(context.rows(TRAIN)))
 
 
-class DenseAnswers(Measurement):
+class DenseAnswers(EachAlone):
     """The dense model's probabilities of all test images, and of the validation images, [n,
     classes] float32 each."""
 
@@ -305,22 +289,14 @@ class DenseAnswers(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {}
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed arrays `probabilities` and, where there are such images, `validation`, for
-        every shard."""
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         arrays = {"probabilities": answers_of(context, context.dense, TEST)}
         if len(context.rows(VALIDATION)):
             arrays["validation"] = answers_of(context, context.dense, VALIDATION)
-        return [pack(arrays) for _ in shards]
+        return pack(arrays)
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
         return float(len(context.rows(TEST)) + len(context.rows(VALIDATION)))
-
-
-# What a cut saves: FLOPs, parameters, bytes, and latency measured in turn with the dense model.
 
 
 REPEATS = 15
@@ -328,7 +304,7 @@ BATCH = 8
 """Images per timed pass."""
 
 
-class DenseCost(Measurement):
+class DenseCost(EachAlone):
     """Cost of the dense model. One row: flops, theoretical (dense over cut), parameters, bytes and
     latency.
 
@@ -343,15 +319,7 @@ class DenseCost(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """One row of cost per shard, see `cost_row`."""
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
-        """One row with the cost of the shard's model, see `cost_row`."""
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         return cost_row(context, self.model_of(context, shard))
 
     def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
@@ -391,3 +359,10 @@ def cost_row(context: ImageContext, small: Classifier) -> pd.DataFrame:
         **latency_row(own, dense),
     }
     return pd.DataFrame([row])
+
+
+def with_dense(package: ModuleType) -> dict[str, Measurement]:
+    """Every measurement of a track's folder by name, and those of the dense model that it does not
+    replace."""
+    dense = (DenseCost(), DenseAnswers(), DenseWeights(), Original())
+    return {one.name: one for one in (*dense, *members(package, Measurement))}

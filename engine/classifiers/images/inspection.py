@@ -39,7 +39,7 @@ def inspected(
 
 def _what(model: Any, new: bool) -> list[str]:
     """What it is, whatever is asked of it."""
-    from engine.models.inspection import size_said
+    from engine.models.checkpoint import size_said
 
     own = "a new " if new else "" if model.name == model.arch else f"{model.name}, "
     known = f" that tells {len(model.classes)} classes apart" if model.classes and not new else ""

@@ -1,1 +1,1 @@
-"""Transformers of any family: where their heads are, read off modules and config, proved, and how they are cut."""
+"""Transformers of any family: where their heads are, read and proved; and how heads are cut."""

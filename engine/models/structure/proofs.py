@@ -29,9 +29,9 @@ from torch import nn
 from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
-from engine.models.blocks import again, first_of
 from engine.models.structure.adapter import Decoder
 from engine.models.structure.read import Read
+from engine.models.transformer import again, first_of
 
 TOKENS = 8
 LARGE = 1_000_000_000

@@ -274,8 +274,8 @@ class SplitAttention(nn.Module):
     def __init__(self, whole: nn.MultiheadAttention) -> None:
         super().__init__()
         self.head_dim, width = whole.head_dim, whole.embed_dim
-        for part in _PARTS:
-            setattr(self, part, nn.Linear(width, width))
+        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, width) for _ in range(3))
+        self.out_proj = nn.Linear(width, width)
         state = {f"self_attention.{name}": one for name, one in whole.state_dict().items()}
         own = {name.removeprefix("self_attention."): one for name, one in unpacked(state).items()}
         self.load_state_dict(own)

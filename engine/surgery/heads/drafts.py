@@ -20,9 +20,8 @@ import torch
 from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models import runtime
 from engine.models.checkpoint import has_experts, positions_hang_on_length
-from engine.models.decode import Begun, check_finite, draw_on, filtered, together
+from engine.models.decode import Begun, check_finite, draw_on, filtered, together, winners
 from engine.models.load_language_model import LanguageModel
-from engine.models.noise import winners
 from engine.models.room import positions_at_once, tokens_at_once
 from engine.surgery.heads.mask import claimed, masked_rows
 from engine.surgery.heads.prefix import (

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from engine.core.errors import RequestError
-from engine.models.config_file import CONFIG, config_of
+from engine.models.config_file import CONFIG, config_of, said_outputs
 from engine.models.load_text_classifier import (
     TextClassifier,
     save_text_tokenizer,
 )
-from engine.models.said_outputs import said_outputs
 from engine.surgery.heads.record import MaskRecord
 from engine.surgery.heads.replay import read_cut, write_cut
 
