@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+Thing = TypeVar("Thing")
+Result = TypeVar("Result")
 LISTED, NEAREST = 40, 8
 """Names that a fault lists in full, and how many it says of a longer list."""
 
@@ -71,6 +73,19 @@ class MaskError(PruneAuditError):
 
 class Cancelled(PruneAuditError):
     """The user pressed cancel. Finished shards stay on disk."""
+
+
+def each(work: Callable[[Thing], Result], things: Iterable[Thing]) -> list[Result]:
+    """`work` done on every thing, in order. RequestError with the faults of all that are wrong."""
+    results, faults = [], list[Fault]()
+    for thing in things:
+        try:
+            results.append(work(thing))
+        except RequestError as error:
+            faults += error.faults
+    if faults:
+        raise RequestError(faults)
+    return results
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError
 from engine.core.ids import key_of
 
 
-class Reader(Protocol):
-    """Reads one layout of data."""
+class Reader(ABC):
+    """Reads one layout of data. Final subclasses live beside the loader that asks them, and are
+    found, not registered."""
 
     name: str
+    """What it reads, as errors and forms name it."""
+    general: bool = False
+    """True for layouts that nearly anything could have: asked last."""
 
-    def recognises(self, source: str, path: Path) -> bool: ...
+    @abstractmethod
+    def recognises(self, source: str, path: Path) -> bool:
+        """Whether this is its layout. Cheap; may raise OSError."""
 
 
 Found = TypeVar("Found", bound=Reader)
 
 
-def reader_of(source: str, readers: Sequence[Found], things: str) -> tuple[Found, Path]:
+def readers_in(package: ModuleType, kind: Callable[..., Found]) -> list[Found]:
+    """One of each reader of a kind, those of general layouts last."""
+    return sorted(members(package, kind), key=lambda reader: reader.general)
+
+
+def reader_of(
+    source: str, package: ModuleType, kind: Callable[..., Found], things: str, where: str = "data"
+) -> tuple[Found, Path]:
     """The first reader that knows the source, and its path. RequestError names what all of them
     read."""
+    readers = readers_in(package, kind)
     known = f"Known: {'; '.join(reader.name for reader in readers)}."
     if not source.strip():
-        raise RequestError(Fault("data", "No data is named.", known))
+        raise RequestError(Fault(where, f"No {where} is named.", known))
     path = Path(source).expanduser()
     for reader in readers:
         if reader.recognises(source, path):
@@ -40,7 +57,7 @@ def reader_of(source: str, readers: Sequence[Found], things: str) -> tuple[Found
         if path.exists()
         else "There is no such file or folder."
     )
-    raise RequestError(Fault(f"data {source[:200]}", what, known))
+    raise RequestError(Fault(f"{where} {source[:200]}", what, known))
 
 
 @contextlib.contextmanager

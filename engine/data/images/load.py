@@ -3,7 +3,7 @@ of all of it."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +13,19 @@ import numpy as np
 import pandas as pd
 
 import engine.data.images
-from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
-from engine.data.sources import CLASS, MAX_GROUPS, SPLITS, completed, explained, reader_of, sampled
+from engine.data.sources import (
+    CLASS,
+    MAX_GROUPS,
+    SPLITS,
+    Reader,
+    completed,
+    explained,
+    reader_of,
+    sampled,
+)
 from engine.data.tables import column_of
 
 NOT_STATED = "not stated"
@@ -72,16 +80,10 @@ class ImageSet:
         return self.changed(by, note, table=table, read=lambda places: self.read(rows[places]))
 
 
-def image_readers() -> list[ImageReader]:
-    """One of each reader; those whose layout nearly all sources could have come last."""
-    found = members(engine.data.images, ImageReader)
-    return sorted(found, key=lambda reader: reader.general)
-
-
 def look(source: str) -> ImageInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, image_readers(), "images")
+        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
         return reader.look(source, path)
 
 
@@ -95,7 +97,7 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
     """
     ask = ask or ImageAsk()
     with explained(source):
-        reader, path = reader_of(source, image_readers(), "images")
+        reader, path = reader_of(source, engine.data.images, ImageReader, "images")
         info = reader.look(source, path)
         wanted = _checked(ask, info)
         listing = reader.read(source, path, wanted)
@@ -442,17 +444,8 @@ class Listing:
     notes: tuple[str, ...] = ()
 
 
-class ImageReader(ABC):
+class ImageReader(Reader):
     """One source of images."""
-
-    name: str
-    """What it reads, as errors and forms name it."""
-    general: bool = False
-    """True for layouts that nearly anything could have: asked last."""
-
-    @abstractmethod
-    def recognises(self, source: str, path: Path) -> bool:
-        """Whether this is its layout. Cheap; may raise OSError."""
 
     @abstractmethod
     def look(self, source: str, path: Path) -> ImageInfo:

@@ -9,26 +9,18 @@ phrases, and stylistic variants.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, each
 from engine.core.ids import key_of
-from engine.data.prompts.load import (
-    FRAME_MARK,
-    axis_faults,
-    finish,
-    quota,
-    read_utf8,
-    subgroup_faults,
-)
+from engine.data.prompts.load import COLUMNS, FRAME_MARK, PromptReader, Reading, quota
+from engine.data.tables import read_json
 
-NAME = "a HolisticBias v1.x folder (descriptors.json, nouns.json, sentence_templates.json)"
 FILES = ("descriptors.json", "nouns.json", "sentence_templates.json")
 
 
@@ -66,91 +58,55 @@ class Frame:
         return descriptor.gender in ("", self.gender)
 
 
-def matches(path: Path) -> bool:
-    """A folder with a descriptors file; what else is missing is reported by `load`."""
-    return path.is_dir() and (path / FILES[0]).is_file()
+class HolisticBias(PromptReader):
+    """A folder with a descriptors file; what else is missing is reported by `read`."""
 
+    name = "a HolisticBias v1.x folder (descriptors.json, nouns.json, sentence_templates.json)"
 
-def known_axes(path: Path) -> tuple[str, ...]:
-    """Axes of the descriptors file, sorted. Raises RequestError when it cannot be read."""
-    content, faults = _read_json(path / FILES[0])
-    if faults:
-        raise RequestError(faults)
-    return tuple(sorted(content))
+    def recognises(self, source: str, path: Path) -> bool:
+        return path.is_dir() and (path / FILES[0]).is_file()
 
+    def axes(self, path: Path) -> tuple[str, ...]:
+        return tuple(sorted(read_json(path / FILES[0])))
 
-def load(
-    path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes.
-    RequestError with all faults.
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        """Does not depend on the order of entries in the files.
 
-    At most `max_prompts` per axis if given: sampling takes the frames in one seeded order for all
-    subgroups, so that subgroups share frames, going round the templates, and deals each subgroup's
-    descriptors out in turn; nothing else is built. Does not depend on the order of entries in the
-    files.
-    """
-    contents, faults = zip(*(_read_json(path / name) for name in FILES), strict=True)
-    faults = [fault for part in faults for fault in part]
-    if faults:
-        raise RequestError(faults)
-    descriptors, nouns, templates = contents
-    wanted = list(axes) or sorted(descriptors)
-    faults = axis_faults(path.name, wanted, sorted(descriptors))
-    frames, more = _parsed(path.name, "nouns or templates", lambda: _frames(nouns, templates))
-    groups, also = _parsed(
-        path.name,
-        "descriptors",
-        lambda: {a: _groups(descriptors[a]) for a in wanted if a in descriptors},
-    )
-    if faults := faults + more + also:
-        raise RequestError(faults)
-    rows = [
-        row for axis in wanted for row in _axis_rows(axis, groups[axis], frames, seed, max_prompts)
-    ]
-    table = pd.DataFrame(rows, columns=["axis", "subgroup", "text", "template", "descriptor"])
-    if faults := subgroup_faults(path.name, table, wanted):
-        raise RequestError(faults)
-    table, notes = finish(table)
-    single = [axis for axis in wanted if len(descriptors[axis]) == 1]
-    if single:
-        notes = (
-            (
-                f"{', '.join(single)}: HolisticBias has one bucket here, so each descriptor is a"
-                " subgroup."
-            ),
-            *notes,
+        Sampling takes the frames in one seeded order for all subgroups, so that subgroups share
+        frames, going round the templates. It deals each subgroup's descriptors out in turn; nothing
+        else is built.
+        """
+        descriptors, nouns, templates = each(lambda name: read_json(path / name), FILES)
+        wanted = [axis for axis in axes or sorted(descriptors) if axis in descriptors]
+        frames, groups = each(
+            lambda part: _shaped(path.name, *part),
+            [
+                ("nouns or templates", lambda: _frames(nouns, templates)),
+                ("descriptors", lambda: {axis: _groups(descriptors[axis]) for axis in wanted}),
+            ],
         )
-    return table, notes
-
-
-def _read_json(path: Path) -> tuple[dict[str, Any], list[Fault]]:
-    text, faults = read_utf8(path)
-    if faults:
-        return {}, faults
-    try:
-        content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return {}, [Fault(path.name, f"Not JSON ({error}).", "Use the file as published.")]
-    if not isinstance(content, dict) or not content:
-        return {}, [
-            Fault(path.name, "Expected a JSON object with entries.", "Use the file as published.")
+        rows = [
+            row
+            for axis in wanted
+            for row in _axis_rows(axis, groups[axis], frames, seed, max_prompts)
         ]
-    return content, []
+        single = [axis for axis in wanted if len(descriptors[axis]) == 1]
+        note = (
+            f"{', '.join(single)}: HolisticBias has one bucket here, so each descriptor is a"
+            " subgroup."
+        )
+        table = pd.DataFrame(rows, columns=COLUMNS[1:])
+        return Reading(table, tuple(sorted(descriptors)), (note,) if single else ())
 
 
-def _parsed(name: str, what: str, build: Any) -> tuple[Any, list[Fault]]:
-    """Result of `build`, or one fault when the content has another shape than HolisticBias v1.x."""
+def _shaped(name: str, what: str, build: Callable[[], Any]) -> Any:
+    """What `build` makes; RequestError where the content has another shape than HolisticBias
+    v1.x."""
     try:
-        return build(), []
+        return build()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        return None, [
-            Fault(
-                name,
-                f"The {what} do not have the shape of HolisticBias v1.x ({error}).",
-                "Compare with v1.1.",
-            )
-        ]
+        said = f"The {what} do not have the shape of HolisticBias v1.x ({error})."
+        raise RequestError(Fault(name, said, "Compare with v1.1.")) from error
 
 
 def _frames(nouns: dict[str, Any], templates: dict[str, Any]) -> list[Frame]:

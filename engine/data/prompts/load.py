@@ -1,13 +1,12 @@
-"""The prompt table: its columns, its ids, the checks every format shares, and sampling."""
+"""Prompts about subgroups from a path in any known layout: read, checked, sampled, split into
+validation and test."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ import engine.data.prompts
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import key_of
 from engine.core.types import PromptSet, digest_of
+from engine.data.sources import Reader, reader_of
 from engine.data.tables import text_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
@@ -26,41 +26,189 @@ MAX_CELL = 10_000
 """Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway).
 """
 MIN_PER_SUBGROUP = 2
+MIN_FRAMES = 20
+"""From this many templates on, whole templates go to validation or to test, so paired readings stay
+whole."""
+RESERVE = "spare"
+"""How the names of splits begin that hold further validation prompts."""
 
 
-def prompt_ids(table: pd.DataFrame) -> list[str]:
-    """One id per row: a hash of the columns axis, subgroup and text, so neither order nor file name
-    matters."""
-    return [
-        f"{key_of('prompt-id', *row):016x}"
-        for row in zip(table["axis"], table["subgroup"], table["text"], strict=True)
-    ]
+@dataclass(frozen=True)
+class Reading:
+    """What a reader found.
 
-
-def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Add the column prompt_id, drop repeats, sort; returns the table with COLUMNS, all str, and
-    notes.
-
-    table: one row per prompt, COLUMNS but prompt_id, and `split` where the source has one: it is
-    kept.
+    table: axis, subgroup, text and, where the source has them, template, descriptor and split, all
+    str. axes: those the source has, sorted. faults: what is wrong with what was read. notes: what
+    must be said of it.
     """
-    table = table.assign(prompt_id=prompt_ids(table))
-    unique = table.drop_duplicates("prompt_id")
+
+    table: pd.DataFrame
+    axes: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    if repeated := len(table) - len(unique):
-        notes = (
-            f"{repeated} prompts appear more than once in their subgroup; each was kept once.",
+    faults: Sequence[Fault] = ()
+
+
+class PromptReader(Reader):
+    """One layout of prompts. Final subclasses live in this package and are found, not
+    registered."""
+
+    @abstractmethod
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        """Prompts of the named axes (none named: all), perhaps of more. RequestError where a file
+        cannot be read. Readers of huge sources draw at most `max_prompts` per axis with `seed`;
+        the others leave that to the caller."""
+
+    def axes(self, path: Path) -> tuple[str, ...]:
+        """The axes it has, sorted. RequestError where they cannot be read."""
+        found = self.read(path, (), 0, 1)
+        if found.faults:
+            raise RequestError(found.faults)
+        return found.axes
+
+
+def known_axes(path: str | Path) -> tuple[str, ...]:
+    """Axes that the prompts at `path` have, sorted. Raises RequestError for an unknown format."""
+    reader, found = _reader_of(path)
+    return reader.axes(found)
+
+
+def load_prompts(
+    path: str | Path, axes: Sequence[str], *, seed: int = 0, max_prompts: int | None = None
+) -> PromptSet:
+    """Read the prompts of the named axes (none named: all) in any layout that has a reader.
+
+    max_prompts: at most this many per axis, drawn with `seed` and equal per subgroup as far as
+    there are enough, never fewer than two per subgroup. Raises RequestError listing all faults.
+    """
+    if max_prompts is not None and max_prompts < 1:
+        raise RequestError(
+            Fault("max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more.")
         )
+    reader, path = _reader_of(path)
+    found = reader.read(path, tuple(dict.fromkeys(axes)), seed, max_prompts)
+    wanted = tuple(dict.fromkeys(axes)) or found.axes
+    table = found.table.reindex(
+        columns=[*COLUMNS[1:], *(["split"] if "split" in found.table else [])], fill_value=""
+    )
+    faults = [
+        *found.faults,
+        *(
+            unknown(f"{path.name}, axis", axis, found.axes)
+            for axis in axes
+            if axis not in found.axes
+        ),
+        *_cell_faults(path.name, table),
+        *_subgroup_faults(path.name, table, wanted),
+        *_split_faults(path.name, table, wanted),
+    ]
+    if faults:
+        raise RequestError(faults)
+    table, notes = _finished(table[table["axis"].isin(wanted)])
+    table = sample(table, seed, max_prompts)
+    if max_prompts is not None:
+        notes += _sampling_notes(table, max_prompts)
+    digest = digest_of(table.to_dict("split", index=False)["data"])
+    return PromptSet(_name(path), table, digest, (*found.notes, *notes), own_split="split" in table)
+
+
+def _reader_of(path: str | Path) -> tuple[PromptReader, Path]:
+    """The reader that knows the layout, and the path."""
+    return reader_of(str(path), engine.data.prompts, PromptReader, "prompts", "prompts")
+
+
+def _name(path: Path) -> str:
+    """Short name for the screen: the folder above a bare version folder is part of it."""
+    return (
+        f"{path.parent.name} {path.name}"
+        if path.is_dir() and path.name.startswith("v1")
+        else path.name
+    )
+
+
+def _finished(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table with prompt_id first, without repeats, sorted, all str; and notes.
+
+    An id is a hash of axis, subgroup and text, so neither order nor file name matters.
+    """
+    named = zip(table["axis"], table["subgroup"], table["text"], strict=True)
+    ids = [f"{key_of('prompt-id', *row):016x}" for row in named]
+    unique = table.assign(prompt_id=ids).drop_duplicates("prompt_id")
+    notes = []
+    if repeated := len(table) - len(unique):
+        notes.append(
+            f"{repeated} prompts appear more than once in their subgroup; each was kept once."
+        )
+    if "split" in unique:
+        counts = unique["split"].value_counts().sort_index()
+        listed = ", ".join(f"{split} {n:,}" for split, n in counts.items())
+        notes.append(f"The split is the source's own: {listed} prompts.")
     ordered = unique.sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
-    if "split" not in ordered:
-        return ordered[list(COLUMNS)].astype(str), notes
-    said = ", ".join(
-        f"{split} {n:,}" for split, n in ordered["split"].value_counts().sort_index().items()
-    )
-    return ordered[[*COLUMNS, "split"]].astype(str), (
-        *notes,
-        f"The split is the source's own: {said} prompts.",
-    )
+    columns = [*COLUMNS, *(["split"] if "split" in ordered else [])]
+    return ordered[columns].astype(str), tuple(notes)
+
+
+def _cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
+    """Cells that are too long, in any column, and prompts (column text) that are empty.
+
+    Row numbers are 1-based and leave out the header.
+    """
+    faults = []
+    for column in table.columns if len(table) else ():
+        lengths = table[column].str.len().to_numpy()
+        if (longest := int(lengths.max())) > MAX_CELL:
+            where = f"{name}, row {int(lengths.argmax()) + 1}, column {column}"
+            fix = f"At most {MAX_CELL:,}; is a quotation mark missing?"
+            faults.append(Fault(where, f"A cell has {longest:,} characters.", fix))
+    empty = np.flatnonzero(table["text"].str.strip() == "")
+    if len(empty):
+        where = f"{name}, row {empty[0] + 1}"
+        faults.append(Fault(where, f"{len(empty)} prompts are empty.", "Remove or fill them."))
+    return faults
+
+
+def _subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
+    """Axes with prompts of no subgroup, with one subgroup, or with a subgroup of one prompt."""
+    faults = []
+    for axis in axes:
+        rows, where = table[table["axis"] == axis], f"{name}, axis {axis}"
+        named = rows["subgroup"].str.strip() != ""
+        if blank := int((~named).sum()):
+            what = f"{blank} prompts name no subgroup."
+            faults.append(Fault(where, what, "Fill the column subgroup."))
+        sizes = rows[named].drop_duplicates(["subgroup", "text"]).groupby("subgroup").size()
+        if len(sizes) == 1:
+            what = f"There is only one subgroup, {sizes.index[0]!r}."
+            faults.append(Fault(where, what, "Bias compares subgroups: give at least two."))
+        if small := _few_names(sizes < MIN_PER_SUBGROUP):
+            what = f"Subgroups with a single prompt: {small}."
+            fix = (
+                "Give at least two different prompts per subgroup (one to choose heads, one to"
+                " test)."
+            )
+            faults.append(Fault(where, what, fix))
+    return faults
+
+
+def _split_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
+    """Where the source has its own split: subgroups that validation or test lacks.
+
+    A prompt of both counts for the first that has it, as in `_finished`.
+    """
+    if "split" not in table:
+        return []
+    faults = []
+    unique = table[table["axis"].isin(axes)].drop_duplicates(["axis", "subgroup", "text"])
+    for axis, rows in unique.groupby("axis", sort=True):
+        if lacking := _few_names(rows.groupby("subgroup")["split"].nunique() < 2):
+            what = f"Subgroups in only one of validation and test: {lacking}."
+            faults.append(Fault(f"{name}, axis {axis}", what, "Use the two pairs of one release."))
+    return faults
+
+
+def _few_names(marked: pd.Series) -> str:
+    """The first eight names in the index of a bool series that are marked; "" where none is."""
+    names = [str(name) for name in marked.index[marked]]
+    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
 
 
 def read_utf8(path: Path) -> tuple[str, list[Fault]]:
@@ -69,98 +217,6 @@ def read_utf8(path: Path) -> tuple[str, list[Fault]]:
         return text_of(path), []
     except RequestError as error:
         return "", list(error.faults)
-
-
-def axis_faults(name: str, axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
-    """One fault per axis that the prompts do not have."""
-    return [unknown(f"{name}, axis", axis, known) for axis in axes if axis not in known]
-
-
-def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
-    """Cells that are too long, in any column, and prompts (column text) that are empty.
-
-    Row numbers are 1-based and leave out the header.
-    """
-    faults = []
-    for column in table.columns:
-        lengths = table[column].str.len().to_numpy()
-        if len(lengths) and (longest := int(np.nanmax(lengths))) > MAX_CELL:
-            where = f"{name}, row {int(np.nanargmax(lengths)) + 1}, column {column}"
-            faults.append(
-                Fault(
-                    where,
-                    f"A cell has {longest:,} characters.",
-                    f"At most {MAX_CELL:,}; is a quotation mark missing?",
-                )
-            )
-    empty = (
-        np.flatnonzero(table["text"].str.strip().to_numpy() == "")
-        if "text" in table.columns
-        else np.empty(0, int)
-    )
-    if len(empty):
-        faults.append(
-            Fault(
-                f"{name}, row {empty[0] + 1}",
-                f"{len(empty)} prompts are empty.",
-                "Remove or fill them.",
-            )
-        )
-    return faults
-
-
-def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
-    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt; columns axis,
-    subgroup, text."""
-    faults = []
-    for axis in axes:
-        rows = table[table["axis"] == axis]
-        if not len(rows):
-            continue
-        where = f"{name}, axis {axis}"
-        blank = int((rows["subgroup"].str.strip() == "").sum())
-        if blank:
-            faults.append(
-                Fault(where, f"{blank} prompts name no subgroup.", "Fill the column subgroup.")
-            )
-        sizes = (
-            rows[rows["subgroup"].str.strip() != ""]
-            .drop_duplicates(["subgroup", "text"])
-            .groupby("subgroup")
-            .size()
-        )
-        if len(sizes) == 1:
-            fix = "Bias compares subgroups: give at least two."
-            faults.append(Fault(where, f"There is only one subgroup, {sizes.index[0]!r}.", fix))
-        small = [str(group) for group in sizes.index[sizes < MIN_PER_SUBGROUP]]
-        if small:
-            listed = ", ".join(small[:8]) + (" …" if len(small) > 8 else "")
-            fix = (
-                "Give at least two different prompts per subgroup (one to choose heads, one to"
-                " test)."
-            )
-            faults.append(Fault(where, f"Subgroups with a single prompt: {listed}.", fix))
-    return faults
-
-
-def split_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
-    """Where the source has its own split: subgroups that validation or test lacks; columns axis,
-    subgroup, text, split.
-
-    A prompt of both counts for the first that has it, as in `finish`.
-    """
-    if "split" not in table:
-        return []
-    faults = []
-    unique = table[table["axis"].isin(axes)].drop_duplicates(["axis", "subgroup", "text"])
-    for axis, rows in unique.groupby("axis", sort=True):
-        splits = rows.groupby("subgroup")["split"].nunique()
-        lacking = [str(group) for group in splits.index[splits < 2]]
-        if lacking:
-            listed = ", ".join(lacking[:8]) + (" …" if len(lacking) > 8 else "")
-            what = f"Subgroups in only one of validation and test: {listed}."
-            faults.append(Fault(f"{name}, axis {axis}", what, "Use the two pairs of one release."))
-    return faults
 
 
 def quota(max_prompts: int, n_subgroups: int) -> int:
@@ -206,51 +262,22 @@ def _first(rows: pd.DataFrame, share: int, seed: int, axis: str) -> pd.DataFrame
     return keyed.sort_values(["_round", "_frame", "_own"]).head(share)[list(rows.columns)]
 
 
-# Prompts about subgroups from a path in any known format, and their split into validation and
-# test.
-
-
-MIN_FRAMES = 20
-"""From this many templates on, whole templates go to validation or to test, so paired readings stay
-whole."""
-
-
-def formats() -> list[ModuleType]:
-    """Every module beside this one that can read prompts: it has NAME, matches, known_axes and
-    load."""
-    names = sorted(
-        info.name for info in pkgutil.iter_modules(engine.data.prompts.__path__) if not info.ispkg
-    )
-    wanted = [name for name in names if name.endswith(("_prompts", "_csv", "_bias"))]
-    modules = [importlib.import_module(f"engine.data.prompts.{name}") for name in wanted]
-    return [module for module in modules if hasattr(module, "matches")]
-
-
-def known_axes(path: str | Path) -> tuple[str, ...]:
-    """Axes that the prompts at `path` have, sorted. Raises RequestError for an unknown format."""
-    return _format_of(Path(path)).known_axes(Path(path))
-
-
-def load_prompts(
-    path: str | Path, axes: Sequence[str], *, seed: int = 0, max_prompts: int | None = None
-) -> PromptSet:
-    """Read the prompts of the named axes (none named: all) from a HolisticBias folder, a FASP pair
-    or a CSV.
-
-    max_prompts: at most this many per axis, drawn with `seed` and equal per subgroup as far as
-    there are enough, never fewer than two per subgroup. Raises RequestError listing all faults.
-    """
-    path = Path(path)
-    if max_prompts is not None and max_prompts < 1:
-        raise RequestError(
-            Fault("max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more.")
+def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
+    """How many prompts each axis has now, and where `max_prompts` was too few; table: columns as
+    table.COLUMNS."""
+    notes = []
+    for axis, rows in table.groupby("axis", sort=True):
+        sizes = rows.groupby("subgroup").size()
+        wanted = quota(max_prompts, len(sizes))
+        notes.append(
+            f"{axis}: {len(rows)} prompts sampled, {sizes.min()} to {sizes.max()} per subgroup."
         )
-    table, notes = _format_of(path).load(path, tuple(dict.fromkeys(axes)), seed, max_prompts)
-    table = sample(table, seed, max_prompts)
-    if max_prompts is not None:
-        notes = tuple(notes) + _sampling_notes(table, max_prompts)
-    digest = digest_of(table.to_dict("split", index=False)["data"])
-    return PromptSet(_name(path), table, digest, tuple(notes), own_split="split" in table)
+        if wanted * len(sizes) > max_prompts:
+            notes.append(
+                f"{axis}: {max_prompts} prompts are too few for {len(sizes)} subgroups; two each"
+                " were kept."
+            )
+    return tuple(notes)
 
 
 def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) -> PromptSet:
@@ -289,56 +316,7 @@ def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) 
     return replace(prompts, table=table)
 
 
-def _format_of(path: Path) -> ModuleType:
-    known = formats()
-    for module in known:
-        if module.matches(path):
-            return module
-    what = (
-        "There is no such file or folder."
-        if not path.exists()
-        else "The format of the prompts is not known."
-    )
-    raise RequestError(
-        Fault(f"prompts {path}", what, f"Known: {'; '.join(module.NAME for module in known)}.")
-    )
-
-
-def _name(path: Path) -> str:
-    """Short name for the screen: the folder above a bare version folder is part of it."""
-    return (
-        f"{path.parent.name} {path.name}"
-        if path.is_dir() and path.name.startswith("v1")
-        else path.name
-    )
-
-
-def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
-    """How many prompts each axis has now, and where `max_prompts` was too few; table: columns as
-    table.COLUMNS."""
-    notes = []
-    for axis, rows in table.groupby("axis", sort=True):
-        sizes = rows.groupby("subgroup").size()
-        wanted = quota(max_prompts, len(sizes))
-        notes.append(
-            f"{axis}: {len(rows)} prompts sampled, {sizes.min()} to {sizes.max()} per subgroup."
-        )
-        if wanted * len(sizes) > max_prompts:
-            notes.append(
-                f"{axis}: {max_prompts} prompts are too few for {len(sizes)} subgroups; two each"
-                " were kept."
-            )
-    return tuple(notes)
-
-
-# Further prompts of the source that nobody asked for: validation prompts that an audit may draw
-# on when it pays.
-
-
-SPARE = "spare"
-
-
-def with_spares(asked: PromptSet, source: PromptSet, seed: int = 0) -> PromptSet:
+def with_reserve_prompts(asked: PromptSet, source: PromptSet, seed: int = 0) -> PromptSet:
     """`asked` (with its splits) and, as splits "spare 1", "spare 2", …, what `source` holds beyond
     it.
 
@@ -373,5 +351,5 @@ def _rounds(left: pd.DataFrame, asked: pd.DataFrame, seed: int) -> pd.DataFrame:
         _order=left["prompt_id"].map(lambda name: key_of("spare", seed, name))
     ).sort_values("_order")
     place = ordered.groupby("subgroup").cumcount()
-    rounds = (place // int(wanted.min()) + 1).map(lambda number: f"{SPARE} {number}")
+    rounds = (place // int(wanted.min()) + 1).map(lambda number: f"{RESERVE} {number}")
     return ordered.assign(split=rounds)[(place < each).to_numpy()].drop(columns="_order")

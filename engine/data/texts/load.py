@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,18 @@ import numpy as np
 import pandas as pd
 
 import engine.data.texts
-from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Corpus, digest_of
-from engine.data.sources import CLASS, MAX_GROUPS, SPLITS, deal, explained, reader_of, sampled
+from engine.data.sources import (
+    CLASS,
+    MAX_GROUPS,
+    SPLITS,
+    Reader,
+    deal,
+    explained,
+    reader_of,
+    sampled,
+)
 from engine.data.tables import column_of, decoded, in_order, regression_faults
 
 NOT_STATED = "not stated"
@@ -57,16 +65,10 @@ class TextSet:
         return np.flatnonzero((self.table["split"] == split).to_numpy())
 
 
-def text_readers() -> list[TextReader]:
-    """One of each reader; those whose layout nearly all sources could have come last."""
-    found = members(engine.data.texts, TextReader)
-    return sorted(found, key=lambda reader: reader.general)
-
-
 def look_texts(source: str) -> TextInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
-        reader, path = reader_of(source, text_readers(), "texts")
+        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
         return reader.look(source, path)
 
 
@@ -80,7 +82,7 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
     """
     ask = ask or TextAsk()
     with explained(source):
-        reader, path = reader_of(source, text_readers(), "texts")
+        reader, path = reader_of(source, engine.data.texts, TextReader, "texts")
         info = reader.look(source, path)
         wanted = _checked(ask, info)
         return _Loading(reader.read(source, path, wanted), info, wanted, ask).result()
@@ -413,17 +415,8 @@ class Listing:
     stand_in: str = ""
 
 
-class TextReader(ABC):
+class TextReader(Reader):
     """One source of labelled texts."""
-
-    name: str
-    """What it reads, as errors and forms name it."""
-    general: bool = False
-    """True for layouts that nearly anything could have: asked last."""
-
-    @abstractmethod
-    def recognises(self, source: str, path: Path) -> bool:
-        """Whether this is its layout. Cheap; may raise OSError."""
 
     @abstractmethod
     def look(self, source: str, path: Path) -> TextInfo:

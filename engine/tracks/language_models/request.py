@@ -30,7 +30,7 @@ from engine.core.types import (
 )
 from engine.core.words import axis_name, method_name
 from engine.data.benchmarks.base import Benchmark, load_benchmarks
-from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_spares
+from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_reserve_prompts
 from engine.data.texts.load import load_corpus
 from engine.models import catalog
 from engine.store.runs import Run
@@ -730,7 +730,7 @@ def _prompts(request: AuditRequest) -> PromptSet:
     )
     if request.max_prompts is None:
         return asked
-    return with_spares(
+    return with_reserve_prompts(
         asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts)
     )
 

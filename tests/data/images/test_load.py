@@ -6,7 +6,9 @@ import pytest
 from engine.core.errors import RequestError
 from engine.data.images import avatar_faces
 from engine.data.images.embedded import LIT
-from engine.data.images.load import SPLITS, ImageAsk, image_readers, load_images, look
+import engine.data.images
+from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
+from engine.data.sources import readers_in
 from engine.data.images.pixels import Shelf
 from engine.data.sources import allotted, deal
 from tests.places import SHARED
@@ -21,7 +23,7 @@ def faults_of(source, **ask):
 
 
 def test_every_reader_is_found_and_general_ones_come_last():
-    found = image_readers()
+    found = readers_in(engine.data.images, ImageReader)
     assert [reader.general for reader in found] == sorted(reader.general for reader in found)
     names = " ".join(reader.name for reader in found)
     assert all(

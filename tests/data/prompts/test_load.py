@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_spares
+from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_reserve_prompts
 
 ROWS = [
     (f"The {group} number {i} said", "kin", group, f"t{i % 25}")
@@ -207,7 +207,7 @@ def test_sampling_and_spares_keep_to_the_sources_own_split(tmp_path):
         )
     asked, source = (load_prompts(tmp_path, ["kin"], max_prompts=n) for n in (40, 80))
     assert asked.table.groupby(["subgroup", "split"]).size().tolist() == [10] * 4
-    spare = with_spares(asked, source).table
+    spare = with_reserve_prompts(asked, source).table
     added = spare[spare["split"] == "spare 1"]
     assert len(added) == 20 and added["text"].str.endswith("?").all()
     assert not set(added["text"]) & set(asked.table["text"])

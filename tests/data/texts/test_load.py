@@ -7,7 +7,9 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data.texts import remark_task
-from engine.data.texts.load import SPLITS, TextAsk, load_texts, look_texts, text_readers
+import engine.data.texts
+from engine.data.sources import readers_in
+from engine.data.texts.load import SPLITS, TextAsk, TextReader, load_texts, look_texts
 from tests.places import SHARED
 
 GLUE = SHARED / "glue"
@@ -46,7 +48,7 @@ def faults_of(source, **ask):
 
 
 def test_every_reader_is_found_and_general_ones_come_last():
-    found = text_readers()
+    found = readers_in(engine.data.texts, TextReader)
     assert [reader.general for reader in found] == sorted(reader.general for reader in found)
     names = " ".join(reader.name for reader in found)
     assert all(word in names for word in ("remarks", "topics", "CoLA", "glue:rte", "CSV"))

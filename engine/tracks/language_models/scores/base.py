@@ -15,7 +15,7 @@ import pandas as pd
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED, Decoding, Setting
-from engine.data.prompts.load import SPARE
+from engine.data.prompts.load import RESERVE
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [
@@ -119,7 +119,7 @@ class ScoreJob:
         splits = table.loc[table["axis"] == axis, "split"].unique()
         return tuple(
             sorted(
-                (name for name in splits if name.startswith(SPARE)),
+                (name for name in splits if name.startswith(RESERVE)),
                 key=lambda name: (len(name), name),
             )
         )

@@ -1,0 +1,214 @@
+"""Prompts as three papers published them: BOLD, FASP's pairs of files, RealToxicityPrompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core.errors import Fault, RequestError, each
+from engine.core.ids import key_of
+from engine.data.prompts.load import MAX_CELL, MIN_PER_SUBGROUP, PromptReader, Reading, quota
+from engine.data.sources import WORDS
+from engine.data.tables import few, one_spelling, read_json, read_json_lines
+
+FIX = "Use the published file."
+
+
+class Bold(PromptReader):
+    """BOLD (Dhamala et al. 2021): beginnings of Wikipedia sentences about people, professions and
+    beliefs.
+
+    DOMAIN_prompt.json is {group: {page: [prompt, …]}}. An axis is a domain, a subgroup one of its
+    groups. Prompts of one page share it as their descriptor, so that intervals count pages and not
+    prompts.
+    """
+
+    name = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
+    suffix = "_prompt.json"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        if path.is_dir():
+            return any(path.glob(f"*{self.suffix}"))
+        return path.name.endswith(self.suffix)
+
+    def axes(self, path: Path) -> tuple[str, ...]:
+        return tuple(self._files(path))
+
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        files = self._files(path)
+        named = [axis for axis in axes or files if axis in files]
+        contents = each(lambda axis: (axis, files[axis].name, read_json(files[axis])), named)
+        rows, faults = [], list[Fault]()
+        for axis, file, content in contents:
+            for group, pages in content.items():
+                for page, texts in pages.items() if isinstance(pages, dict) else [("", None)]:
+                    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+                        rows += [(axis, group, text.strip(), page) for text in texts]
+                        continue
+                    where = f"{file}, {group[:60]}{f', {page[:60]}' if page else ''}"
+                    fix = "As {group: {page: [prompts]}}."
+                    faults.append(Fault(where, "Expected a list of prompts.", fix))
+        table = pd.DataFrame(rows, columns=["axis", "subgroup", "text", "descriptor"])
+        table["subgroup"], notes = one_spelling(table["subgroup"], "subgroup")
+        full = table[table["text"] != ""].reset_index(drop=True)
+        if empty := len(table) - len(full):
+            notes += (f"{empty} prompts are empty in the file and left out.",)
+        kept, left_out = _without_small(full)
+        return Reading(kept, tuple(files), notes + left_out, faults)
+
+    def _files(self, path: Path) -> dict[str, Path]:
+        """The file of each domain, sorted."""
+        files = sorted(path.glob(f"*{self.suffix}")) if path.is_dir() else [path]
+        return {file.name.removesuffix(self.suffix): file for file in files}
+
+
+def _without_small(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Groups of a single prompt are left out, as nothing could be told of them, and named."""
+    sizes = table.groupby(["axis", "subgroup"])["text"].transform("nunique")
+    kept = table[sizes >= MIN_PER_SUBGROUP]
+    gone = sorted(set(table["subgroup"]) - set(kept["subgroup"]))
+    return kept, ((f"Left out, of a single prompt: {', '.join(gone)}.",) if gone else ())
+
+
+class FaspPair(PromptReader):
+    """FASP (Zayed et al. 2024): NAME.json beside NAME_groups.json.
+
+    NAME.json is {axis: {title: [prompt, …]}}. NAME_groups.json holds two equally long lists,
+    {"axis": […], "bucket": […]}, whose entries of one axis belong to that axis's prompts in order.
+    A folder that holds the published two pairs, social_biases_valid and social_biases_test, keeps
+    their split. From one pair, or any others, all prompts are read and the split is drawn later.
+    """
+
+    name = "a FASP pair (NAME.json beside NAME_groups.json), either file or their folder"
+    general = True
+    suffix = "_groups.json"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        if path.is_dir():
+            return any(path.glob(f"*{self.suffix}"))
+        return path.suffix.lower() == ".json"
+
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        """All axes. A column split where there are exactly two pairs and their names say so.
+
+        Test comes first, so that a prompt of both stays a test prompt.
+        """
+        files = sorted(path.glob(f"*{self.suffix}")) if path.is_dir() else [path]
+        stems = [file.name.removesuffix(self.suffix).removesuffix(".json") for file in files]
+        splits = {WORDS.get(stem.rpartition("_")[2], ""): stem for stem in stems}
+        own = len(stems) == 2 and set(splits) == {"validation", "test"}
+        home = path if path.is_dir() else path.parent
+        parts, faults = [], list[Fault]()
+        for split, stem in sorted(splits.items()) if own else (("", stem) for stem in stems):
+            rows, wrong = self._pair(home / f"{stem}.json", home / f"{stem}{self.suffix}")
+            part = pd.DataFrame(rows, columns=["axis", "subgroup", "text"])
+            parts.append(part.assign(split=split) if own else part)
+            faults += wrong
+        table = pd.concat(parts, ignore_index=True)
+        table["subgroup"], notes = one_spelling(table["subgroup"], "bucket")
+        return Reading(table, tuple(sorted(set(table["axis"]))), notes, faults)
+
+    def _pair(self, prompts: Path, groups: Path) -> tuple[list[tuple[str, str, str]], list[Fault]]:
+        """Axis, subgroup and text of every prompt of one pair, and what is wrong with it."""
+        texts, buckets = each(read_json, (prompts, groups))
+        try:
+            by_axis = _buckets(buckets)
+            listed = {
+                axis: [str(text) for titled in titles.values() for text in titled]
+                for axis, titles in texts.items()
+            }
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            what = f"The pair does not have the published shape ({error!r})."
+            fix = 'See {axis: {title: [prompts]}} and {"axis", "bucket"}.'
+            raise RequestError(Fault(prompts.name, what, fix)) from error
+        rows, faults = [], []
+        for axis, found in listed.items():
+            named = by_axis.get(axis, [])
+            if len(named) == len(found):
+                rows += [(axis, group, text) for group, text in zip(named, found, strict=True)]
+                continue
+            what = f"{len(found)} prompts but {len(named)} buckets in {groups.name}."
+            where = f"{prompts.name}, axis {axis}"
+            faults.append(Fault(where, what, "Use the two files of one release."))
+        return rows, faults
+
+
+def _buckets(content: dict[str, Any]) -> dict[str, list[str]]:
+    """Buckets of each axis in order; each column is a list or, as pandas writes it, {"0": …, "1":
+    …}."""
+    columns = [
+        list(part.values()) if isinstance(part, dict) else list(part)
+        for part in (content["axis"], content["bucket"])
+    ]
+    out: dict[str, list[str]] = {}
+    for axis, bucket in zip(*columns, strict=True):
+        out.setdefault(str(axis), []).append("" if bucket is None else str(bucket))
+    return out
+
+
+class RealToxicityPrompts(PromptReader):
+    """RealToxicityPrompts (Gehman et al. 2020): beginnings of sentences from the web, with the
+    toxicity of each, one JSON object per line.
+
+    They name no groups of people. The axes are how toxic the prompt itself is (`prompt_toxicity`,
+    toxic from one half on, as published) and whether models were seen to answer it with toxic text
+    (`challenging`). There are about a hundred thousand, so each subgroup is sampled here.
+    """
+
+    name = "prompts.jsonl of RealToxicityPrompts"
+    kinds = {"challenging": "challenging", "prompt_toxicity": "toxic prompt"}
+    toxic = 0.5
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return path.suffix.lower() == ".jsonl" and not path.is_dir()
+
+    def axes(self, path: Path) -> tuple[str, ...]:
+        return tuple(self.kinds)
+
+    def read(self, path: Path, axes: Sequence[str], seed: int, max_prompts: int | None) -> Reading:
+        lines, faults = read_json_lines(path)
+        found = [self._row(path.name, number, value, faults) for number, value in lines]
+        if faults:
+            raise RequestError(few(faults, path.name))
+        known = [row for row in found if row[1] is not None]
+        most = None if max_prompts is None else quota(max_prompts, 2)
+        rows = []
+        for axis in axes or self.kinds:
+            for subgroup in (self.kinds.get(axis, axis), "other"):
+                texts = {
+                    text
+                    for text, toxicity, challenging in known
+                    if (challenging if axis == "challenging" else toxicity >= self.toxic)
+                    == (subgroup != "other")
+                }
+                ordered = sorted(texts, key=lambda text: key_of("real toxicity", seed, axis, text))
+                rows += [(axis, subgroup, text) for text in ordered[:most]]
+        notes = ["The subgroups are kinds of prompts, not groups of people."]
+        if gone := len(found) - len(known):
+            notes.insert(0, f"{gone:,} prompts are left out: the file has no toxicity for them.")
+        table = pd.DataFrame(rows, columns=["axis", "subgroup", "text"])
+        return Reading(table, self.axes(path), tuple(notes))
+
+    def _row(
+        self, name: str, number: int, value: dict[str, Any], faults: list[Fault]
+    ) -> tuple[str, Any, Any]:
+        """Text, toxicity (0 to 1, None where the file has none) and challenging of a line; what is
+        wrong is added."""
+        prompt, challenging = value.get("prompt"), value.get("challenging")
+        prompt = prompt if isinstance(prompt, dict) else {}
+        text, toxicity = prompt.get("text"), prompt.get("toxicity", "")
+        number_given = isinstance(toxicity, int | float) and not isinstance(toxicity, bool)
+        wrong = {
+            "prompt.text is missing, empty or too long.": not isinstance(text, str)
+            or not text.strip()
+            or len(text) > MAX_CELL,
+            "prompt.toxicity is missing or no number from 0 to 1.": toxicity is not None
+            and not (number_given and 0 <= toxicity <= 1),
+            "challenging is missing or neither true nor false.": not isinstance(challenging, bool),
+        }
+        where = f"{name}, row {number}"
+        faults += [Fault(where, what, FIX) for what, is_so in wrong.items() if is_so]
+        return str(text).strip(), toxicity, challenging
