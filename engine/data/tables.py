@@ -8,7 +8,7 @@ import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -167,6 +167,30 @@ def csv_table(path: Path, own: Sequence[str] = (), whole: str = "") -> CsvTable:
     cells = cells.apply(lambda column: column if column.name == whole else column.str.strip())
     unusual = f"{path.name} has {DELIMITERS[delimiter]} between its cells, and was read so."
     return CsvTable(cells, delimiter, () if delimiter == usual else (unusual,))
+
+
+def tab_rows(
+    path: Path, needed: Sequence[str], faults: RowFaults, fix: str, header: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of a table without quotation, whose cells end at tabs and rows at line feeds, one by one
+    with their numbers: the cells of the columns `needed`, stripped, by name.
+
+    A row of another width adds a fault, mended by `fix`. header: the names where the file has none.
+    RequestError where a column is missing or there twice.
+    """
+    lines = text_of(path).rstrip("\r\n").split("\n")
+    names = list(header) or [name.strip() for name in lines.pop(0).split("\t")]
+    if absent := [name for name in needed if names.count(name) != 1]:
+        what = f"Columns missing, or there twice: {', '.join(absent)}."
+        found = ", ".join(name[:40] for name in names[:40])
+        raise RequestError(Fault(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}."))
+    places = {name: names.index(name) for name in needed}
+    for number, line in enumerate(lines, 1):
+        cells = line.split("\t")
+        if len(cells) == len(names):
+            yield number, {name: cells[at].strip() for name, at in places.items()}
+        else:
+            faults.add(number, f"It has {len(cells)} fields where {len(names)} are needed.", fix)
 
 
 _Parsed = tuple[str, list[str], list[list[str]], RowFaults]

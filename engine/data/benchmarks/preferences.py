@@ -1,16 +1,16 @@
-"""CrowS-Pairs (Nangia et al. 2020): pairs of sentences that differ in the group they are about."""
+"""Benchmarks of preferences: of texts that differ in a group, which does a model find likelier?"""
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from engine.core.errors import Fault, RequestError
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
-from engine.data.tables import csv_table, need_columns, read_json, text_of
+from engine.data.tables import RowFaults, csv_table, need_columns, read_json, tab_rows
 
 NEEDED = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
 KINDS = ("stereo", "antistereo")
@@ -23,7 +23,7 @@ class CrowsPairs(BenchmarkReader):
     opposite)."""
 
     name = "crows_pairs"
-    about = "crows_pairs_anonymized.found of CrowS-Pairs"
+    about = "crows_pairs_anonymized.csv of CrowS-Pairs"
     roles = ("more", "less")
 
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
@@ -110,6 +110,7 @@ def _rows(value: Mapping[str, Any], name: str) -> Iterator[Any]:
 
 SENTENCES, STATS = "all_sentences.tsv", "occupations-stats.tsv"
 MEANT = {"0": "the occupation", "1": "the other person"}
+TABS = "Separate cells by tabs."
 ID_PARTS = 5
 """Of an id such as technician.customer.1.male.txt."""
 
@@ -129,76 +130,41 @@ class Winogender(BenchmarkReader):
 
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
         path = path / SENTENCES if path.is_dir() else path
-        women, notes, faults = _women(path.with_name(STATS))
+        women, notes, wrong = _women(path.with_name(STATS))
+        faults = RowFaults(path.name)
         found: dict[str, dict[str, str]] = {}
-        first: dict[str, str] = {}
-        for number, row in enumerate(_tsv(path, ("sentid", "sentence")), 1):
-            parts, where = row["sentid"].split("."), f"row {number}"
+        first: dict[str, int] = {}
+        for number, row in tab_rows(path, ("sentid", "sentence"), faults, TABS):
+            parts = row["sentid"].split(".")
             if len(parts) != ID_PARTS or parts[3] not in self.roles or parts[2] not in MEANT:
                 what = f"sentid is {row['sentid'][:60]!r}."
-                faults.append(
-                    Fault(f"{path.name}, {where}", what, "As occupation.participant.0.male.txt.")
-                )
+                faults.add(number, what, "As occupation.participant.0.male.txt.")
                 continue
-            frame = ".".join(parts[:3])
-            first.setdefault(frame, where)
-            if parts[3] in found.setdefault(frame, {}):
-                faults.append(
-                    Fault(
-                        f"{path.name}, {where}", f"{row['sentid']} is there twice.", "Give it once."
-                    )
-                )
-            found[frame][parts[3]] = row["sentence"]
-        items = [self._item(frame, first[frame], texts, women) for frame, texts in found.items()]
-        return items, faults, notes
-
-    @staticmethod
-    def _item(frame: str, row: str, texts: dict[str, str], women: dict[str, float]) -> Item:
-        occupation, _, meant = frame.split(".")
-        more = {"kind": occupation, "women": women.get(occupation)}
-        return Item(row, frame, MEANT[meant], occupation, texts, more=more)
+            frame, pronoun = ".".join(parts[:3]), parts[3]
+            first.setdefault(frame, number)
+            if pronoun in found.setdefault(frame, {}):
+                faults.add(number, f"{row['sentid']} is there twice.", "Give it once.")
+            found[frame][pronoun] = row["sentence"]
+        items = []
+        for frame, texts in found.items():
+            occupation, _, meant = frame.split(".")
+            more = {"kind": occupation, "women": women.get(occupation)}
+            row_name = f"row {first[frame]}"
+            items.append(Item(row_name, frame, MEANT[meant], occupation, texts, more=more))
+        return items, [*wrong, *faults.all()], notes
 
 
 def _women(path: Path) -> tuple[dict[str, float], list[str], list[Fault]]:
     """Per cent of women by occupation; none, and a note, where the file is not there."""
     if not path.is_file():
-        return (
-            {},
-            [
-                f"{path.name} is not beside the sentences: nothing is compared with real shares of"
-                " women."
-            ],
-            [],
-        )
-    found, faults = {}, []
-    for number, row in enumerate(_tsv(path, ("occupation", "bls_pct_female")), 1):
-        try:
-            value = float(row["bls_pct_female"])
-        except ValueError:
-            value = math.nan
-        if 0 <= value <= 100:
-            found[row["occupation"]] = value
-        else:
+        what = f"{path.name} is not beside the sentences:"
+        return {}, [f"{what} nothing is compared with real shares of women."], []
+    faults = RowFaults(path.name)
+    rows = list(tab_rows(path, ("occupation", "bls_pct_female"), faults, TABS))
+    shares = pd.to_numeric(pd.Series([row["bls_pct_female"] for _, row in rows]), errors="coerce")
+    for (number, row), fits in zip(rows, shares.between(0, 100), strict=True):
+        if not fits:
             what = f"bls_pct_female is {row['bls_pct_female'][:40]!r}."
-            faults.append(Fault(f"{path.name}, row {number}", what, "A share in per cent."))
-    return found, [], faults
-
-
-def _tsv(path: Path, needed: tuple[str, ...]) -> list[dict[str, str]]:
-    """Rows of a table whose cells are separated by tabs. Raises RequestError."""
-    import pandas as pd
-
-    lines = [line.rstrip("\r") for line in text_of(path).split("\n") if line.strip()]
-    try:
-        rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except csv.Error as error:
-        raise RequestError(
-            Fault(path.name, f"Not a table ({error}).", "Separate cells by tabs.")
-        ) from error
-    need_columns(path, pd.DataFrame(columns=rows[0]), needed)
-    if wrong := [number for number, row in enumerate(rows[1:], 1) if len(row) != len(rows[0])]:
-        what = f"{len(rows[wrong[0]])} cells where the header has {len(rows[0])}."
-        raise RequestError(Fault(f"{path.name}, row {wrong[0]}", what, "Separate cells by tabs."))
-    return [
-        {name: cell.strip() for name, cell in zip(rows[0], row, strict=True)} for row in rows[1:]
-    ]
+            faults.add(number, what, "A share in per cent.")
+    found = zip((row["occupation"] for _, row in rows), shares, strict=True)
+    return dict(found), [], faults.all()

@@ -1,8 +1,9 @@
-"""The eight GLUE tasks: their columns, classes and metrics, in the TSV files and on the hub."""
+"""The eight GLUE tasks: their columns, classes and metrics, read from TSV files or from the hub."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, each, unknown
 from engine.data.sources import CLASS
-from engine.data.tables import RowFaults, text_of
+from engine.data.tables import RowFaults, tab_rows
 from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
 
 ENTAILMENT = ("not_entailment", "entailment")
@@ -184,20 +185,57 @@ DEV_IS_TEST = (
 )
 
 
-def left_out(broken: int, file: str) -> str:
-    """A note on rows that are damaged in the published task too."""
-    return f"{broken} damaged rows of {file} were left out; the published file has some too."
+def _sound(
+    rows: Sequence[Mapping[str, Any]], faults: RowFaults, task: GlueTask
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The rows of one file as a table, and a note on damaged ones that were left out.
+
+    RequestError with all faults where more rows are damaged than in the published task.
+    """
+    if faults.n > task.broken:
+        raise RequestError(faults.all())
+    if not rows:
+        raise RequestError(Fault(faults.file, "The table has no rows.", "Fetch the file again."))
+    what = f"{faults.n} damaged rows of {Path(faults.file).name} were left out;"
+    note = f"{what} the published file has some too."
+    return pd.DataFrame(rows), (note,) if faults.n else ()
 
 
-# A folder of one GLUE task, named after it: train.tsv and dev.tsv (MNLI: dev_matched.tsv) as
-# GLUE hands them out.
+class _Glue(TextReader):
+    """A GLUE task with its development texts as test split."""
+
+    @abstractmethod
+    def task(self, source: str, path: Path) -> GlueTask:
+        """The task that is meant. RequestError where there is no such task."""
+
+    @abstractmethod
+    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+        """The file of each split. RequestError naming all that are absent."""
+
+    @abstractmethod
+    def table(
+        self, task: GlueTask, file: Path, groups: Sequence[str]
+    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Columns text, perhaps text_b, label (a class) and `groups` of one file; and notes."""
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        task = self.task(source, path)
+        groups = [group for group in wanted.groups if group not in (LENGTH, CLASS)]
+        files = self.files(task, path)
+        found = each(lambda file: self.table(task, file, groups), files.values())
+        parts = [table.assign(split=split) for (table, _), split in zip(found, files, strict=True)]
+        table = pd.concat(parts, ignore_index=True)
+        notes = dict.fromkeys([DEV_IS_TEST, *(note for _, said in found for note in said)])
+        whole = table if "text_b" in table else table.assign(text_b="")
+        return Listing(task.name, whole, task.classes, task.metric, tuple(notes))
 
 
-FEWER = "Fetch the file again: it must be as GLUE hands it out, without quotation."
+AGAIN = "Fetch the file again: it must be as GLUE hands it out, without quotation."
 
 
-class GlueTsv(TextReader):
-    """Fields end at tabs and rows at line feeds; quotation marks are part of the text."""
+class GlueTsv(_Glue):
+    """A folder of one task, named after it: train.tsv and dev.tsv (MNLI: dev_matched.tsv) as GLUE
+    hands them out. Fields end at tabs, rows at line feeds; quotation marks are part of the text."""
 
     name = (
         "a GLUE task's folder with train.tsv and dev.tsv"
@@ -208,53 +246,42 @@ class GlueTsv(TextReader):
         return path.is_dir() and key_of_name(path.resolve().name) in (*GLUE_TASKS, REGRESSION)
 
     def look(self, source: str, path: Path) -> TextInfo:
-        task = _task(path)
-        n = sum(_rows(file) - (not task.header) for file in _files(path, task).values())
-        return task.info(n, _groups(task), DEV_IS_TEST)
+        task = self.task(source, path)
+        n = sum(_lines(file) - (not task.header) for file in self.files(task, path).values())
+        return task.info(n, (task.group,) if task.group else (), DEV_IS_TEST)
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        task = _task(path)
-        columns = _columns(task, [group for group in wanted.groups if group not in (LENGTH, CLASS)])
-        parts, faults, notes = [], list[Fault](), [DEV_IS_TEST]
-        for split, file in _files(path, task).items():
-            try:
-                part, broken = _table(file, task, columns)
-            except RequestError as error:
-                faults += error.faults
-                continue
-            if broken:
-                notes.append(left_out(broken, file.name))
-            parts.append(part.assign(split=split))
-        if faults:
-            raise RequestError(faults)
-        return Listing(
-            task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes)
-        )
+    def task(self, source: str, path: Path) -> GlueTask:
+        return task_of(path.resolve().name)
 
+    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+        files = {"train": path / "train.tsv", "test": path / f"{task.dev}.tsv"}
+        fix = f"{task.name} needs {' and '.join(file.name for file in files.values())}."
+        absent = [file for file in files.values() if not file.is_file()]
+        if absent:
+            raise RequestError([Fault(str(file), "There is no such file.", fix) for file in absent])
+        return files
 
-def _task(path: Path) -> GlueTask:
-    return task_of(path.resolve().name)
-
-
-def _groups(task: GlueTask) -> tuple[str, ...]:
-    return (task.group,) if task.group else ()
-
-
-def _files(path: Path, task: GlueTask) -> dict[str, Path]:
-    """The file of each split. Raises RequestError naming all that are absent."""
-    files = {"train": path / "train.tsv", "test": path / f"{task.dev}.tsv"}
-    fix = f"{task.name} needs {' and '.join(file.name for file in files.values())}."
-    absent = [
-        Fault(str(file), "There is no such file.", fix)
-        for file in files.values()
-        if not file.is_file()
-    ]
-    if absent:
-        raise RequestError(absent)
-    return files
+    def table(
+        self, task: GlueTask, file: Path, groups: Sequence[str]
+    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        texts = dict(zip(("text", "text_b"), task.texts, strict=False))
+        columns = texts | {"label": task.label} | {group: group for group in groups}
+        faults, rows = RowFaults(file.name), []
+        for number, cells in tab_rows(file, list(columns.values()), faults, AGAIN, task.header):
+            label = cells[task.label]
+            if blank := [name for name in task.texts if not cells[name]]:
+                what = f"{' and '.join(blank)}: the text is empty."
+                faults.add(number, what, "Fill it, or leave the row out.")
+            elif label not in task.labels:
+                what = f"{task.label} is {label[:40]!r}, not a label of {task.name}."
+                faults.add(number, what, f"Known: {', '.join(task.labels)}.")
+            else:
+                row = {ours: cells[theirs] for ours, theirs in columns.items()}
+                rows.append({**row, "label": task.labels[label]})
+        return _sound(rows, faults, task)
 
 
-def _rows(file: Path) -> int:
+def _lines(file: Path) -> int:
     """Lines of a file, the last one with or without its line feed."""
     count, last = 0, b"\n"
     with file.open("rb") as open_file:
@@ -263,84 +290,13 @@ def _rows(file: Path) -> int:
     return count + (last != b"\n")
 
 
-def _columns(task: GlueTask, groups: list[str]) -> dict[str, str]:
-    """Name of every column that is read, as in `Listing` -> as in the file."""
-    second = {"text_b": task.texts[1]} if len(task.texts) > 1 else {}
-    return {
-        "text": task.texts[0],
-        **second,
-        "label": task.label,
-        **{group: group for group in groups},
-    }
-
-
-def _table(file: Path, task: GlueTask, columns: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """The wanted columns of one file, and how many damaged rows were left out. Raises RequestError
-    with all faults.
-
-    columns: as from `_columns`; the rows have these and text_b.
-    """
-    lines = [line.removesuffix("\r") for line in text_of(file).split("\n")]
-    while not lines[-1]:
-        lines.pop()
-    header = list(task.header) or [name.strip() for name in lines.pop(0).split("\t")]
-    absent = [name for name in columns.values() if header.count(name) != 1]
-    if absent:
-        what = f"Columns missing, or there twice: {', '.join(absent)}."
-        found = ", ".join(name[:40] for name in header[:40])
-        raise RequestError(
-            Fault(file.name, what, f"Found: {found}. Needed: {', '.join(columns.values())}.")
-        )
-    places = {ours: header.index(name) for ours, name in columns.items()}
-    faults, rows = RowFaults(file.name), []
-    for number, line in enumerate(lines, start=1):
-        fields = line.split("\t")
-        row = (
-            {ours: fields[place].strip() for ours, place in places.items()}
-            if len(fields) == len(header)
-            else {}
-        )
-        if wrong := _wrong(fields, len(header), row, columns, task):
-            faults.add(number, *wrong)
-        else:
-            rows.append({**row, "label": task.labels[row["label"]]})
-    if faults.n > task.broken:
-        raise RequestError(faults.all())
-    if not rows:
-        raise RequestError(Fault(file.name, "The table has no rows.", FEWER))
-    return pd.DataFrame(rows).assign(**({} if "text_b" in columns else {"text_b": ""})), faults.n
-
-
-def _wrong(
-    fields: list[str],
-    width: int,
-    row: Mapping[str, str],
-    columns: Mapping[str, str],
-    task: GlueTask,
-) -> tuple[str, str] | None:
-    """What is wrong with a row and what to do about it; None for a good one."""
-    if len(fields) != width:
-        return f"It has {len(fields)} fields where {width} are needed.", FEWER
-    if blank := [
-        name for ours, name in columns.items() if ours in ("text", "text_b") and not row[ours]
-    ]:
-        return f"{' and '.join(blank)}: the text is empty.", "Fill it, or leave the row out."
-    if row["label"] not in task.labels:
-        what = f"{columns['label']} is {row['label'][:40]!r}, not a label of {task.name}."
-        return what, f"Known: {', '.join(task.labels)}."
-    return None
-
-
-# GLUE tasks from the hub ("glue:rte"): the parquet files of nyu-mll/glue, downloaded once.
-
-
 REPOSITORY = "nyu-mll/glue"
 PREFIX = "glue:"
 
 
-class GlueHub(TextReader):
-    """The hub's files have no sources (CoLA) and no genres (MNLI): the groups are length and
-    class."""
+class GlueHub(_Glue):
+    """The parquet files of nyu-mll/glue, downloaded once. They have no sources (CoLA) and no genres
+    (MNLI): the groups are length and class."""
 
     name = f"a GLUE task from the hub, such as {PREFIX}rte"
 
@@ -348,33 +304,34 @@ class GlueHub(TextReader):
         return source.strip().casefold().startswith(PREFIX)
 
     def look(self, source: str, path: Path) -> TextInfo:
-        task = _glue_hub_task(source)
-        return task.info(
-            task.n, (), f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use."
-        )
+        task = self.task(source, path)
+        note = f"{DEV_IS_TEST} Downloaded from the hub ({REPOSITORY}) on first use."
+        return task.info(task.n, (), note)
 
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        task = _glue_hub_task(source)
-        files = {"train": _fetched(task, "train"), "test": _fetched(task, task.hub_dev)}
-        parts, faults, notes = [], list[Fault](), [DEV_IS_TEST, f"From the hub: {REPOSITORY}."]
-        for split, file in files.items():
-            try:
-                part, broken = _glue_hub_table(file, f"{task.key}/{file.name}", task)
-            except RequestError as error:
-                faults += error.faults
-                continue
-            if broken:
-                notes.append(left_out(broken, file.name))
-            parts.append(part.assign(split=split))
-        if faults:
-            raise RequestError(faults)
-        return Listing(
-            task.name, pd.concat(parts, ignore_index=True), task.classes, task.metric, tuple(notes)
-        )
+    def task(self, source: str, path: Path) -> GlueTask:
+        return task_of(source.strip()[len(PREFIX) :])
 
+    def files(self, task: GlueTask, path: Path) -> dict[str, Path]:
+        return {"train": _fetched(task, "train"), "test": _fetched(task, task.hub_dev)}
 
-def _glue_hub_task(source: str) -> GlueTask:
-    return task_of(source.strip()[len(PREFIX) :])
+    def table(
+        self, task: GlueTask, file: Path, groups: Sequence[str]
+    ) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        name = f"{task.key}/{file.name}"
+        raw, faults, rows = _columns_of(file, name, task), RowFaults(name), []
+        for number, (label, *given) in enumerate(zip(*raw.values(), strict=True), start=1):
+            texts = [str(text or "").strip() for text in given]
+            if label not in range(len(task.hub_classes)):
+                what = f"label is {str(label)[:40]!r}, not a label of {task.name}."
+                faults.add(number, what, "Give the task as a folder of TSV files.")
+            elif not all(texts):
+                what = f"A text is empty ({', '.join(task.hub_texts)})."
+                faults.add(number, what, "Delete the file and try again.")
+            else:
+                row = {"label": task.hub_classes[label]}
+                rows.append(row | dict(zip(("text", "text_b"), texts, strict=False)))
+        table, notes = _sound(rows, faults, task)
+        return table, (f"From the hub: {REPOSITORY}.", *notes)
 
 
 def _fetched(task: GlueTask, split: str) -> Path:
@@ -398,73 +355,38 @@ def _fetched(task: GlueTask, split: str) -> Path:
         raise RequestError(Fault(f"data {PREFIX}{task.key}", what, fix)) from error
 
 
-def _glue_hub_table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """One file's rows, columns label, text, text_b, and how many damaged ones were left out.
-    RequestError."""
+def _columns_of(file: Path, name: str, task: GlueTask) -> dict[str, list[Any]]:
+    """Labels (integers) and texts of one file of the hub, by column. RequestError where it is not
+    this task's, or damaged."""
     import pyarrow
     import pyarrow.parquet
 
-    columns = _glue_hub_columns(task)
+    columns = ["label", *task.hub_texts]
     try:
         schema = pyarrow.parquet.read_schema(file)
         if absent := [column for column in columns if column not in schema.names]:
             what = f"Columns missing: {', '.join(absent)}."
             raise RequestError(Fault(name, what, f"Found: {', '.join(schema.names[:40])}."))
         if not pyarrow.types.is_integer(schema.field("label").type):
-            raise RequestError(
-                Fault(name, "Its labels are not whole numbers.", f"Delete {file} and try again.")
-            )
+            fix = f"Delete {file} and try again."
+            raise RequestError(Fault(name, "Its labels are not whole numbers.", fix))
         raw = pyarrow.parquet.read_table(file, columns=columns).to_pydict()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         what = f"It is not a parquet file, or is damaged ({type(error).__name__})."
-        raise RequestError(
-            Fault(name, what, f"Delete {file}, so that it is downloaded again.")
-        ) from error
+        fix = f"Delete {file}, so that it is downloaded again."
+        raise RequestError(Fault(name, what, fix)) from error
     names = _class_names(schema.metadata or {})
     if names not in ((), task.hub_classes):
         what = f"Its classes are {', '.join(names)[:200]}; expected {', '.join(task.hub_classes)}."
         raise RequestError(Fault(name, what, "Give the task as a folder of TSV files."))
-    return _checked(raw, name, task)
+    return {column: raw[column] for column in columns}
 
 
-def _checked(raw: dict[str, list[Any]], name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """The good rows, columns label, text, text_b, and how many were left out.
-
-    RequestError with all faults where more rows are damaged than in the published task.
-    """
-    faults, rows, classes = RowFaults(name), [], dict(enumerate(task.hub_classes))
-    for number, (label, *found) in enumerate(
-        zip(*(raw[column] for column in _glue_hub_columns(task)), strict=True), start=1
-    ):
-        texts = [str(text or "").strip() for text in found]
-        if label not in classes:
-            what = f"label is {str(label)[:40]!r}, not a label of {task.name}."
-            faults.add(number, what, "Give the task as a folder of TSV files.")
-        elif not all(texts):
-            faults.add(
-                number,
-                f"A text is empty ({', '.join(task.hub_texts)}).",
-                "Delete the file and try again.",
-            )
-        else:
-            rows.append((classes[label], texts[0], texts[1] if len(texts) > 1 else ""))
-    if faults.n > task.broken or not rows:
-        raise RequestError(
-            faults.all() or Fault(name, "The table has no rows.", "Delete the file and try again.")
-        )
-    return pd.DataFrame(rows, columns=["label", "text", "text_b"]), faults.n
-
-
-def _glue_hub_columns(task: GlueTask) -> list[str]:
-    return ["label", *task.hub_texts]
-
-
-def _class_names(metadata: dict[bytes, bytes]) -> tuple[str, ...]:
+def _class_names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
     """Names of the label's integers as the hub's data sets library writes them into the file; ()
     where it did not."""
     try:
-        return tuple(
-            map(str, json.loads(metadata[b"huggingface"])["info"]["features"]["label"]["names"])
-        )
+        label = json.loads(metadata[b"huggingface"])["info"]["features"]["label"]
+        return tuple(map(str, label["names"]))
     except (KeyError, TypeError, ValueError):
         return ()
