@@ -1,134 +1,154 @@
-"""CelebA in torchvision's layout: img_align_celeba/, list_attr_celeba.txt,
-list_eval_partition.txt."""
+"""Photographs of faces with a table of attributes, in torchvision's layout: CelebA and LFW."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.load import (
-    CLASS,
-    PHOTO_SIZES,
-    SPLITS,
-    ImageInfo,
-    ImageReader,
-    Listing,
-    Wanted,
-    yes_no,
-)
+from engine.data.images.load import PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import FilePixels
-from engine.data.sources import HELD_OUT, deal
+from engine.data.sources import CLASS, HELD_OUT, SPLITS, deal
 from engine.data.tables import text_of
 
-IMAGES, ATTRIBUTES, PARTITION = (
-    "img_align_celeba",
-    "list_attr_celeba.txt",
-    "list_eval_partition.txt",
-)
+AS_PUBLISHED = "Use the file as published."
 
 
-class CelebA(ImageReader):
-    """Any of the 40 attributes as target (default Blond_Hair) or group (default Male); splits as
-    published."""
+class _Faces(ImageReader):
+    """Any attribute as target or group (default Male); `usual` is the default target."""
 
-    name = (
-        "CelebA (a folder with img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt)"
-    )
+    title: str
+    usual: str
 
-    def recognises(self, source: str, path: Path) -> bool:
-        return (_home(path) / ATTRIBUTES).is_file()
-
-    def look(self, source: str, path: Path) -> ImageInfo:
-        home = _home(path)
-        wanting = [name for name in (IMAGES, PARTITION) if not (home / name).exists()]
-        if wanting:
-            raise RequestError([_wanting(home, name) for name in wanting])
-        n, names = _header(text_of(home / ATTRIBUTES, head=True))
-        target = "Blond_Hair" if "Blond_Hair" in names else names[0]
-        groups = ("Male",) if "Male" in names and target != "Male" else (CLASS,)
-        classes = yes_no(target)
+    def info(self, names: tuple[str, ...], n: int) -> ImageInfo:
+        """What the form must know of so many images with these attributes."""
+        target = self.usual if self.usual in names else names[0]
+        group = "Male" if "Male" in names and target != "Male" else CLASS
         return ImageInfo(
-            "CelebA",
+            self.title,
             "image files",
             names,
             (*names, CLASS),
             target,
-            groups,
+            (group,),
             PHOTO_SIZES,
             n,
-            size=128,
-            classes=classes,
+            128,
+            yes_no(target),
         )
 
+
+def _attributes_of(wanted: Wanted) -> list[str]:
+    """Target and groups, each once."""
+    return [name for name in dict.fromkeys((wanted.target, *wanted.columns)) if name != CLASS]
+
+
+def _worded(scores: pd.DataFrame, wanted: Wanted) -> dict[str, list[str]]:
+    """Columns target and groups in words: an attribute is there where its score is above 0."""
+    words = {}
+    for column in (wanted.target, *wanted.columns):
+        if column != CLASS:
+            no, yes = yes_no(column)
+            words[column] = [yes if score > 0 else no for score in scores[column]]
+    groups = {column: words[column] for column in wanted.columns if column != CLASS}
+    return {"target": words[wanted.target], **groups}
+
+
+def yes_no(column: str) -> tuple[str, str]:
+    """Words for an attribute that a picture lacks or has, such as ("not wavy hair", "wavy
+    hair")."""
+    plain = column.replace("_", " ").strip().lower()
+    return ("non-male", "male") if plain == "male" else (f"not {plain}", plain)
+
+
+def _read_columns(file: str, text: str, names: Sequence[str], what: str, **how: Any) -> Any:
+    """Columns of a table without quotation, as pandas reads them. RequestError, which begins with
+    `what`, where it cannot."""
+    try:
+        return pd.read_csv(io.StringIO(text), names=list(names), quoting=3, **how)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        said = f"{what} ({str(error).strip()[:120]})."
+        raise RequestError(Fault(file, said, AS_PUBLISHED)) from error
+
+
+CELEBA_IMAGES = "img_align_celeba"
+CELEBA_ATTRIBUTES = "list_attr_celeba.txt"
+PARTITION = "list_eval_partition.txt"
+
+
+class CelebA(_Faces):
+    """Any of the 40 attributes; splits as published."""
+
+    name = (
+        "CelebA (a folder with img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt)"
+    )
+    title, usual = "CelebA", "Blond_Hair"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return (_celeba_home(path) / CELEBA_ATTRIBUTES).is_file()
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        home = _celeba_home(path)
+        absent = [name for name in (CELEBA_IMAGES, PARTITION) if not (home / name).exists()]
+        if absent:
+            where, fix = (
+                f"CelebA in {home}",
+                f"torchvision's layout has it beside {CELEBA_ATTRIBUTES}.",
+            )
+            raise RequestError([Fault(where, f"{name} is absent.", fix) for name in absent])
+        n, names = _celeba_header(text_of(home / CELEBA_ATTRIBUTES, head=True))
+        return self.info(names, n)
+
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        home = _home(path)
-        columns = list(
-            dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)])
-        )
-        marks = _attributes(home, columns)
-        splits = _partition(home)
-        table = pd.DataFrame({"image_id": marks.index.astype(str)})
-        table["target"] = _worded(marks[wanted.target], wanted.target)
-        for column in columns:
-            if column in wanted.columns:
-                table[column] = _worded(marks[column], column)
-        table["split"] = splits.reindex(table["image_id"]).to_numpy()
-        unplaced = table["split"].isna()
-        notes = (
-            (f"{int(unplaced.sum())} images have no split and were left out.",)
-            if unplaced.any()
-            else ()
-        )
-        table = table[~unplaced].reset_index(drop=True)
-        pixels = FilePixels.below(home / IMAGES, list(table["image_id"]))
+        home = _celeba_home(path)
+        marks = _marks(home, _attributes_of(wanted))
+        table = pd.DataFrame({"image_id": marks.index.astype(str), **_worded(marks, wanted)})
+        table["split"] = _partition(home).reindex(table["image_id"]).to_numpy()
+        placed = table["split"].notna()
+        left = int((~placed).sum())
+        notes = (f"{left} images have no split and were left out.",) if left else ()
+        table = table[placed].reset_index(drop=True)
+        pixels = FilePixels.below(home / CELEBA_IMAGES, list(table["image_id"]))
         return Listing("CelebA", table, pixels, yes_no(wanted.target), notes)
 
 
-def _home(path: Path) -> Path:
-    return path / "celeba" if (path / "celeba" / ATTRIBUTES).is_file() else path
+def _celeba_home(path: Path) -> Path:
+    return path / "celeba" if (path / "celeba" / CELEBA_ATTRIBUTES).is_file() else path
 
 
-def _wanting(home: Path, name: str) -> Fault:
-    return Fault(
-        f"CelebA in {home}",
-        f"{name} is absent.",
-        f"torchvision's layout has it beside {ATTRIBUTES}.",
-    )
-
-
-def _header(text: str) -> tuple[int, tuple[str, ...]]:
+def _celeba_header(text: str) -> tuple[int, tuple[str, ...]]:
     """(images, attribute names) from the first two lines."""
-    lines = text.split("\n", 2)
-    names = tuple(lines[1].split()) if len(lines) > 1 else ()
-    if not lines[0].strip().isdigit() or not names:
+    first, _, rest = text.partition("\n")
+    names = tuple(rest.partition("\n")[0].split())
+    if not first.strip().isdigit() or not names:
         what = "The first line is not a number of images, or no attributes follow."
-        raise RequestError(Fault(ATTRIBUTES, what, "Use the file as published."))
-    return int(lines[0]), names
+        raise RequestError(Fault(CELEBA_ATTRIBUTES, what, AS_PUBLISHED))
+    return int(first), names
 
 
-def _attributes(home: Path, columns: list[str]) -> pd.DataFrame:
+def _marks(home: Path, columns: list[str]) -> pd.DataFrame:
     """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises
     RequestError."""
-    text = text_of(home / ATTRIBUTES)
-    _, names = _header(text)
-    body = io.StringIO(text.split("\n", 2)[2] if text.count("\n") > 1 else "")
-    keep = ["image_id", *columns]
-    try:
-        marks = pd.read_csv(
-            body, sep=r"\s+", names=["image_id", *names], usecols=keep, dtype={"image_id": str}
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        what = f"Its rows do not fit its {len(names)} attributes ({str(error).strip()[:120]})."
-        raise RequestError(Fault(ATTRIBUTES, what, "Use the file as published.")) from error
-    marks = marks.set_index("image_id")
+    text = text_of(home / CELEBA_ATTRIBUTES)
+    _, names = _celeba_header(text)
+    marks = _read_columns(
+        CELEBA_ATTRIBUTES,
+        "\n".join(text.split("\n")[2:]),
+        ["image_id", *names],
+        f"Its rows do not fit its {len(names)} attributes",
+        sep=r"\s+",
+        usecols=["image_id", *columns],
+        dtype={"image_id": str},
+    ).set_index("image_id")
     wrong = ~marks.isin([1, -1]).all(axis=1)
     if wrong.any() or not len(marks) or marks.index.has_duplicates:
         first = marks.index[wrong][0] if wrong.any() else "a repeated or no image"
         what = f"Attributes must be 1 or -1, once per image; see {first}."
-        raise RequestError(Fault(ATTRIBUTES, what, "Use the file as published."))
+        raise RequestError(Fault(CELEBA_ATTRIBUTES, what, AS_PUBLISHED))
     return marks
 
 
@@ -138,18 +158,8 @@ def _partition(home: Path) -> pd.Series:
     bad = [" ".join(row) for row in rows if len(row) != 2 or row[1] not in ("0", "1", "2")]
     if bad:
         what = f"Lines must be a file name and 0, 1 or 2; found {bad[0][:80]!r}."
-        raise RequestError(Fault(PARTITION, what, "Use the file as published."))
+        raise RequestError(Fault(PARTITION, what, AS_PUBLISHED))
     return pd.Series({name: SPLITS[int(place)] for name, place in rows}, dtype=object)
-
-
-def _worded(marks: pd.Series, column: str) -> list[str]:
-    """Marks [images] of 1 or -1 in words."""
-    no, yes = yes_no(column)
-    return [yes if mark > 0 else no for mark in marks]
-
-
-# LFW in torchvision's layout with the attribute scores of lfw_attributes.txt; a person is never
-# on two sides.
 
 
 LFW_ATTRIBUTES = "lfw_attributes.txt"
@@ -157,156 +167,108 @@ LFW_FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
 PEOPLE = {"train": "peopleDevTrain.txt", "test": "peopleDevTest.txt"}
 
 
-class LFW(ImageReader):
-    """Any attribute as target (default Wavy Hair) or group (default Male): yes where its score is
-    above 0.
+class LFW(_Faces):
+    """The attribute scores of lfw_attributes.txt; a person is never on two sides.
 
     Splits: LFW's development people where peopleDevTrain.txt and peopleDevTest.txt lie beside the
     images (10 % of the training people validate); else people are dealt out 70/10/20.
     """
 
     name = "LFW (a folder with lfw_funneled/ or lfw/ and lfw_attributes.txt)"
+    title, usual = "LFW", "Wavy Hair"
 
     def recognises(self, source: str, path: Path) -> bool:
-        return _attribute_file(path) is not None
+        return _lfw_file(path) is not None
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        attributes = _attribute_file(path) or path
-        _images(path)
-        text = text_of(attributes, head=True)
-        names = _columns(text)[2:]
-        lines = text.count("\n")
-        n = round(attributes.stat().st_size / max(1, len(text.encode())) * lines)
-        target = "Wavy Hair" if "Wavy Hair" in names else names[0]
-        groups = ("Male",) if "Male" in names and target != "Male" else (CLASS,)
-        return ImageInfo(
-            "LFW",
-            "image files",
-            names,
-            (*names, CLASS),
-            target,
-            groups,
-            PHOTO_SIZES,
-            n,
-            128,
-            classes=yes_no(target),
-        )
+        file = _lfw_file(path) or path
+        _lfw_images(path)
+        text = text_of(file, head=True)
+        share_read = len(text.encode()) / max(1, file.stat().st_size)
+        return self.info(_lfw_names(text)[2:], round(text.count("\n") / share_read))
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        columns = list(
-            dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)])
-        )
-        scores = _scores(_attribute_file(path) or path, columns)
+        scores = _scores(_lfw_file(path) or path, _attributes_of(wanted))
         person = scores["person"].str.replace(" ", "_")
         files = person + "/" + person + "_" + scores["imagenum"].str.zfill(4) + ".jpg"
-        table = pd.DataFrame({"image_id": files, "unit": person, "split": ""})
-        for column in columns:
-            no, yes = yes_no(column)
-            worded = [yes if score > 0 else no for score in scores[column]]
-            if column in wanted.columns:
-                table[column] = worded
-            if column == wanted.target:
-                table["target"] = worded
-        table = table.drop_duplicates("image_id").reset_index(drop=True)
-        home = _images(path)
+        table = pd.DataFrame(
+            {"image_id": files, "unit": person, "split": "", **_worded(scores, wanted)}
+        ).drop_duplicates("image_id", ignore_index=True)
+        home = _lfw_images(path)
         table, notes = _published_split(table, home.parent, wanted.seed)
-        return Listing(
-            "LFW",
-            table,
-            FilePixels.below(home, list(table["image_id"])),
-            yes_no(wanted.target),
-            notes,
-        )
+        pixels = FilePixels.below(home, list(table["image_id"]))
+        return Listing("LFW", table, pixels, yes_no(wanted.target), notes)
 
 
-def _places(path: Path) -> list[Path]:
-    return [path, path / "lfw-py", path / "lfw", path.parent]
-
-
-def _attribute_file(path: Path) -> Path | None:
+def _lfw_file(path: Path) -> Path | None:
     """Beside the images or one folder up or down; only where the folder looks like LFW at all."""
-    inside = [place / LFW_ATTRIBUTES for place in (path, path / "lfw-py", path / "lfw")]
-    beside = [path.parent / LFW_ATTRIBUTES] if path.name in (*LFW_FOLDERS, "lfw-py") else []
-    return next((file for file in inside + beside if file.is_file()), None)
+    inside = [path, path / "lfw-py", path / "lfw"]
+    beside = [path.parent] if path.name in (*LFW_FOLDERS, "lfw-py") else []
+    files = [place / LFW_ATTRIBUTES for place in inside + beside]
+    return next((file for file in files if file.is_file()), None)
 
 
-def _images(path: Path) -> Path:
+def _lfw_images(path: Path) -> Path:
     """The folder with one folder per person. Raises RequestError."""
-    if path.name in LFW_FOLDERS and _has_people(path):
-        return path
-    for place in _places(path)[:3]:
-        for name in LFW_FOLDERS:
-            if _has_people(place / name):
-                return place / name
+    places = [
+        place / name for place in (path, path / "lfw-py", path / "lfw") for name in LFW_FOLDERS
+    ]
+    for folder in [path, *places] if path.name in LFW_FOLDERS else places:
+        if _has_people(folder):
+            return folder
     what = f"There is {LFW_ATTRIBUTES}, but no folder of images."
-    raise RequestError(
-        Fault(f"LFW in {path}", what, f"Put one of {', '.join(LFW_FOLDERS)} beside it.")
-    )
+    fix = f"Put one of {', '.join(LFW_FOLDERS)} beside it."
+    raise RequestError(Fault(f"LFW in {path}", what, fix))
 
 
 def _has_people(folder: Path) -> bool:
     """Whether some folder of it holds pictures named after it."""
     if not folder.is_dir():
         return False
-    people = [
-        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")
-    ][:20]
+    people = [entry for entry in folder.iterdir() if entry.is_dir() and entry.name[0] != "."][:20]
     return any(
         next(person.glob(f"{person.name.replace('[', '[[]')}_*.jpg"), None) for person in people
     )
 
 
-def _columns(text: str) -> tuple[str, ...]:
+def _lfw_names(text: str) -> tuple[str, ...]:
     """person, imagenum and the attributes, from the first line that names them."""
     for line in text.splitlines()[:5]:
         cells = [cell.strip() for cell in line.lstrip("#").strip("\t\r\n").split("\t")]
         if cells[:2] == ["person", "imagenum"] and len(cells) > 2:
             return tuple(cells)
     what = "No line starts with person, imagenum and attributes, separated by tabs."
-    raise RequestError(
-        Fault(LFW_ATTRIBUTES, what, "Use the file as published with LFW's attributes.")
-    )
+    fix = "Use the file as published with LFW's attributes."
+    raise RequestError(Fault(LFW_ATTRIBUTES, what, fix))
 
 
 def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
     """One row per image: columns person, imagenum (text) and the wanted attributes (numbers).
     Raises RequestError."""
     text = text_of(path)
-    names = _columns(text)
-    body = "\n".join(
-        line for line in text.splitlines() if line.strip() and not line.startswith("#")
+    own = ["person", "imagenum"]
+    table = _read_columns(
+        path.name,
+        "\n".join(line for line in text.splitlines() if line.strip() and line[0] != "#"),
+        _lfw_names(text),
+        "Its rows cannot be read",
+        sep="\t",
+        usecols=[*own, *columns],
+        dtype=dict.fromkeys(own, str) | dict.fromkeys(columns, float),
     )
-    fix = "Use the file as published."
-    try:
-        table = pd.read_csv(
-            io.StringIO(body),
-            sep="\t",
-            names=names,
-            usecols=["person", "imagenum", *columns],
-            dtype=str,
-            quoting=3,
-        )
-        scores = table[columns].astype(float)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
-        raise RequestError(
-            Fault(path.name, f"Its rows cannot be read ({str(error).strip()[:120]}).", fix)
-        ) from error
-    if (
-        scores.isna().any(axis=None)
-        or table.isna().any(axis=None)
-        or not table["imagenum"].str.isdigit().all()
-    ):
-        raise RequestError(Fault(path.name, "Some rows lack a person, a number or a score.", fix))
-    return pd.concat([table[["person", "imagenum"]], scores], axis=1)
+    if table.isna().any(axis=None) or not table["imagenum"].str.isdigit().all():
+        what = "Some rows lack a person, a number or a score."
+        raise RequestError(Fault(path.name, what, AS_PUBLISHED))
+    return table
 
 
 def _published_split(
     table: pd.DataFrame, folder: Path, seed: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The table with LFW's development split in its column split where both lists are there; else
-    as it is.
+    as it is. And notes.
 
-    table: one row per image, its column unit names the person. Returns notes too.
+    table: one row per image, its column unit names the person.
     """
     if not all((folder / name).is_file() for name in PEOPLE.values()):
         return table, ()
@@ -314,14 +276,13 @@ def _published_split(
     for split, name in PEOPLE.items():
         rows = [line.split("\t") for line in text_of(folder / name).splitlines() if "\t" in line]
         place |= {row[0].strip(): split for row in rows}
-    split = table["unit"].map(place)
-    left = int(split.isna().sum())
-    table = table.assign(split=split)[split.notna()].reset_index(drop=True)
+    table = table.assign(split=table["unit"].map(place))
+    left = int(table["split"].isna().sum())
+    table = table.dropna(subset="split").reset_index(drop=True)
     train = table.index[table["split"] == "train"]
     table.loc[train, "split"] = deal(
         table.loc[train].reset_index(drop=True), HELD_OUT, "train", seed
     )
     said = "LFW's development split; 10 % of its training people validate."
-    return table, (
-        (said, f"{left} images of people in neither list were left out.") if left else (said,)
-    )
+    gone = f"{left} images of people in neither list were left out."
+    return table, (said, gone) if left else (said,)

@@ -454,10 +454,3 @@ class ImageReader(Reader):
     @abstractmethod
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         """Everything but the pixels. Raises RequestError listing all faults."""
-
-
-def yes_no(column: str) -> tuple[str, str]:
-    """Words for an attribute that a picture lacks or has, such as ("not wavy hair", "wavy
-    hair")."""
-    plain = column.replace("_", " ").strip().lower()
-    return ("non-male", "male") if plain == "male" else (f"not {plain}", plain)
