@@ -1,21 +1,148 @@
-"""Tables that every audit of an image classifier writes, from its measurements. Columns:
-docs/TABLES.md."""
+"""Tables that every audit of a classifier writes, and those of image classifiers, from finished
+measurements. Columns: docs/TABLES.md."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
+from engine.classifiers.groups import Arm, GroupMeasure
 from engine.classifiers.images.context import DENSE, TEST, ImageContext, ImageShard
+from engine.classifiers.images.request import ImagePlan, recipe_of
 from engine.core.errors import Fault, RequestError
 from engine.core.ids import rng
+from engine.core.types import POOLED
+from engine.data.images.load import ImageSet
+from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.store.tables import pack, unpack, within
+
+DIFFERENCE = ("axis", "metric", "group", "value", "low", "high", "p", "n", "verdict")
+Check = Callable[[], None]
+
+
+class Repeats(ABC):
+    """One variant that stands for several models: cut or trained again with other seeds."""
+
+    @property
+    @abstractmethod
+    def pooled(self) -> str:
+        """The variant's id."""
+
+    @abstractmethod
+    def shards(self) -> list[Any]:
+        """The measurements that hold the answers of its models."""
+
+    def number(self, shard: Any) -> int:
+        return int(shard.trial)
+
+    def id_of(self, shard: Any) -> str:
+        """The variant's id of one of its models."""
+        return f"{self.pooled}#{self.number(shard)}"
+
+
+RepeatsT = TypeVar("RepeatsT", bound=Repeats)
+
+
+def measured_arms(
+    answers: Callable[[Any], np.ndarray],
+    arms: Iterable[RepeatsT],
+    measure: GroupMeasure,
+    check: Check,
+) -> dict[RepeatsT, Arm]:
+    """Every variant measured by group; answers: the probabilities [items, classes] of a shard."""
+    found = {}
+    for arm in arms:
+        check()
+        found[arm] = measure.variant([answers(one).astype(np.float64) for one in arm.shards()])
+    return found
+
+
+def numbers_of(
+    measure: GroupMeasure, measured: Mapping[RepeatsT, Arm], check: Check
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `results` and `groups`: the dense model, then every variant and its models."""
+    parts = [measure.dense()]
+    for arm, mine in measured.items():
+        check()
+        parts.append(mine.pooled(arm.pooled))
+        parts += [mine.trial(arm.number(shard), arm.id_of(shard)) for shard in arm.shards()]
+    results, groups = (
+        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+        for name in ("results", "groups")
+    )
+    return results, groups
+
+
+def differences_table(parts: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """The table `arm_differences`, from rows of `arm_difference`, with false discovery rates per
+    metric where `columns` has them."""
+    found = list(parts)
+    if not found:
+        return pd.DataFrame(columns=list(columns))
+    table = pd.concat(found, ignore_index=True)
+    rates = table.groupby("metric")["p"].transform(benjamini_hochberg)
+    return table.assign(q=rates)[list(columns)]
+
+
+def variant_row(name: str, method: str, first: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A row of the table `variants`; first: what stands before the columns that all tracks of
+    classifiers have. Later values replace earlier ones in their place."""
+    usual = {
+        "target_axis": "",
+        "gamma": np.nan,
+        "sparsity": 0.0,
+        "realised": 0.0,
+        "n_cut": 0,
+        "seed": POOLED,
+        "pooled": "",
+        "chosen": True,
+        "degenerate": 0,
+    }
+    return {"variant": name, "method": method, **first, **usual, **more}
+
+
+def over_repeats(rows: Sequence[Mapping[str, Any]], *means: str) -> dict[str, Any]:
+    """What the row of a variant says of its models': the mean of `means`, how many are degenerate,
+    the largest difference to the masked model."""
+    return {
+        **{name: float(np.mean([row[name] for row in rows])) for name in means},
+        "degenerate": sum(row["degenerate"] for row in rows),
+        "max_logit_difference": max(row["max_logit_difference"] for row in rows),
+        "cut": "",
+    }
+
+
+def answers_table(answers: Mapping[str, np.ndarray], items: pd.DataFrame, key: str) -> pd.DataFrame:
+    """The table `predictions`, from the answers [items, classes] by variant, in the order of
+    `items`. Columns: variant, the key of the items, p_0, p_1, … float32."""
+    columns = [f"p_{place}" for place in range(next(iter(answers.values())).shape[1])]
+    parts = [
+        pd.DataFrame(found.astype(np.float32), columns=columns).assign(
+            variant=name, **{key: items[key].to_numpy()}
+        )
+        for name, found in answers.items()
+    ]
+    return pd.concat(parts, ignore_index=True)[["variant", key, *columns]]
+
+
+def curves_table(parts: Iterable[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """The table `curves`, of the curves that there are."""
+    found = [part for part in parts if len(part)]
+    table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    return table.reindex(columns=list(columns))
+
+
+def curve_of(arrays: Mapping[str, np.ndarray], variant: str, phase: str) -> pd.DataFrame:
+    """The curve that a fit left among its arrays, empty where it left none."""
+    found = pd.DataFrame(within(dict(arrays), "curve/")).rename(columns={"epoch": "step"})
+    return found.assign(variant=variant, phase=phase)
 
 
 def test_images(context: ImageContext) -> pd.DataFrame:
@@ -25,23 +152,39 @@ def test_images(context: ImageContext) -> pd.DataFrame:
     return table[["image_id", "split", "label", *context.images.groups]]
 
 
-def predictions_table(answers: Mapping[str, np.ndarray], images: pd.DataFrame) -> pd.DataFrame:
-    """The table `predictions`, from the answers [images, classes] of every variant, the dense model
-    first.
+def image_tables(
+    context: ImageContext,
+    arms: Sequence[Any],
+    measure: GroupMeasure,
+    measured: Mapping[Any, Arm],
+    variants: pd.DataFrame,
+    layers: Mapping[str, Sequence[tuple[str, int, int]]],
+    shown: Sequence[Any],
+    check: Check,
+) -> dict[str, pd.DataFrame]:
+    """The tables that audits of image classifiers have in common. arms: `Repeats`, each with the
+    measurement of its `cost`; shown: those whose first models' pictures are kept."""
+    dense, images = context.answers(ImageShard("")), test_images(context)
+    answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.shards()}
+    firsts = [context.answers(arm.shards()[0]) for arm in shown]
+    results, groups = numbers_of(measure, measured, check)
+    return {
+        "variants": variants,
+        "results": results,
+        "groups": groups,
+        "images": images,
+        "predictions": answers_table({DENSE: dense, **answers}, images, "image_id"),
+        "thumbs": thumbnails(context, firsts, dense),
+        "layers": layers_table(layers),
+        "costs": costs_table(context, {arm.pooled: arm.cost for arm in arms}, variants),
+    }
 
-    images: one row per image with image_id, in the order of the answers. Columns: variant,
-    image_id, p_0, p_1, … float32.
-    """
-    columns = [f"p_{place}" for place in range(answers[DENSE].shape[1])]
-    return pd.concat(
-        [
-            pd.DataFrame(found.astype(np.float32), columns=columns).assign(
-                variant=name, image_id=images["image_id"]
-            )
-            for name, found in answers.items()
-        ],
-        ignore_index=True,
-    )[["variant", "image_id", *columns]]
+
+def fitted(context: ImageContext) -> dict[str, np.ndarray]:
+    """Weights of a dense model that the audit fitted, by name; none where it came trained."""
+    if context.settings.train is None:
+        return {}
+    return within(context.fetch_arrays(ImageShard("dense_weights"))[0], "weights/")
 
 
 def layers_table(widths: Mapping[str, Sequence[tuple[str, int, int]]]) -> pd.DataFrame:
@@ -75,26 +218,14 @@ def costs_table(
     return found.assign(max_logit_difference=found["variant"].map(worst), agrees=True)
 
 
-def weights_table(
-    context: ImageContext, kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]
-) -> pd.DataFrame:
+def weights_table(kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> pd.DataFrame:
     """The table `weights`, one row per tensor: columns variant, name, shape, dtype, data.
 
-    Of a dense model that was fitted here, and of `kept`, pairs of variant and tensors by name.
+    Of `kept`, pairs of variant and tensors by name.
     """
-    parts = []
-    if context.settings.train is not None:
-        parts.append(
-            pack(within(context.fetch_arrays(ImageShard("dense_weights"))[0], "weights/")).assign(
-                variant=DENSE
-            )
-        )
-    parts += [pack(arrays).assign(variant=name) for name, arrays in kept]
+    parts = [pack(dict(arrays)).assign(variant=name) for name, arrays in kept]
     columns = ["variant", "name", "shape", "dtype", "data"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-# Small pictures of test images whose predicted class changed in some variant, for the gallery.
 
 
 MOST = 400
@@ -150,10 +281,6 @@ def _png(pixels: np.ndarray) -> bytes:
     return memory.getvalue()
 
 
-# What a run of a classifier stored of its repeats: the row of the first one, and the weights
-# that were kept.
-
-
 def first_repeat(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
     """The row of a trial or seed itself; the first one's for a pooled variant."""
     table = run.table("variants")
@@ -175,3 +302,62 @@ def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
             Fault("variant", what, "Choose the first one, or audit again with --keep-weights all.")
         )
     return unpack(mine.drop(columns="variant"))[0]
+
+
+def input_notes(images: ImageSet, of_model: Sequence[str], is_fresh: bool = False) -> list[str]:
+    """What audits and evaluate say of their input before they measure.
+
+    of_model: notes of the classifier; is_fresh: it was fitted on these images.
+    """
+    found = [*([images.stand_in] if images.stand_in else []), *images.notes, *of_model]
+    if not is_fresh and any(note.startswith("No split is given") for note in images.notes):
+        found.append(
+            "The split was dealt here: if the model has seen these test images in training, every"
+            " change looks worse."
+        )
+    return found
+
+
+def model_warnings(plan: ImagePlan) -> list[str]:
+    """Notes of a model that came trained; for one that was fitted here, that it was."""
+    request = plan.request
+    if request.train is None:
+        return list(plan.model.notes)
+    epochs = recipe_of(request.train).epochs
+    start = (
+        "from random weights"
+        if request.weights is None and plan.is_fresh
+        else "from the weights given"
+    )
+    return [
+        f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training"
+        " images."
+    ]
+
+
+def brought_warnings(results: pd.DataFrame) -> list[str]:
+    """That outputs may stand in another order than was said: the AUC of the dense model betrays it.
+
+    results: the table `results`.
+    """
+    auc = results[
+        (results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")
+    ]["value"]
+    low = [value for value in auc.head(1) if value < 0.5]
+    return [
+        f"The dense model's AUC of {one:.3f} is below one half: are its outputs in another order?"
+        for one in low
+    ]
+
+
+def uncut_warnings(context: ImageContext) -> list[str]:
+    """Which convolutions are left alone, and why."""
+    graph, found = context.graph, []
+    if graph.whole:
+        found.append(f"{len(graph.whole)} convolutions cannot be cut and stay whole.")
+    if graph.unsafe:
+        first, count = ", ".join(graph.unsafe[:4]), len(graph.unsafe)
+        found.append(
+            f"Of these, {count} for which a trial cut gave other answers than silencing: {first}."
+        )
+    return found

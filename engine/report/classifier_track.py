@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.classifiers.stored_weights import first_repeat
+from engine.classifiers.tables import first_repeat
 from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.report import phrasing

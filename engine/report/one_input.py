@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.classifiers.stored_weights import first_repeat
+from engine.classifiers.tables import first_repeat
 from engine.core.errors import Fault, RequestError, unknown
 from engine.report.charts import lookup
 from engine.report.charts.class_chances import SIDES

@@ -6,7 +6,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -161,7 +160,7 @@ def test_a_damaged_job_stops_no_line(store, batch, workers):
 @pytest.fixture
 def request_():
     """One that holds up, of any track."""
-    return import_module(f"{next(iter(tracks().values())).package}.embedded").REQUESTS[0]
+    return next(iter(tracks().values())).part("embedded")[0]
 
 
 def test_what_is_submitted_waits_where_an_engine_serves_and_keeps_its_place(

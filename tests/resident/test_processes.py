@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-from importlib import import_module
 
 import pytest
 
@@ -87,7 +86,7 @@ def real(engines, store):
 
 def test_the_real_engine_checks_a_request_and_ends_when_told(real, store):
     track = next(iter(tracks().values()))
-    request = import_module(f"{track.package}.embedded").REQUESTS[0].to_dict()
+    request = track.part("embedded")[0].to_dict()
     with pytest.raises(RequestError, match="/no/such"):
         ask("start", {"request": {**request, "model": "/no/such"}}, store)
     with pytest.raises(RequestError, match="'job-0' is not in the store"):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.classifiers.audit import ArrayContext
 from engine.audit.measurements import InMemory, Keeper, Measurement
+from engine.classifiers.audit import ArrayContext
 from engine.core.types import Hooks, digest_of
 from engine.data.images.load import ImageSet
 from engine.store.tables import within

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from engine.audit.latency import latency_row, paired_latency
 from engine.audit.measurements import Measurement
-from engine.audit.session import counts_of
+from engine.audit.session import Tables, counts_of
 from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
 from engine.classifiers.images.request import ImagePlan, ImagesRequest
@@ -26,7 +26,6 @@ from engine.core.discover import members
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
-from engine.store.runs import Store
 from engine.store.tables import curve_arrays, pack
 from engine.surgery.filters.cut import FilterAgreement, History, agree_filters, cut_filters
 from engine.surgery.filters.graph import filter_graph
@@ -80,7 +79,7 @@ def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
     }
 
 
-def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def data_meta(plan: ImagePlan, tables: Tables) -> dict[str, Any]:
     """The images in run.json. tables: the run's tables by name, of which `groups` gives the counts
     (`counts_of`)."""
     images = plan.images
@@ -104,12 +103,6 @@ def dense_phases(request: ImagesRequest) -> dict[str, list[ImageShard]]:
         "train the dense model": [ImageShard("dense_weights")] if request.train is not None else [],
         "ask the dense model": [ImageShard("original"), ImageShard("dense_answers")],
     }
-
-
-def kept_in(store: Store | None) -> dict[str, Any]:
-    """Where a context keeps finished measurements and unfinished fits; only in memory without a
-    store."""
-    return {} if store is None else {"keeper": store.shards, "partial": store.partial}
 
 
 def batches_of(

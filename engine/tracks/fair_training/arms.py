@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.classifiers.tables import Repeats
 from engine.tracks.fair_training.context import CORNERS, FairShard
 from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import FairRequest
@@ -15,7 +16,7 @@ STRUCTURED, UNSTRUCTURED = "bifp-str", "bifp-uns"
 
 
 @dataclass(frozen=True)
-class FairArm:
+class FairArm(Repeats):
     """strength: 0 for methods without a fairness term. is_usual: whether λ is the request's, or
     needs to be said.
 
@@ -41,10 +42,6 @@ class FairArm:
         return f"{self.method}-{100 * self.sparsity:g}%" + (
             "" if self.is_usual else f"-l{self.strength:g}"
         )
-
-    def id_of(self, shard: FairShard) -> str:
-        """Id of one training's variant."""
-        return f"{self.pooled}#{self.number(shard)}"
 
     def number(self, shard: FairShard) -> int:
         """Number of a training in the tables: the seed, and for further draws so many seeds

@@ -49,13 +49,14 @@ from engine.tracks.fair_training.methods.base import (
     WEIGHTS,
     fair_methods,
 )
-from engine.tracks.fair_training.presets import sparsity_at
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
 
 CODE = 3
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}
+LEFT = 0.8
+"""Share of the weights that each step of the Lottery Ticket's schedule leaves."""
 MOST_STEPS = 34
 """More steps of the lottery ticket's schedule cut all but less than half a thousandth, which is 1
 to three digits."""
@@ -92,6 +93,11 @@ def _first_axis_faults(axes: Sequence[str], _: Values) -> list[Fault]:
         return []
     what = "the fairness term is about the first axis, which cannot be the class itself."
     return [Fault("axis", what, "Name a group column first.")]
+
+
+def sparsity_at(step: int) -> float:
+    """1 - 0.8^k, to three digits."""
+    return round(1.0 - LEFT**step, 3)
 
 
 def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:

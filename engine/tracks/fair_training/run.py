@@ -7,23 +7,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from engine.audit.executors import Executor
-from engine.audit.progress import Progress
-from engine.audit.session import Session, Tables, run_session, timed
+from engine.audit.session import Session, Tables
+from engine.classifiers.audit import ClassifierAudit, kept_in
 from engine.classifiers.images.context import ImageShard
 from engine.classifiers.images.dense import (
     data_meta,
     dense_phases,
-    kept_in,
     model_meta,
     starting_model,
 )
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
 from engine.core.types import Hooks
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
@@ -34,45 +30,6 @@ from engine.tracks.fair_training.tables import fair_tables
 from engine.tracks.fair_training.warnings import fair_warnings
 
 FairAudit = Session[FairPlan, FairContext]
-
-
-def run_fair_audit(
-    request: FairRequest,
-    store: Store,
-    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    executor: Executor | None = None,
-) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads,
-    Cancelled when stopped.
-
-    What was finished before an interruption is found in the store and not computed again; a
-    training that was interrupted goes on from its last kept step.
-    """
-    plan = validate_fair(request)
-    return run_session(
-        plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen)
-    )
-
-
-def _audited(
-    plan: FairPlan, store: Store, hooks: Hooks, executor: Executor
-) -> tuple[dict[str, Any], Tables]:
-    """Train, cut, measure."""
-    audit, arms = open_fair_audit(plan, store, hooks, executor), arms_of(plan.request)
-    compute(audit, arms)
-    with timed(audit.progress, "measure", "groups and intervals"):
-        targets = targets_of(audit.context, plan.request)
-        tables, notes = fair_tables(audit.context, plan.request, arms, targets, hooks.check)
-    return run_meta(audit, tables, targets, notes), tables
-
-
-def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> FairAudit:
-    """Load the model, and prove on this very model that masking filters changes something."""
-    progress = Progress(hooks.report)
-    with timed(progress, "load", plan.model.name):
-        context = context_of(plan, store, hooks)
-        context.prove()
-    return FairAudit(plan, context, progress, executor)
 
 
 def context_of(plan: FairPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> FairContext:  # noqa: B008  (frozen)
@@ -91,16 +48,19 @@ def context_of(plan: FairPlan, store: Store | None = None, hooks: Hooks = Hooks(
     )
 
 
-def compute(audit: FairAudit, arms: Sequence[FairArm]) -> None:
-    """Every measurement of the run, in the order they need each other.
+def compute(audit: FairAudit) -> tuple[list[FairArm], dict[str, float]]:
+    """Every measurement of the run, in the order they need each other: the arms, and the gap and
+    accuracy that were to be reached.
 
     RequestError for a stated gap that is met at the start or inside the null band, before anything
     else is trained.
     """
-    if audit.request.fair_gap is not None:
-        audit.finish_all(dense_phases(audit.request))
-        refuse_target(audit.context.look, audit.request)
-    audit.finish_all(phases_of(audit.request, arms))
+    request, context, arms = audit.request, audit.context, arms_of(audit.request)
+    if request.fair_gap is not None:
+        audit.finish_all(dense_phases(request))
+        refuse_target(context.look, request)
+    audit.finish_all(phases_of(request, arms))
+    return arms, targets_of(context, request)
 
 
 def phases_of(request: FairRequest, arms: Sequence[FairArm]) -> dict[str, list[Any]]:
@@ -180,14 +140,14 @@ def refuse_target(look: Look, request: FairRequest) -> None:
 
 def run_meta(
     audit: FairAudit,
-    tables: dict[str, pd.DataFrame],
-    targets: Mapping[str, float],
+    made: tuple[Sequence[FairArm], Mapping[str, float]],
+    tables: Tables,
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which images, with which code, and what must be
     known about it."""
     plan, context, request = audit.plan, audit.context, audit.request
-    shares = group_shares(plan.images, request.axes[0], context.tuned)
+    shares, targets = group_shares(plan.images, request.axes[0], context.tuned), made[1]
     return {
         **audit.meta(f"{plan.model.name} trained fairly on {plan.images.name}"),
         "experiment": request.experiment,
@@ -196,3 +156,7 @@ def run_meta(
         "targets": json_able(dict(targets)),
         "warnings": fair_warnings(plan, context, tables, targets, notes),
     }
+
+
+AUDIT = ClassifierAudit(validate_fair, context_of, compute, fair_tables, run_meta)
+run_fair_audit = AUDIT.run

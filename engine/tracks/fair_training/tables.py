@@ -4,27 +4,31 @@ docs/TABLES.md."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import Arm, GroupMeasure, Measured, arm_difference
+from engine.audit.session import Session
+from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
 from engine.classifiers.images.context import DENSE, ImageShard
 from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import (
-    costs_table,
-    layers_table,
-    predictions_table,
+    curve_of,
+    curves_table,
+    differences_table,
+    fitted,
+    image_tables,
+    measured_arms,
+    over_repeats,
     test_images,
-    thumbnails,
+    variant_row,
     weights_table,
 )
-from engine.core.types import POOLED, digest_of
+from engine.core.types import digest_of
 from engine.stats.multi_reader import Trials, difference
-from engine.stats.student import benjamini_hochberg
 from engine.store.tables import within
 from engine.surgery.filters.cut import widths_after
 from engine.surgery.filters.flop_budget import TOLERANCE
@@ -39,7 +43,7 @@ from engine.tracks.fair_training.methods.base import (
     PHASE_POINT,
     WEIGHTS,
 )
-from engine.tracks.fair_training.request import FairRequest
+from engine.tracks.fair_training.request import FairPlan, FairRequest
 from engine.tracks.fair_training.tradeoff import METRIC as DEGRADATION_GAP
 from engine.tracks.fair_training.tradeoff import (
     degradation_gaps,
@@ -54,36 +58,40 @@ GAP_OF = {ACCURACY: "gap", DEGRADATION: "degradation"}
 """Column of a curve that a notion is about."""
 COSTS_TO_REACH = ("iterations", "mask_updates", "examples", "seconds")
 """What it took until a model was as fair and as accurate as stated."""
-
-Check = Callable[[], None]
+DIFFERENCE_COLUMNS = (
+    "method",
+    "base",
+    "sparsity",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "p",
+    "q",
+    "n",
+    "n_trials",
+    "verdict",
+)
 
 
 def fair_tables(
-    context: FairContext,
-    request: FairRequest,
-    arms: Sequence[FairArm],
-    targets: Mapping[str, float],
-    check: Check,
+    audit: Session[FairPlan, FairContext], made: tuple[Sequence[FairArm], Mapping[str, float]]
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """All tables of the run, and sentences about the groups that a screen must show. targets: gap
-    and accuracy to be reached on validation images."""
+    """All tables of the run, and sentences about the groups that a screen must show. made: the arms,
+    and the gap and accuracy on validation images that were to be reached."""
+    arms, targets = made
+    context, request, check = audit.context, audit.request, audit.context.hooks.check
     dense, images = context.answers(ImageShard("")), test_images(context)
     measure = GroupMeasure(images, context.start.classes, request.axes, dense.astype(np.float64))
-    measured = _measured(context, arms, measure, check)
-    results, groups = _numbers(arms, measure, measured, check)
+    measured = measured_arms(context.answers, arms, measure, check)
     variants, reported = _variants(context, arms), [arm for arm in arms if arm.role == SPARSITY]
-    answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.shards()}
-    firsts = [arm.shards()[0] for arm in reported]
-    tables = {
-        "variants": variants,
-        "results": results,
-        "groups": groups,
-        "arm_differences": _differences(arms, measured),
-        "images": images,
-        "predictions": predictions_table({DENSE: dense, **answers}, images),
-        "thumbs": thumbnails(context, map(context.answers, firsts), dense),
-        "layers": layers_table(dict(_layers(context, arms))),
-        "costs": costs_table(context, {arm.pooled: arm.cost for arm in arms}, variants),
+    layers = dict(_layers(context, arms))
+    tables = image_tables(context, arms, measure, measured, variants, layers, reported, check)
+    tables["results"] = pd.concat([tables["results"], *_lost(measured)], ignore_index=True)
+    tables |= {
+        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
         "curves": _curves(context, request, arms),
         "reached": _reached(context, request, arms, targets),
     }
@@ -92,77 +100,31 @@ def fair_tables(
         tables["tradeoff"] = tradeoff_table(request, arms, by_seeds)
         tables["hypervolume"] = hypervolume_table(request, arms, by_seeds, images)
     tables |= _surfaces(context, request)
-    weights = weights_table(context, _kept(context, request, arms))
+    weights = weights_table(_kept(context, request, arms))
     if len(weights):
         tables["weights"] = weights
     return tables, list(measure.notes)
 
 
-def _measured(
-    context: FairContext, arms: Sequence[FairArm], measure: GroupMeasure, check: Check
-) -> dict[FairArm, Arm]:
-    """Every arm, over its seeds."""
-    found = {}
-    for arm in arms:
-        check()
-        found[arm] = measure.variant(
-            [context.answers(shard).astype(np.float64) for shard in arm.shards()]
-        )
-    return found
-
-
-def _numbers(
-    arms: Sequence[FairArm], measure: GroupMeasure, measured: Mapping[FairArm, Arm], check: Check
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """results and groups of the dense model, every pooled variant and every seed."""
-    parts: list[Measured] = [measure.dense()]
-    more: list[pd.DataFrame] = []
-    for arm in arms:
-        check()
-        mine = measured[arm]
-        parts.append(mine.pooled(arm.pooled))
-        more.append(degradation_gaps(mine, arm.pooled))
+def _lost(measured: Mapping[FairArm, Arm]) -> Iterator[pd.DataFrame]:
+    """The gap of degradation of every variant and its seeds."""
+    for arm, mine in measured.items():
+        yield degradation_gaps(mine, arm.pooled)
         for shard in arm.shards():
-            number = arm.number(shard)
-            parts.append(mine.trial(number, arm.id_of(shard)))
-            more.append(degradation_gaps(mine, arm.id_of(shard), number))
-    results = pd.concat([*(part.results for part in parts), *more], ignore_index=True)
-    return results, pd.concat([part.groups for part in parts], ignore_index=True)
+            yield degradation_gaps(mine, arm.id_of(shard), arm.number(shard))
 
 
-def _differences(arms: Sequence[FairArm], measured: Mapping[FairArm, Arm]) -> pd.DataFrame:
-    """Every method minus BiFP at the same sparsity; q: Benjamini-Hochberg per metric."""
-    columns = [
-        "method",
-        "base",
-        "sparsity",
-        "axis",
-        "metric",
-        "group",
-        "value",
-        "low",
-        "high",
-        "p",
-        "q",
-        "n",
-        "n_trials",
-        "verdict",
-    ]
-    parts = []
-    for arm, base in compared(list(arms)):
+def _differences(measured: Mapping[FairArm, Arm]) -> Iterator[pd.DataFrame]:
+    """BiFP with filters against every other method, BiFP with weights against those that cut
+    weights too."""
+    for arm, base in compared(list(measured)):
         one, other, n_seeds = measured[arm], measured[base], arm.n_seeds
         table = arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds), group="")
         lost = _lost_otherwise(one, other, n_seeds)
         table = pd.concat([table[table["metric"].isin(DIFFERENCES)], lost], ignore_index=True)
-        parts.append(
-            table.assign(
-                method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds
-            )
+        yield table.assign(
+            method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds
         )
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    table = pd.concat(parts, ignore_index=True)
-    return table.assign(q=table.groupby("metric")["p"].transform(benjamini_hochberg))[columns]
 
 
 def by_seed(arm: Arm, n_seeds: int) -> Arm:
@@ -208,27 +170,15 @@ def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
 
 def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
     """The dense model, every pooled variant, every seed."""
-    rows = [
-        _variant_row(DENSE, DENSE, role=DENSE, units="none", flops=context.graph.flops(), base="")
-    ]
+    rows = [_row(DENSE, DENSE, "", role=DENSE, units="none", flops=context.graph.flops())]
     for arm in arms:
         seeds = [_seed_row(context, arm, shard) for shard in arm.shards()]
         rows += [_pooled_row(arm, seeds), *seeds]
     return pd.DataFrame(rows)
 
 
-def _variant_row(name: str, method: str, **more: Any) -> dict[str, Any]:
+def _row(name: str, method: str, base: str, **more: Any) -> dict[str, Any]:
     usual = {
-        "base": method,
-        "target_axis": "",
-        "gamma": np.nan,
-        "sparsity": 0.0,
-        "realised": 0.0,
-        "n_cut": 0,
-        "seed": POOLED,
-        "pooled": "",
-        "chosen": True,
-        "degenerate": 0,
         "met": True,
         "cut": "{}",
         "history": "[]",
@@ -238,12 +188,13 @@ def _variant_row(name: str, method: str, **more: Any) -> dict[str, Any]:
         "parameters_cut": 0.0,
         "speedup": 1.0,
     }
-    return {"variant": name, "method": method, **usual, **more}
+    return variant_row(name, method, {"base": base}, **{**usual, **more})
 
 
 def _arm_row(arm: FairArm, name: str, **more: Any) -> dict[str, Any]:
-    return _variant_row(
+    return _row(
         name,
+        arm.method,
         arm.method,
         units=arm.units,
         sparsity=arm.sparsity,
@@ -330,23 +281,15 @@ def weight_layers(context: FairContext) -> list[tuple[str, int]]:
 
 
 def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the seeds; how many of them are degenerate. What the trade-off alone needs is not
-    reported."""
-    means = {
-        name: float(np.mean([row[name] for row in seeds]))
-        for name in ("flops", "realised", "parameters_cut", "speedup")
-    }
+    """The row that stands for all seeds: means, and the largest difference of logits."""
     return _arm_row(
         arm,
         arm.pooled,
-        **means,
+        **over_repeats(seeds, "flops", "realised", "parameters_cut", "speedup"),
         n_cut=int(round(float(np.mean([row["n_cut"] for row in seeds])))),
         chosen=arm.role == SPARSITY,
         met=all(row["met"] for row in seeds),
-        degenerate=sum(row["degenerate"] for row in seeds),
-        cut="",
         history="",
-        max_logit_difference=max(row["max_logit_difference"] for row in seeds),
     )
 
 
@@ -364,26 +307,23 @@ def _layers(
                 yield arm.id_of(shard), [(name, size, size - cut[name]) for name, size in layers]
 
 
-def curve_of(context: FairContext, shard: FairShard) -> pd.DataFrame:
+def learned(context: FairContext, shard: FairShard) -> pd.DataFrame:
     """Every update of a training: PHASE_POINT and LOOKS."""
     table = pd.DataFrame(within(context.without_weights(shard)[0], "curve/"))
     return table.reindex(columns=[*PHASE_POINT, *LOOKS])
 
 
 def _curves(context: FairContext, request: FairRequest, arms: Sequence[FairArm]) -> pd.DataFrame:
-    """Curves of the training of every seed, and of fitting the dense model."""
+    """Every update of every seed, and the epochs of a dense model that was fitted here."""
     parts = [
-        curve_of(context, shard).assign(variant=arm.id_of(shard))
+        learned(context, shard).assign(variant=arm.id_of(shard))
         for arm in arms
         for shard in arm.shards()
     ]
     if request.train is not None:
-        fitted = pd.DataFrame(
-            within(context.without_weights(ImageShard("dense_weights"))[0], "curve/")
-        )
-        parts.append(fitted.rename(columns={"epoch": "step"}).assign(variant=DENSE, phase="train"))
-    columns = ["variant", *PHASE_POINT, *LOOKS]
-    return pd.concat(parts, ignore_index=True).reindex(columns=columns)
+        dense = context.without_weights(ImageShard("dense_weights"))[0]
+        parts.append(curve_of(dense, DENSE, "train"))
+    return curves_table(parts, ("variant", *PHASE_POINT, *LOOKS))
 
 
 def _reached(
@@ -399,7 +339,7 @@ def _reached(
         for shard in arm.shards():
             plain = context.without_weights(shard)[1]
             met = met_at(
-                curve_of(context, shard), targets, _share(context, arm, shard), request.notion
+                learned(context, shard), targets, _share(context, arm, shard), request.notion
             )
             first = first_reached(met)
             rows.append(
@@ -484,6 +424,8 @@ def _kept(
     from engine.surgery.filters.weights import arrays_of
     from engine.tracks.fair_training.measurements._work import model_of
 
+    if request.train is not None:
+        yield DENSE, fitted(context)
     for arm in arms:
         if request.keep_methods and arm.method not in request.keep_methods:
             continue

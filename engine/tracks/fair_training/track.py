@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_telling import CHANCE, better, groups, harm, worse
+from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Overview, Reading, Shelf, View
+from engine.report.contract import Handout, Level, Overview, Reading, Shelf, Telling, View
 from engine.report.palette import Style, style_of
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.masks import write_fair_mask
+from engine.tracks.fair_training.checkpoint import write_fair_mask
 from engine.tracks.fair_training.panels import (
     curve,
     differences,
@@ -39,9 +43,14 @@ from engine.tracks.fair_training.panels import (
 from engine.tracks.fair_training.panels import (
     path as fair_path,
 )
-from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, equal_of, is_ablation
-from engine.tracks.fair_training.styles import LOOKS
-from engine.tracks.fair_training.telling import TELLING
+from engine.tracks.fair_training.panels.lookup import (
+    FILTERS,
+    LOOKS,
+    WEIGHTS,
+    equal_of,
+    fair_axis,
+    is_ablation,
+)
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
@@ -60,6 +69,28 @@ BINDING = {
     ),
     "seeds": "Another number of seeds: intervals differ in width.",
 }
+
+
+DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
+INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
+"""Axes of the faces that the project draws itself."""
+
+
+def does(run: Run, variant: Mapping[str, Any]) -> str:
+    if not variant["n_cut"]:
+        return f"Training on without a cut ({words.method_name(variant['method'])})"
+    return f"Training while cutting {track_of(run).cut_of(run, variant)}"
+
+
+def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """That zeros save nothing, and that another axis was trained for."""
+    found = [own.NOT_FASTER] if variant.get("units") == WEIGHTS and variant["n_cut"] else []
+    if choice.measured != fair_axis(run) and variant["variant"] != "dense":
+        found.append(f"Training was asked to be fair by {words.axis_name(fair_axis(run))} only.")
+    return " ".join(filter(None, (of_any(run, choice, variant), *map(phrasing.sentence, found))))
+
+
+TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)
 
 
 class Fair(ClassifierTrack):
@@ -89,10 +120,7 @@ class Fair(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("training", "examples", "picture")
-    tabs = {
-        "training": ("result", "against_others", "effort", "layers"),
-        "examples": ("changed_images",),
-    }
+    tabs = {"examples": ("changed.IMAGES",)}
     questions = {
         "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
         "examples": "Which images changed class?",

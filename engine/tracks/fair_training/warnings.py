@@ -11,10 +11,10 @@ import pandas as pd
 from engine.classifiers.gaps import words_of
 from engine.classifiers.groups import group_warnings
 from engine.classifiers.images.context import DENSE, VALIDATION
-from engine.classifiers.images.warnings import brought_warnings, input_notes, model_warnings
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.classifiers.tables import brought_warnings, input_notes, model_warnings, uncut_warnings
 from engine.core.words import AXES
-from engine.stats import group_gaps
+from engine.stats import resampling as group_gaps
 from engine.stats.resampling import Difference
 from engine.tracks.fair_training.context import CORNERS, FairContext
 from engine.tracks.fair_training.methods.base import DEGRADATION, WEIGHTS, fair_methods
@@ -35,7 +35,7 @@ CLAIMED = 0.94
 def fair_warnings(
     plan: FairPlan,
     context: FairContext,
-    tables: dict[str, pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame],
     targets: Mapping[str, float],
     notes: Sequence[str],
 ) -> list[str]:
@@ -72,14 +72,7 @@ def fair_warnings(
             f"Models were cut and trained on {len(context.tuned)} validation images, as in the"
             f" paper; {len(context.looked)} others of them were looked at."
         )
-    if context.graph.whole:
-        found.append(f"{len(context.graph.whole)} convolutions cannot be cut and stay whole.")
-    if context.graph.unsafe:
-        first, count = ", ".join(context.graph.unsafe[:4]), len(context.graph.unsafe)
-        found.append(
-            f"Of these, {count} for which a trial cut gave other answers than silencing: {first}."
-        )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, *uncut_warnings(context)]))
 
 
 def _few_images(plan: FairPlan, context: FairContext) -> list[str]:

@@ -12,8 +12,11 @@ TRACK = TrackEntry(
     validate="request:validate_images",
     run="run:run_image_audit",
     screen="track:Filters",
+    verify="checks:recomputed",
+    inspect="checks:inspected",
     summary="summary:Filters",
+    embedded="presets:REQUESTS",
     grow="growing:grow",
     check_growth="growing:check_growth",
-    told="told:told",
+    told="growing:told",
 )

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.classifiers.audit import GROUPS, Evaluation, input_notes
+from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.images.inspection import inspected
 from engine.classifiers.images.request import CLASS_AXIS, outputs_of, own_axes, usual_axes
 from engine.classifiers.metrics import OVO
 from engine.classifiers.outputs import in_order_of
+from engine.classifiers.tables import input_notes
 from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.images.load import SPLITS, ImageAsk, load_images
@@ -74,12 +75,8 @@ def evaluate(
     answers = with_backoff(partial(answered, rows), 256)
     table = images.table.iloc[rows].reset_index(drop=True)
     measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
-    measured = measure.dense()
-    whole = measured.results[measured.results["axis"] == ""].to_dict("records")
-    parts = measured.groups[measured.groups["metric"].isin(GROUPS)].to_dict("records")
-    gaps = measured.results[measured.results["metric"].str.endswith("_gap")].to_dict("records")
-    notes = dict.fromkeys([*input_notes(images, classifier.notes), *measure.notes])
-    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps], tuple(notes))
+    notes = [*input_notes(images, classifier.notes), *measure.notes]
+    return evaluation(model, images.name, measure, notes)
 
 
 # What an image classifier is, before an audit is asked for.

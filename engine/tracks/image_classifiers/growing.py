@@ -25,10 +25,14 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.surgery.filters.named import checked, cut_of, filter_mask
-from engine.tracks.image_classifiers.unit_words import units_of
+from engine.tracks.image_classifiers.words import units_of
 
 if TYPE_CHECKING:
     from engine.tracks.image_classifiers.hand_measured import HandSet
+from typing import Any
+
+from engine.report.hand_told import classifier_rows, told_of
+from engine.tracks.image_classifiers.words import NO_EFFECTS, NOT_RETRAINED, said
 
 
 def grow(
@@ -128,3 +132,14 @@ def _variants(grown: Grown, found: HandSet) -> pd.DataFrame:
         "max_logit_difference": found.apart,
     }
     return hand.variant_rows(grown, list(table.columns), same, found.flat, {})
+
+
+# What was measured of a set of filters, for whoever asked for it. No torch.
+
+
+def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+    """As `told_of` says it; nothing is predicted."""
+    chosen, split = chosen_of(after, growth)
+    notes = [said(before, text) for text in (NOT_RETRAINED, NO_EFFECTS)]
+    rows = classifier_rows(after, growth, chosen.name, split, None)
+    return told_of(before, after, split, {chosen.name: chosen.mask.to_dict()}, rows, notes)

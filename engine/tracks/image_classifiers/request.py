@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.audit.fields import HOW, Offer, Values, asked, checked
 from engine.audit.reading import pairs_of
@@ -24,11 +24,12 @@ from engine.classifiers.images.request import (
     recipe_of,
 )
 from engine.classifiers.metrics import MULTI_CLASS, OVO, OVR
+from engine.classifiers.tables import Repeats
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
-from engine.tracks.image_classifiers.methods.base import filter_methods
-from engine.training.loss_plan import (
+from engine.tracks.image_classifiers.methods.base import filter_method, filter_methods
+from engine.training.recipe import (
     ADDED,
     CORRECTIONS,
     GAMMA,
@@ -38,8 +39,12 @@ from engine.training.loss_plan import (
     VIEW,
     WEIGHTINGS,
     known_losses,
+    recipe_settings,
 )
-from engine.training.recipe import recipe_settings
+
+if TYPE_CHECKING:
+    pass
+from engine.classifiers.images.context import ImageShard
 
 CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same
@@ -327,3 +332,55 @@ def claims(args: argparse.Namespace) -> bool:
     from engine.models.load_image_classifier import is_classifier_name
 
     return args.model is not None and is_classifier_name(args.model)
+
+
+# The arms of an image audit: a method with a loss, at every target speedup, in several trials.
+
+
+@dataclass(frozen=True)
+class Arm(Repeats):
+    """One method with one loss at one speedup. `name` is how the request writes the first two, e.g.
+    "autobot+pw"."""
+
+    name: str
+    method: str
+    loss: str
+    speedup: float
+    n_trials: int
+
+    @property
+    def pooled(self) -> str:
+        return f"{self.name}-{self.speedup:g}x"
+
+    def shards(self, kind: str = "trial") -> list[ImageShard]:
+        """One per trial."""
+        return [
+            ImageShard(kind, self.method, self.loss, self.speedup, trial)
+            for trial in range(self.n_trials)
+        ]
+
+    @property
+    def cost(self) -> ImageShard:
+        """The cost is measured on the first trial."""
+        return self.shards("cost")[0]
+
+
+def arms_of(request: ImageRequest) -> list[Arm]:
+    """The arms in the order they were asked for."""
+    return [
+        Arm(name, *arm_of(name), speedup, request.trials)
+        for name in request.methods
+        for speedup in request.speedups
+    ]
+
+
+def loss_shares(request: ImageRequest) -> dict[Arm, list[ImageShard]]:
+    """Where the shares of the loss are measured: aimed at the first speedup, for methods that read
+    images to choose filters."""
+    if not request.loss_share:
+        return {}
+    return {
+        arm: arm.shards("loss_share")
+        for arm in arms_of(request)
+        if arm.speedup == request.speedups[0] and filter_method(arm.method).looks_at_images
+    }

@@ -8,72 +8,41 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor
-from engine.audit.progress import Progress
-from engine.audit.session import Session, Tables, run_session, timed
+from engine.audit.session import Session, Tables
+from engine.classifiers.audit import ClassifierAudit, kept_in
+from engine.classifiers.groups import group_warnings
 from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.classifiers.images.dense import (
-    data_meta,
-    dense_phases,
-    kept_in,
-    model_meta,
-    starting_model,
+from engine.classifiers.images.dense import data_meta, dense_phases, model_meta, starting_model
+from engine.classifiers.images.request import recipe_of
+from engine.classifiers.metrics import OVR
+from engine.classifiers.tables import (
+    brought_warnings,
+    input_notes,
+    model_warnings,
+    uncut_warnings,
 )
 from engine.core.types import Hooks
-from engine.store.runs import Run, Store
-from engine.tracks.image_classifiers.arms import Arm, arms_of
+from engine.store.runs import Store
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-from engine.tracks.image_classifiers.request import FilterPlan, ImageRequest, validate_images
-from engine.tracks.image_classifiers.tables import image_tables
-from engine.tracks.image_classifiers.unit_words import FILTERS, in_units
-from engine.tracks.image_classifiers.warnings import image_warnings
+from engine.tracks.image_classifiers.request import (
+    Arm,
+    FilterPlan,
+    ImagePlan,
+    arms_of,
+    loss_shares,
+    validate_images,
+)
+from engine.tracks.image_classifiers.tables import filter_tables
+from engine.tracks.image_classifiers.words import FILTERS, in_units
 
 ImageAudit = Session[FilterPlan, ImageContext]
 
 
-def run_image_audit(
-    request: ImageRequest,
-    store: Store,
-    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    executor: Executor | None = None,
-) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads,
-    Cancelled when stopped.
-
-    What was finished before an interruption is found in the store and not computed again; a
-    training that was interrupted goes on from its last kept epoch.
-    """
-    plan = validate_images(request)
-    return run_session(
-        plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen)
-    )
-
-
-def _audited(
-    plan: FilterPlan, store: Store, hooks: Hooks, executor: Executor
-) -> tuple[dict[str, Any], Tables]:
-    """Choose filters, cut, retrain, measure, write."""
-    audit, arms = open_image_audit(plan, store, hooks, executor), arms_of(plan.request)
-    compute(audit, arms)
-    with timed(audit.progress, "measure", "groups and intervals"):
-        tables, notes = image_tables(audit.context, plan.request, arms, hooks.check)
-    return run_meta(audit, tables, notes), tables
-
-
-def open_image_audit(
-    plan: FilterPlan, store: Store, hooks: Hooks, executor: Executor
-) -> ImageAudit:
-    """Load the model, and prove on this very model that masking filters changes something."""
-    progress = Progress(hooks.report)
-    with timed(progress, "load", plan.model.name):
-        context = context_of(plan, store, hooks)
-        context.prove()
-    return ImageAudit(plan, context, progress, executor)
-
-
 def context_of(
-    plan: FilterPlan, store: Store | None = None, hooks: Hooks = Hooks()
+    plan: FilterPlan,
+    store: Store | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
 ) -> ImageContext:
     """What a plan is measured in; measurements are kept in the store, in memory where there is
     none."""
@@ -92,25 +61,26 @@ def context_of(
     )
 
 
-def compute(audit: ImageAudit, arms: Sequence[Arm]) -> None:
+def compute(audit: ImageAudit) -> list[Arm]:
     """Every measurement of the run, the long ones first in the order they need each other."""
-    request, trials = audit.request, [shard for arm in arms for shard in arm.trials()]
-    costs = [arm.cost(speedup) for arm in arms for speedup in arm.speedups]
+    request, arms = audit.request, arms_of(audit.request)
+    trials = [shard for arm in arms for shard in arm.shards()]
     audit.finish_all(
         {
             **dense_phases(request),
             "choose filters": list(dict.fromkeys(chosen_shard(shard) for shard in trials)),
             "cut and retrain": trials,
-            "measure cost": [ImageShard("cost"), *costs],
-            "share of the loss": (
-                [shard for arm in arms for shard in arm.loss_shares()] if request.loss_share else []
-            ),
+            "measure cost": [ImageShard("cost"), *(arm.cost for arm in arms)],
+            "share of the loss": [
+                shard for shards in loss_shares(request).values() for shard in shards
+            ],
         }
     )
+    return arms
 
 
 def run_meta(
-    audit: ImageAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]
+    audit: ImageAudit, arms: Sequence[Arm], tables: Tables, notes: Sequence[str]
 ) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which images, with which code, and what must be
     known about it."""
@@ -123,3 +93,77 @@ def run_meta(
         "data": data_meta(plan, tables),
         "warnings": [in_units(text, model.get("units", FILTERS)) for text in warnings],
     }
+
+
+AUDIT = ClassifierAudit(validate_images, context_of, compute, filter_tables, run_meta)
+run_image_audit = AUDIT.run
+
+
+def image_warnings(
+    plan: ImagePlan, context: ImageContext, tables: Tables, notes: Sequence[str]
+) -> list[str]:
+    """Sentences, most general first."""
+    images = plan.images
+    found = [
+        *input_notes(images, model_warnings(plan), plan.is_fresh),
+        *brought_warnings(tables["results"]),
+        *notes,
+        *group_warnings(tables["groups"]),
+        *_trials(tables["variants"]),
+        *_without(tables),
+        *_stopped(plan, tables["curves"]),
+    ]
+    if plan.request.multi_class == OVR and len(images.classes) > 2:
+        found.append(
+            "AUC is one-vs-rest: the mean over classes of each against all others, as in the"
+            " published code."
+        )
+    if plan.request.trials < 3:
+        found.append(
+            f"Only {plan.request.trials} trial(s): intervals say little about the luck of a"
+            " training."
+        )
+    return list(dict.fromkeys([*found, *uncut_warnings(context)]))
+
+
+def _without(tables: Tables) -> list[str]:
+    """AUC of every variant with degenerate trials, with them and without."""
+    if "without_degenerate" not in tables:
+        return []
+    both = [
+        table[(table["metric"] == "auc") & (table["axis"] == "")].set_index("variant")["value"]
+        for table in (tables["results"], tables["without_degenerate"])
+    ]
+    said = [f"{name} {both[0][name]:.3f} / {value:.3f}" for name, value in both[1].items()]
+    return [f"AUC with degenerate trials / without: {'; '.join(said)}."]
+
+
+def _stopped(plan: ImagePlan, curves: pd.DataFrame) -> list[str]:
+    """How often fitting stopped early, where it could."""
+    found = []
+    for where, recipe in plan.request.recipes.items():
+        if recipe.get("patience"):
+            mine = curves[curves["phase"] == where].groupby("variant").size()
+            n = int((mine < recipe_of(recipe).epochs).sum())
+            found.append(
+                f"{n} of {len(mine)} fits ({where}) stopped early; each has the weights of its"
+                " epoch with the lowest loss on validation images."
+            )
+    return found
+
+
+def _trials(variants: pd.DataFrame) -> list[str]:
+    """Degenerate trials and missed targets."""
+    trials = variants[variants["seed"] >= 0]
+    found = []
+    if n := int(trials["degenerate"].sum()):
+        found.append(
+            f"{n} of {len(trials)} trials ended with a model that predicts one class only; they are"
+            " marked."
+        )
+    if n := int((~trials["met"].astype(bool)).sum()):
+        found.append(
+            f"{n} of {len(trials)} trials miss their target by more than 0.1 %: no exchange of"
+            " filters was found."
+        )
+    return found

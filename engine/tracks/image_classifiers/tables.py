@@ -4,223 +4,148 @@ docs/TABLES.md."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from engine.audit.session import Session
 from engine.classifiers.groups import Arm as MeasuredArm
-from engine.classifiers.groups import GroupMeasure, Measured, arm_difference
+from engine.classifiers.groups import GroupMeasure, arm_difference
 from engine.classifiers.images.context import DENSE, ImageContext, ImageShard
 from engine.classifiers.images.request import CLASS_AXIS
 from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import (
-    costs_table,
-    layers_table,
-    predictions_table,
+    curve_of,
+    curves_table,
+    differences_table,
+    fitted,
+    image_tables,
+    measured_arms,
+    over_repeats,
     test_images,
-    thumbnails,
+    variant_row,
     weights_table,
 )
-from engine.core.types import POOLED
 from engine.data.images.changes import CAT_AND_DOG, Artefact, Underrepresent, named_classes
 from engine.data.images.load import ImageSet
 from engine.stats.multi_reader import Trials, difference, level
-from engine.stats.student import benjamini_hochberg
-from engine.store.tables import unpack, within
+from engine.store.tables import within
 from engine.surgery.filters.cut import widths_after
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-from engine.tracks.image_classifiers.request import Arm, ImageRequest
+from engine.tracks.image_classifiers.request import Arm, FilterPlan, ImageRequest, loss_shares
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between an arm with the PW loss and the same method without."""
+DIFFERENCE_COLUMNS = (
+    "base",
+    "loss",
+    "speedup",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "p",
+    "n",
+    "n_trials",
+    "verdict",
+)
+PLAIN = "plain"
 
-Check = Callable[[], None]
 
-
-def image_tables(
-    context: ImageContext, request: ImageRequest, arms: Sequence[Arm], check: Check
+def filter_tables(
+    audit: Session[FilterPlan, ImageContext], arms: Sequence[Arm]
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """All tables of the run, and sentences about the groups that a screen must show."""
-    dense = context.answers(ImageShard(""))
-    images = test_images(context)
+    context, request, check = audit.context, audit.request, audit.context.hooks.check
     measure = GroupMeasure(
-        images,
+        test_images(context),
         context.start.classes,
         request.axes,
-        dense.astype(np.float64),
+        context.answers(ImageShard("")).astype(np.float64),
         multi_class=request.multi_class,
     )
-    measured = _measured(context, arms, measure, check)
-    results, groups, differences = _numbers(arms, measure, measured, check)
-    firsts = [arm.trials(speedup)[0] for arm in arms for speedup in arm.speedups]
-    thumbs, variants = (
-        thumbnails(context, map(context.answers, firsts), dense),
-        _variants(context, arms),
+    measured = measured_arms(context.answers, arms, measure, check)
+    variants = _variants(context, arms)
+    tables = image_tables(
+        context, arms, measure, measured, variants, _masks(context, arms), arms, check
     )
-    answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.trials()}
-    tables = {
-        "variants": variants,
-        "results": results,
-        "groups": groups,
-        "arm_differences": differences,
-        "images": images,
-        "predictions": predictions_table({DENSE: dense, **answers}, images),
-        "thumbs": thumbs,
-        "scores": _scores(context, arms),
-        "layers": layers_table(_masks(context, arms)),
-        "costs": costs_table(context, _cost_shards(arms), variants),
-        "curves": _curves(context, request, arms),
-    }
-    pooled = {
-        arm.pooled(speedup): measured[arm.name, speedup] for arm in arms for speedup in arm.speedups
-    }
+    tables["arm_differences"] = differences_table(_differences(measured), DIFFERENCE_COLUMNS)
+    tables["scores"] = _scores(context, arms)
+    tables["curves"] = _curves(context, request, arms)
     if sound := [
-        found.results for name, one in pooled.items() if (found := one.without_degenerate(name))
+        found.results
+        for arm, mine in measured.items()
+        if (found := mine.without_degenerate(arm.pooled))
     ]:
         tables["without_degenerate"] = pd.concat(sound, ignore_index=True)
-    affected = affected_table(
-        affected_classes(request, context.images), {DENSE: measure.dense_arm, **pooled}
-    )
+    by_name = {DENSE: measure.dense_arm, **{arm.pooled: mine for arm, mine in measured.items()}}
+    affected = affected_table(affected_classes(request, context.images), by_name)
     if len(affected):
         tables["affected"] = affected
     if request.loss_share:
-        tables["loss_share"] = _loss_shares(context, arms)
-    weights = _weights(context, request, arms)
+        tables["loss_share"] = _loss_shares(context, request)
+    weights = weights_table(_weights(context, request, arms))
     if len(weights):
         tables["weights"] = weights
     return tables, list(measure.notes)
 
 
-def _measured(
-    context: ImageContext, arms: Sequence[Arm], measure: GroupMeasure, check: Check
-) -> dict[tuple[str, float], MeasuredArm]:
-    """Every arm at every speedup, over its trials."""
-    found = {}
-    for arm in arms:
-        for speedup in arm.speedups:
-            check()
-            trials = [context.answers(shard).astype(np.float64) for shard in arm.trials(speedup)]
-            found[arm.name, speedup] = measure.variant(trials)
-    return found
-
-
-def _numbers(
-    arms: Sequence[Arm],
-    measure: GroupMeasure,
-    measured: dict[tuple[str, float], MeasuredArm],
-    check: Check,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """results and groups of the dense model, every pooled variant and every trial; differences
-    between arms."""
-    parts: list[Measured] = [measure.dense()]
-    for arm in arms:
-        for speedup in arm.speedups:
-            check()
-            mine = measured[arm.name, speedup]
-            parts.append(mine.pooled(arm.pooled(speedup)))
-            parts += [mine.trial(shard.trial, arm.id_of(shard)) for shard in arm.trials(speedup)]
-    results = pd.concat([part.results for part in parts], ignore_index=True)
-    groups = pd.concat([part.groups for part in parts], ignore_index=True)
-    return results, groups, _differences(arms, measured)
-
-
-def _differences(
-    arms: Sequence[Arm], measured: dict[tuple[str, float], MeasuredArm]
-) -> pd.DataFrame:
-    """Every arm minus the plain arm of the same method, at the same speedup; q: Benjamini-Hochberg
-    per metric."""
-    plain = {arm.method: arm for arm in arms if arm.loss == "plain"}
-    columns = [
-        "base",
-        "loss",
-        "speedup",
-        "axis",
-        "metric",
-        "group",
-        "value",
-        "low",
-        "high",
-        "p",
-        "n",
-        "n_trials",
-        "verdict",
-    ]
-    parts = []
-    for arm in arms:
-        if arm.loss == "plain" or arm.method not in plain:
-            continue
-        for speedup in arm.speedups:
-            table = arm_difference(
-                measured[arm.name, speedup], measured[plain[arm.method].name, speedup]
+def _differences(measured: Mapping[Arm, MeasuredArm]) -> Iterator[pd.DataFrame]:
+    """Every arm with the PW loss, or with one of its parts, against the same method with the plain
+    loss: all images, then gaps."""
+    plain = {(arm.method, arm.speedup): mine for arm, mine in measured.items() if arm.loss == PLAIN}
+    for arm, mine in measured.items():
+        if arm.loss != PLAIN and (arm.method, arm.speedup) in plain:
+            table = arm_difference(mine, plain[arm.method, arm.speedup])
+            yield table[table["metric"].isin(DIFFERENCES)].assign(
+                base=arm.method, loss=arm.loss, speedup=arm.speedup, n_trials=arm.n_trials
             )
-            table = table[table["metric"].isin(DIFFERENCES)]
-            parts.append(
-                table.assign(base=arm.method, loss=arm.loss, speedup=speedup, n_trials=arm.n_trials)
-            )
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    table = pd.concat(parts, ignore_index=True)
-    return table.assign(q=table.groupby("metric")["p"].transform(benjamini_hochberg))[columns]
 
 
 def _variants(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
-    """The dense model, every pooled variant, every trial."""
-    rows = [_variant_row(DENSE, DENSE, "", "", 1.0, achieved=1.0, flops=context.graph.flops())]
+    """The dense model, then every arm with its trials."""
+    rows = [_row(DENSE, DENSE, "", "", 1.0, achieved=1.0, flops=context.graph.flops())]
     for arm in arms:
-        for speedup in arm.speedups:
-            trials = [_trial_row(context, arm, shard) for shard in arm.trials(speedup)]
-            rows += [_pooled_row(arm, speedup, trials), *trials]
+        trials = [_trial_row(context, arm, shard) for shard in arm.shards()]
+        rows += [_pooled_row(arm, trials), *trials]
     return pd.DataFrame(rows)
 
 
-def _variant_row(
+def _row(
     name: str, method: str, base: str, loss: str, speedup: float, **more: Any
 ) -> dict[str, Any]:
     usual = {
-        "target_axis": "",
-        "gamma": np.nan,
-        "sparsity": 0.0,
-        "realised": 0.0,
-        "n_cut": 0,
-        "seed": POOLED,
-        "pooled": "",
-        "chosen": True,
-        "degenerate": 0,
         "met": True,
         "cut": "{}",
         "history": "[]",
         "mask_digest": "",
         "max_logit_difference": 0.0,
     }
-    return {
-        "variant": name,
-        "method": method,
-        "base": base,
-        "loss": loss,
-        "speedup": speedup,
-        **usual,
-        **more,
-    }
+    first = {"base": base, "loss": loss, "speedup": speedup}
+    return variant_row(name, method, first, **{**usual, **more})
+
+
+def _arm_row(arm: Arm, name: str, **more: Any) -> dict[str, Any]:
+    return _row(name, arm.name, arm.method, arm.loss, arm.speedup, **more)
 
 
 def _trial_row(context: ImageContext, arm: Arm, shard: ImageShard) -> dict[str, Any]:
     arrays, plain = context.without_weights(shard)
     mask = context.graph.mask(arrays["keep"])
-    return _variant_row(
+    return _arm_row(
+        arm,
         arm.id_of(shard),
-        arm.name,
-        arm.method,
-        arm.loss,
-        shard.speedup,
         achieved=context.graph.flops() / plain["flops"],
         flops=plain["flops"],
         sparsity=mask.sparsity,
         realised=mask.sparsity,
         n_cut=mask.n_cut,
         seed=shard.trial,
-        pooled=arm.pooled(shard.speedup),
+        pooled=arm.pooled,
         chosen=False,
         degenerate=int(degenerate(arrays["probabilities"])),
         met=plain["met"],
@@ -231,24 +156,14 @@ def _trial_row(context: ImageContext, arm: Arm, shard: ImageShard) -> dict[str, 
     )
 
 
-def _pooled_row(arm: Arm, speedup: float, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the trials; how many of them are degenerate; whether all met the target."""
-    means = {
-        name: float(np.mean([row[name] for row in trials]))
-        for name in ("achieved", "flops", "sparsity", "realised")
-    }
-    return _variant_row(
-        arm.pooled(speedup),
-        arm.name,
-        arm.method,
-        arm.loss,
-        speedup,
-        **means,
+def _pooled_row(arm: Arm, trials: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row that stands for all trials: means, and the largest difference of logits."""
+    return _arm_row(
+        arm,
+        arm.pooled,
+        **over_repeats(trials, "achieved", "flops", "sparsity", "realised"),
         n_cut=int(round(float(np.mean([row["n_cut"] for row in trials])))),
-        degenerate=sum(row["degenerate"] for row in trials),
         met=all(row["met"] for row in trials),
-        max_logit_difference=max(row["max_logit_difference"] for row in trials),
-        cut="",
         history="",
     )
 
@@ -261,7 +176,7 @@ def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
     units = np.arange(context.graph.total)
     parts = []
     for arm in arms:
-        for shard in arm.trials():
+        for shard in arm.shards():
             arrays, _ = context.without_weights(chosen_shard(shard))
             parts.append(
                 pd.DataFrame(
@@ -282,80 +197,54 @@ def _scores(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
 
 
 def _masks(context: ImageContext, arms: Sequence[Arm]) -> dict[str, Sequence[tuple[str, int, int]]]:
-    """Per trial (group, filters, kept)."""
+    """Widths of every group after the cut, by trial."""
     return {
         arm.id_of(shard): widths_after(
             context.graph.mask(context.without_weights(shard)[0]["keep"])
         )
         for arm in arms
-        for shard in arm.trials()
+        for shard in arm.shards()
     }
-
-
-def _cost_shards(arms: Sequence[Arm]) -> dict[str, ImageShard]:
-    """The first trial of every pooled variant."""
-    return {arm.pooled(one): arm.cost(one) for arm in arms for one in arm.speedups}
 
 
 def _curves(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -> pd.DataFrame:
-    """Loss while choosing filters and while retraining, and of fitting the dense model."""
-    parts = []
-    if request.train is not None:
-        parts.append(
-            _curve(context.without_weights(ImageShard("dense_weights"))[0], DENSE, "train")
-        )
+    """Loss by epoch of every fit, and by iteration of every pruning."""
+    named = [(ImageShard("dense_weights"), DENSE, "train")] if request.train is not None else []
     for arm in arms:
-        for shard in arm.trials():
-            name = arm.id_of(shard)
-            parts.append(_curve(context.without_weights(chosen_shard(shard))[0], name, "prune"))
-            parts.append(_curve(context.without_weights(shard)[0], name, "retrain"))
-    found = [part for part in parts if len(part)]
-    columns = ["variant", "phase", "step", "loss", "flops"]
-    return (
-        pd.concat(found, ignore_index=True).reindex(columns=columns)
-        if found
-        else pd.DataFrame(columns=columns)
+        for shard in arm.shards():
+            named += [
+                (chosen_shard(shard), arm.id_of(shard), "prune"),
+                (shard, arm.id_of(shard), "retrain"),
+            ]
+    parts = (
+        curve_of(context.without_weights(shard)[0], name, phase) for shard, name, phase in named
     )
+    return curves_table(parts, ("variant", "phase", "step", "loss", "flops"))
 
 
-def _curve(arrays: dict[str, np.ndarray], variant: str, phase: str) -> pd.DataFrame:
-    """The stored curve of one training as rows of the table `curves`; arrays by name, one [epochs]
-    or [steps] per column.
-    """
-    found = pd.DataFrame(within(arrays, "curve/")).rename(columns={"epoch": "step"})
-    return found.assign(variant=variant, phase=phase)
-
-
-def _loss_shares(context: ImageContext, arms: Sequence[Arm]) -> pd.DataFrame:
-    parts = []
-    for arm in arms:
-        shards = arm.loss_shares()
-        for shard, table in zip(shards, context.fetch(shards), strict=True):
-            table = table.rename(columns={"loss": "nats"})
-            parts.append(
-                table.assign(method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial)
-            )
+def _loss_shares(context: ImageContext, request: ImageRequest) -> pd.DataFrame:
+    parts = [
+        table.rename(columns={"loss": "nats"}).assign(
+            method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial
+        )
+        for arm, shards in loss_shares(request).items()
+        for shard, table in zip(shards, context.fetch(shards), strict=True)
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _weights(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -> pd.DataFrame:
-    """Weights of cut and retrained models: of the first trials, of all or of none; and of a dense
-    model fitted here."""
-    wanted = {
-        arm.id_of(shard): shard
-        for arm in arms
-        for shard in arm.trials()
-        if request.keep_weights == "all" or (request.keep_weights == "first" and shard.trial == 0)
-    }
-    kept = (
-        (name, within(unpack(context.fetch([shard])[0])[0], "weights/"))
-        for name, shard in wanted.items()
-    )
-    return weights_table(context, kept)
-
-
-# The classes that a change of the images is about, and their mean AUC (Meyer and Wong 2023, Fig.
-# 7).
+def _weights(
+    context: ImageContext, request: ImageRequest, arms: Sequence[Arm]
+) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+    """Tensors by variant, of those models whose weights the request keeps."""
+    if request.train is not None:
+        yield DENSE, fitted(context)
+    for arm in arms:
+        for shard in arm.shards():
+            if request.keep_weights == "all" or (
+                request.keep_weights == "first" and shard.trial == 0
+            ):
+                yield arm.id_of(shard), within(context.fetch_arrays(shard)[0], "weights/")
 
 
 ABOUT = {Underrepresent.name: ("classes", CAT_AND_DOG), Artefact.name: ("cls", CAT_AND_DOG[1:])}

@@ -58,6 +58,20 @@ BINDING = {
 }
 
 
+DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
+INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
+"""Axes of the faces that the project draws itself."""
+
+
+def does(run: Run, variant: Mapping[str, Any]) -> str:
+    return (
+        f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
+    )
+
+
+TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)
+
+
 class Filters(ClassifierTrack):
     """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss,
     run in several trials."""
@@ -314,20 +328,3 @@ def embedded_classifiers() -> pd.DataFrame:
             continue
         rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})
     return pd.DataFrame(rows, columns=["Name", "From", "Note"])
-
-
-# The plain words in which an audit of an image classifier is told.
-
-
-DRAWN = {"male": "ways of drawing invented faces", "skin": "skin tones of invented faces"}
-INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
-"""Axes of the faces that the project draws itself."""
-
-
-def does(run: Run, variant: Mapping[str, Any]) -> str:
-    return (
-        f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} {units_of(run)}"
-    )
-
-
-TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.array_measurements import ArrayContext
 from engine.audit.measurements import InMemory, Keeper, Measurement
+from engine.classifiers.audit import ArrayContext
 from engine.core.types import HeadMask, Hooks, digest_of
 from engine.data.texts.load import TextSet
 from engine.store.tables import within

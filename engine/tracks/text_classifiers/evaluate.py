@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.evaluation import GROUPS, Evaluation
+from engine.classifiers.audit import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.heads.record import MASK_FILE
-from engine.tracks.text_classifiers.borkan import BORKAN, BorkanMeasure
+from engine.tracks.text_classifiers.metrics import BORKAN, MATTHEWS, BorkanMeasure, TaskMetric
 from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
-from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
 
 if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
+from collections.abc import Mapping
+from typing import Any
 
 
 def evaluate_text(
@@ -80,7 +81,7 @@ def _loaded(
 def _measured(
     model: str, classifier: TextClassifier, texts: TextSet, split: str, axes: tuple[str, ...]
 ) -> Evaluation:
-    from engine.models.text_answers import probabilities_of
+    from engine.models.load_text_classifier import probabilities_of
 
     table = texts.table.iloc[texts.rows(split)].reset_index(drop=True)
     if table.empty:
@@ -116,7 +117,7 @@ def _notes(
     classifier: TextClassifier, texts: TextSet, table: pd.DataFrame, second: list[str] | None
 ) -> tuple[str, ...]:
     """What must be known: notes of texts and model, and how many texts were cut short."""
-    from engine.models.text_answers import unknown_words
+    from engine.models.load_text_classifier import unknown_words
 
     found = [
         *texts.notes,
@@ -130,3 +131,33 @@ def _notes(
             " is read."
         )
     return tuple(found)
+
+
+# What a text classifier or an encoder is, before an audit of its heads is asked for.
+
+
+def inspected(given: Mapping[str, Any]) -> list[str]:
+    """Sentences; given: model and device as a request has them. RequestError with every fault of
+    the model."""
+    from engine.models.checkpoint import heads_said
+    from engine.models.load_text_classifier import (
+        inspect_text_model,
+        load_text_classifier,
+    )  # loads torch
+
+    name, device = str(given.get("model") or ""), str(given.get("device") or "auto")
+    info = inspect_text_model(name)
+    classes = info.classes or tuple(str(at) for at in range(info.n_labels or 2))
+    said = heads_said(info, lambda: load_text_classifier(name, classes, device=device).adapter)
+    if not info.has_head:
+        known = (
+            "It is an encoder without a classifier: one is fitted on the audit's training texts."
+        )
+    elif info.classes:
+        known = f"It tells apart: {', '.join(classes)}."
+    else:
+        known = (
+            f"Its {info.n_labels} outputs have no names: which class each is must be said"
+            " (--classes)."
+        )
+    return [said[0], known, *said[1:], *info.notes]

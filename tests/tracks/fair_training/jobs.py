@@ -17,13 +17,13 @@ from engine.models.load_image_classifier import Classifier
 from engine.models.vision.resnets import NarrowResNet
 from engine.surgery.filters.graph import FilterGraph, filter_graph
 from engine.tracks.fair_training.methods.base import (
+    ACCURACY,
     FairJob,
     FairMethod,
     Trained,
     fair_method,
     fair_methods,
 )
-from engine.tracks.fair_training.training.job import ACCURACY
 from engine.training.fit import probabilities
 from engine.training.losses import Targets
 from engine.training.recipe import Nowhere, Recipe

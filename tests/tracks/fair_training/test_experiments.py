@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from engine.audit.experiments import ExperimentAsk
-from engine.tracks.fair_training.embedded import REQUEST
-from engine.tracks.fair_training.experiments._reads import saved
+from engine.tracks.fair_training.experiments._base import saved
+from engine.tracks.fair_training.presets import REQUEST
 from tests.experiment_checks import (
     QUICK,
     check_quick_requests,

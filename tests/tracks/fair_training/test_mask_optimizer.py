@@ -9,13 +9,13 @@ import torch
 from scipy.optimize import minimize
 from torch import tensor
 
-from engine.tracks.fair_training.training.flop_mask import on_priced_budget
 from engine.tracks.fair_training.training.mask_optimizer import (
     BLOCK,
     CLOSE,
     FADES,
     MaskOptimizer,
     on_budget,
+    on_priced_budget,
 )
 
 

@@ -476,7 +476,7 @@ def test_live_points_are_the_curves(run, store):
 
 
 def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
-    monkeypatch.setattr("engine.tracks.fair_training.run.open_fair_audit", None)
+    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
     again = replace(
         REQUEST,
         title="again",

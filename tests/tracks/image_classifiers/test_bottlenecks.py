@@ -12,7 +12,7 @@ from torch.nn import functional
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.methods._bottlenecks import (
+from engine.tracks.image_classifiers.methods._learned import (
     START,
     distance,
     learn_bottlenecks,

@@ -10,7 +10,7 @@ from engine.classifiers.images.context import ImageShard
 from engine.core.types import Hooks
 from engine.store.runs import Store
 from engine.tracks.image_classifiers.request import validate_images
-from engine.tracks.image_classifiers.run import open_image_audit
+from engine.tracks.image_classifiers.run import AUDIT
 from tests.tracks.image_classifiers.worlds import image_request
 
 
@@ -19,7 +19,7 @@ def test_a_descent_that_lost_one_target_ends_where_it_ended(tmp_path):
     plan = validate_images(
         image_request(methods=("taylor",), speedups=(2.0, 16.0), method_settings=settings)
     )
-    context = open_image_audit(plan, Store(tmp_path), Hooks(), Local()).context
+    context = AUDIT.opened(plan, Store(tmp_path), Hooks(), Local()).context
     shards = [ImageShard("chosen", "taylor", "plain", speedup, 0) for speedup in (2.0, 16.0)]
     context.fetch(shards)
     before = context.fetch_arrays(shards[1])[0]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.shared.changed_items import _order
+from pages.tabs.changed import _order
 from tests.classifiers.made_up_images import HOSTILE
 from tests.made_up import another
 from tests.pages.checks import (

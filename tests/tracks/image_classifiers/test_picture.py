@@ -14,12 +14,11 @@ import torch
 from captum.attr import Occlusion
 from PIL import Image
 
-from engine.classifiers.images.looks import grad_cam, last_fine_layer, occlusion
 from engine.classifiers.images.picture import LARGEST_FILE
+from engine.classifiers.images.side_by_side import grad_cam, last_fine_layer, occlusion
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
-from engine.models.log_odds import log_odds
 from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, where_it_looks
@@ -27,6 +26,7 @@ from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.tracks.image_classifiers.run import run_image_audit
+from engine.training.losses import log_odds
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 

@@ -10,13 +10,13 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from engine.audit.experiments import ExperimentAsk, experiment_named
-from engine.classifiers.images.measurements._work import targets_of
+from engine.classifiers.images.dense import targets_of
 from engine.data.images.load import load_images
 from engine.surgery.filters.graph import filter_graph
-from engine.tracks.image_classifiers.affected import affected_classes, affected_table
 from engine.tracks.image_classifiers.measurements.trial import by_view
-from engine.tracks.image_classifiers.warnings import _without
-from engine.training.loss_plan import LossPlan
+from engine.tracks.image_classifiers.run import _without
+from engine.tracks.image_classifiers.tables import affected_classes, affected_table
+from engine.training.recipe import LossPlan
 from tests.classifiers.test_groups import answers, small, world
 from tests.classifiers.worlds import tiny
 from tests.tracks.image_classifiers.test_taylor import pruning

@@ -234,7 +234,7 @@ def test_plain_and_pw_arms_of_random_share_masks_and_differ_in_weights(run):
         for speedup in (2.0, 4.0)
         for trial in (0, 1)
     }
-    assert {chosen_shard(shard) for arm in arms_of(other) for shard in arm.trials()} == shared
+    assert {chosen_shard(shard) for arm in arms_of(other) for shard in arm.shards()} == shared
 
 
 def test_a_stored_model_gives_its_stored_answers(run):
@@ -315,7 +315,7 @@ def test_progress_reaches_its_end(run, events):
 
 
 def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
-    monkeypatch.setattr("engine.tracks.image_classifiers.run.open_image_audit", None)
+    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
     assert run_image_audit(replace(REQUEST, title="again", speedups=(4, 2)), store).path == run.path
 
 

@@ -21,7 +21,7 @@ from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.filters.replay import load_cut_classifier
-from engine.tracks.image_classifiers.evaluate import evaluate
+from engine.tracks.image_classifiers.checks import evaluate
 from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from tests.tiny_images import CLASSES, saved_by_transformers

@@ -44,13 +44,12 @@ def image_context(request: ImageRequest) -> ImageContext:
 
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
-    from engine.tracks.image_classifiers.arms import arms_of
     from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-    from engine.tracks.image_classifiers.request import validate_images
+    from engine.tracks.image_classifiers.request import arms_of, validate_images
     from engine.tracks.image_classifiers.run import context_of
 
     request = image_request(trials=1, speedups=(2.0,))
-    trials = [shard for arm in arms_of(request) for shard in arm.trials()]
+    trials = [shard for arm in arms_of(request) for shard in arm.shards()]
     context = context_of(validate_images(request))
     return context, [
         ImageShard("dense_weights"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.report.picture_ask import PictureAsk
 from engine.store.runs import Run
-from engine.tracks.fair_training.masks import WEIGHTS, fair_record
+from engine.tracks.fair_training.checkpoint import WEIGHTS, fair_record
 
 
 class TrainedPicture(PictureAsk):

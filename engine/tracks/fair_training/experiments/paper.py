@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.audit.experiments import Sketch
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
-from engine.tracks.fair_training.experiments import _reads
+from engine.tracks.fair_training.experiments import _base as _reads
 from engine.tracks.fair_training.experiments._base import (
     ABLATIONS,
     MOBILENET,

@@ -114,7 +114,7 @@ class Bifp(FairMethod):
         """Scores in (0, 1] before any training, [units]."""
 
     def train(self, job: FairJob) -> Iterator[Trained]:
-        from engine.tracks.fair_training.training.flop_mask import FlopMask
+        from engine.tracks.fair_training.training.mask_optimizer import FlopMask
         from engine.tracks.fair_training.training.masked import kept_of
         from engine.tracks.fair_training.training.trainer import MaskLearning
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.report.picture_ask import PictureAsk
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.masks import filter_record
+from engine.tracks.image_classifiers.checkpoint import filter_record
 
 
 class Picture(PictureAsk):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.audit.reading import names_in
-from engine.classifiers.evaluation import Evaluation
+from engine.classifiers.audit import Evaluation
 
 ITEMS = "images"
 
@@ -30,7 +30,7 @@ def claims(args: argparse.Namespace) -> bool:
 
 
 def evaluated(args: argparse.Namespace) -> Evaluation:
-    from engine.tracks.image_classifiers.evaluate import evaluate
+    from engine.tracks.image_classifiers.checks import evaluate
 
     axes = tuple(args.axis or ())
     return evaluate(

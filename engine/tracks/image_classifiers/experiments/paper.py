@@ -3,8 +3,12 @@ it prints."""
 
 from __future__ import annotations
 
-from engine.tracks.image_classifiers.experiments._base import AFFECTED, FilterExperiment, Printed
-from engine.tracks.image_classifiers.experiments._loss_share import changes_of_share
+from engine.tracks.image_classifiers.experiments._base import (
+    AFFECTED,
+    FilterExperiment,
+    Printed,
+    changes_of_share,
+)
 from engine.tracks.image_classifiers.experiments._squares import Squares
 from engine.tracks.image_classifiers.panels.ablation import ablation
 from engine.tracks.image_classifiers.panels.loss_share import loss_share

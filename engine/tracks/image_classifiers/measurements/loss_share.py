@@ -14,7 +14,7 @@ import torch
 
 from engine.audit.measurements import Measurement
 from engine.classifiers.images.context import TRAIN, ImageContext, ImageShard
-from engine.classifiers.images.measurements._work import batches_of, settings_of, targets_of
+from engine.classifiers.images.dense import batches_of, settings_of, targets_of
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method
 from engine.training.losses import Targets
 

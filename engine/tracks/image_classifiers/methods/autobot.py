@@ -46,7 +46,7 @@ class AutoBot(FilterMethod):
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
         from engine.surgery.filters.flop_budget import meet_target
-        from engine.tracks.image_classifiers.methods._bottlenecks import learn_bottlenecks
+        from engine.tracks.image_classifiers.methods._learned import learn_bottlenecks
 
         total = len(job.speedups)
         for place, speedup in enumerate(sorted(job.speedups)):

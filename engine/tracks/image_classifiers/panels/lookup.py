@@ -8,6 +8,7 @@ from engine.core import words
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
 from engine.report.charts.panel import Choice
+from engine.report.palette import Look, Style, pair_style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
@@ -65,3 +66,25 @@ def arm_name(base: str, loss: str) -> str:
 def loss_said(loss: str) -> str:
     """A loss inside a sentence."""
     return "the PW loss" if loss == PW else own.loss_name(loss)
+
+
+# How each method looks with each loss, in every chart.
+
+
+LOOKS: dict[str, Look] = {
+    "autobot": ("#0072B2", "#56B4E9", "square", "solid"),
+    "taylor": ("#D55E00", "#F0803C", "triangle-up", "solid"),
+    "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
+    "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
+    "by hand": ("#6A3D9A", "#B794F4", "hexagon", "dot"),
+    "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
+}
+BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}
+"""What ends the symbol of a method, and its dash, by the loss: filled and solid with the whole PW
+loss."""
+
+
+def arm_style(arm: str, dark: bool = False) -> Style:
+    """A method with a loss, "taylor+pw": the method's colour and symbol; filling and dash tell the
+    loss."""
+    return pair_style(arm, "+", LOOKS, BY_LOSS, dark)

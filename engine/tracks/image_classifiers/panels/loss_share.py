@@ -20,7 +20,7 @@ from engine.report.palette import series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
-from engine.tracks.image_classifiers.unit_words import units_of
+from engine.tracks.image_classifiers.words import units_of
 
 QUESTION = "Which subgroups does the PW loss give more weight in pruning?"
 SMOOTH = 10
