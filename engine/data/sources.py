@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -84,12 +84,10 @@ def explained(source: str) -> Iterator[None]:
         ) from error
 
 
-# Which columns of a table brought by a user can be groups: by how many different values they
-# hold.
-
-
 MAX_GROUPS = 64
 """More groups than this are no axis: hardly a text or image is left for each."""
+NOT_STATED = "not stated"
+"""Group of an image or text whose cell is empty."""
 
 
 def usable(values: Mapping[str, int]) -> list[str]:
@@ -100,11 +98,46 @@ def usable(values: Mapping[str, int]) -> list[str]:
 def left_out(values: Mapping[str, int]) -> str:
     """One sentence on the columns that hold too many different values; "" where none does."""
     many = [f"{name} ({n:,})" for name, n in values.items() if n > MAX_GROUPS]
-    return (
-        f"Not offered, for more than {MAX_GROUPS} different values: {', '.join(many)}."
-        if many
-        else ""
-    )
+    said = f"Not offered, for more than {MAX_GROUPS} different values: {', '.join(many)}."
+    return said if many else ""
+
+
+def name_blanks(table: pd.DataFrame, column: str, nouns: str, notes: list[str]) -> None:
+    """Give the empty cells of a group column a name, in place, and say so."""
+    blank = table[column] == ""
+    if blank.any():
+        notes.append(
+            f"{blank.sum()} {nouns} have no {column}; their group is called “{NOT_STATED}”."
+        )
+        table[column] = table[column].where(~blank, NOT_STATED)
+
+
+def group_faults(
+    where: str, table: pd.DataFrame, groups: Sequence[str], notes: list[str]
+) -> list[Fault]:
+    """Groups of too many values; of a single one it is only said."""
+    faults = []
+    for group in groups:
+        values = table[group].unique()
+        if len(values) > MAX_GROUPS and group != CLASS:
+            fix = f"At most {MAX_GROUPS} groups; merge some."
+            what = f"It has {len(values)} values."
+            faults.append(Fault(f"{where}, group column {group}", what, fix))
+        if len(values) == 1:
+            notes.append(
+                f"The column {group} has one value only ({values[0]}): there is no gap to see."
+            )
+    return faults
+
+
+def labels_of(target: pd.Series, classes: Sequence[str]) -> pd.Series:
+    """The place of each row's class in `classes`, [rows] int64."""
+    return target.map({name: place for place, name in enumerate(classes)}).astype("int64")
+
+
+def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
+    """Text columns [rows] as one, row by row."""
+    return columns[0].str.cat(columns[1:], sep=sep) if len(columns) > 1 else columns[0]
 
 
 # Training, validation and test where a source names none of them, and samples that keep the

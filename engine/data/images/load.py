@@ -18,18 +18,18 @@ from engine.core.types import digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
     CLASS,
-    MAX_GROUPS,
     SPLITS,
     Reader,
     completed,
     explained,
+    group_faults,
+    joined,
+    labels_of,
+    name_blanks,
     reader_of,
     sampled,
 )
 from engine.data.tables import column_of
-
-NOT_STATED = "not stated"
-"""Group of an image whose cell is empty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,42 +108,34 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
-    groups = tuple(
-        dict.fromkeys(ask.groups or (name for name in info.default_groups if name != target))
-    )
-    columns = tuple(
-        dict.fromkeys(column for group in groups for column in _parts(group, info.groups))
-    )
+    groups = ask.groups or [name for name in info.default_groups if name != target]
+    columns = [column for group in groups for column in _parts(group, info.groups)]
     size = ask.size if ask.size is not None else info.size
-    where, faults = f"data {info.name}", []
+    where = f"data {info.name}"
+    column = f"{where}, group column"
+    faults = [unknown(column, name, info.groups) for name in columns if name not in info.groups]
     if target not in info.targets:
-        faults.append(unknown(f"{where}, target", target, info.targets))
-    faults += [
-        unknown(f"{where}, group column", name, info.groups)
-        for name in columns
-        if name not in info.groups
-    ]
+        faults.insert(0, unknown(f"{where}, target", target, info.targets))
     if target in columns:
         fix = f"Use {CLASS!r} for numbers of each class, or another column."
-        faults.append(Fault(f"{where}, group column", f"{target!r} is the target itself.", fix))
+        faults.append(Fault(column, f"{target!r} is the target itself.", fix))
     if not info.least <= size <= info.most:
         what = f"{size} is not a side from {info.least} to {info.most} pixels."
         faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
     if ask.max_images is not None and ask.max_images < 1:
-        faults.append(
-            Fault("max_images", f"{ask.max_images} is not a number of images.", "Give 1 or more.")
-        )
+        what = f"{ask.max_images} is not a number of images."
+        faults.append(Fault("max_images", what, "Give 1 or more."))
     if faults:
         raise RequestError(faults)
-    return Wanted(target, groups, columns, size, ask.seed)
+    once = tuple(dict.fromkeys(groups)), tuple(dict.fromkeys(columns))
+    return Wanted(target, *once, size, ask.seed)
 
 
 def _parts(group: str, known: Sequence[str]) -> list[str]:
     """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is
     itself."""
-    return (
-        [group] if group in known else [column_of(part.strip(), known) for part in group.split("+")]
-    )
+    names = [group] if group in known else group.split("+")
+    return [column_of(name.strip(), known) for name in names]
 
 
 @dataclass
@@ -158,52 +150,59 @@ class _Loading:
     def __post_init__(self) -> None:
         self.notes = list(self.listing.notes)
         self.table = self.listing.table
+        self.where = f"data {self.info.name}"
 
     def result(self, max_images: int | None) -> ImageSet:
-        rows = self._there()
+        rows, wanted = self._there(), self.wanted
         self.table = self.table.iloc[rows].reset_index(drop=True)
-        classes = self._labelled()
-        split, notes = completed(self.table, self.wanted.seed)
-        self.table["split"] = split
+        classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
+        self.table["label"] = labels_of(self.table["target"], classes)
+        self.table["split"], notes = completed(self.table, wanted.seed)
         self.notes += notes
         self._grouped()
-        chosen = sampled(self.table, self._cells(), max_images, self.wanted.seed)
-        place = self.table["split"].map({name: place for place, name in enumerate(SPLITS)})
+        groups = [self.table[group] for group in wanted.groups]
+        cells = joined([self.table["label"].astype(str), *groups])
+        chosen = sampled(self.table, cells, max_images, wanted.seed)
+        place = labels_of(self.table["split"], SPLITS)
         ordered = self.table.iloc[chosen].assign(split=place).sort_values(["split", "image_id"])
         order = ordered.index.to_numpy()
-        shelf = Shelf(self.listing.pixels, rows[order], self.wanted.size)
+        shelf = Shelf(self.listing.pixels, rows[order], wanted.size)
         table = self.table.iloc[order].reset_index(drop=True)
         keep, check = self._whole(table, shelf)
-        table = table.iloc[keep][["image_id", "label", "split", *self.wanted.groups]].reset_index(
-            drop=True
-        )
+        columns = ["image_id", "label", "split", *wanted.groups]
+        table = table.iloc[keep][columns].reset_index(drop=True)
         self._enough(table, classes)
-        return self._set(table, classes, [check.identities[row] for row in keep], shelf, keep)
+        prepare = self.listing.pixels.prepare
+        decisive = [
+            wanted.size,
+            list(classes),
+            list(wanted.groups),
+            [check.identities[row] for row in keep],
+            *(table[column].tolist() for column in table),
+            *([] if prepare is None else [prepare.said]),
+        ]
+        return ImageSet(
+            self.listing.name,
+            table,
+            classes,
+            wanted.groups,
+            wanted.size,
+            digest_of(decisive),
+            lambda places: shelf.read(keep[np.asarray(places, dtype=np.int64)]),
+            tuple(self.notes),
+            self.info.stand_in,
+        )
 
     def _there(self) -> np.ndarray:
         """Positions in the listing of the images that exist, [n] int."""
         pixels = self.listing.pixels
         missing = pixels.missing()
-        if len(missing):
-            self._left_out("are missing or empty", missing, pixels.name_of)
+        self._left_out("are missing or empty", missing, pixels.name_of)
         rows = np.setdiff1d(np.arange(len(self.table)), missing)
         if not len(rows):
-            raise RequestError(
-                Fault(
-                    f"data {self.source}",
-                    "None of its images is there.",
-                    "Check the images' folder.",
-                )
-            )
+            what, fix = "None of its images is there.", "Check the images' folder."
+            raise RequestError(Fault(f"data {self.source}", what, fix))
         return rows
-
-    def _labelled(self) -> tuple[str, ...]:
-        classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
-        self.table["label"] = self.table["target"].map(
-            {name: place for place, name in enumerate(classes)}
-        )
-        self.table["label"] = self.table["label"].astype("int64")
-        return classes
 
     def _grouped(self) -> None:
         """The group columns as asked: intersections joined, empty cells named. Raises
@@ -211,38 +210,13 @@ class _Loading:
         if CLASS in self.wanted.columns:
             self.table[CLASS] = self.table["target"]
         for column in self.wanted.columns:
-            if blank := int((self.table[column] == "").sum()):
-                self.notes.append(
-                    f"{blank} images have no {column}; their group is called “{NOT_STATED}”."
-                )
-                self.table[column] = self.table[column].where(self.table[column] != "", NOT_STATED)
-        faults = []
+            name_blanks(self.table, column, "images", self.notes)
         for group in self.wanted.groups:
             parts = _parts(group, self.info.groups)
             if parts != [group]:
-                self.table[group] = _joined([self.table[part] for part in parts])
-            values = sorted(set(self.table[group]))
-            where = f"data {self.info.name}, group column {group}"
-            if len(values) > MAX_GROUPS and group != CLASS:
-                faults.append(
-                    Fault(
-                        where,
-                        f"It has {len(values)} values.",
-                        f"At most {MAX_GROUPS} groups; merge some.",
-                    )
-                )
-            if len(values) == 1:
-                self.notes.append(
-                    f"The column {group} has one value only ({values[0]}): there is no gap to see."
-                )
-        if faults:
+                self.table[group] = joined([self.table[part] for part in parts])
+        if faults := group_faults(self.where, self.table, self.wanted.groups, self.notes):
             raise RequestError(faults)
-
-    def _cells(self) -> pd.Series:
-        """Label and groups of every row as one text, [rows]."""
-        return _joined(
-            [self.table["label"].astype(str), *(self.table[group] for group in self.wanted.groups)]
-        )
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
         """Places [n] int of the rows that can be decoded and do not train on a picture they are
@@ -250,34 +224,21 @@ class _Loading:
 
         table: one row per image of the shelf, with image_id and split.
         """
-        check = shelf.check()
-        if len(check.damaged):
-            why = dict(zip(check.damaged.tolist(), check.reasons, strict=True))
-            name_of = table["image_id"].str.slice(stop=80).iloc
-            self._left_out(
-                "cannot be decoded", check.damaged, lambda row: f"{name_of[row]} ({why[row]})"
-            )
-        self.notes += check.notes
-        gone = set(check.damaged.tolist())
-        if check.hashed:
-            held = {
-                check.identities[row]
-                for row in np.flatnonzero(table["split"] != "train")
-                if row not in gone
-            }
-            train = np.flatnonzero(table["split"] == "train")
-            leaks = np.array(
-                [row for row in train if row not in gone and check.identities[row] in held],
-                np.int64,
-            )
-            if len(leaks):
-                what = "show a picture that is also in validation or test (training images)"
-                self._left_out(what, leaks, lambda row: table["image_id"].iloc[row])
-            gone |= set(leaks.tolist())
-        return (
-            np.array([row for row in range(len(table)) if row not in gone], dtype=np.int64),
-            check,
+        check, names = shelf.check(), table["image_id"]
+        why = dict(zip(check.damaged.tolist(), check.reasons, strict=False))
+        self._left_out(
+            "cannot be decoded", check.damaged, lambda row: f"{names[row][:80]} ({why[row]})"
         )
+        self.notes += check.notes
+        sound = np.setdiff1d(np.arange(len(table)), check.damaged)
+        if not check.hashed:
+            return sound, check
+        shown = pd.Series(check.identities)[sound]
+        train = (table["split"] == "train")[sound]
+        leaks = sound[train & shown.isin(shown[~train])]
+        what = "show a picture that is also in validation or test (training images)"
+        self._left_out(what, leaks, lambda row: names[row])
+        return np.setdiff1d(sound, leaks), check
 
     def _enough(self, table: pd.DataFrame, classes: tuple[str, ...]) -> None:
         """RequestError for data without classes to learn or test; notes classes that a split does
@@ -285,24 +246,21 @@ class _Loading:
 
         table: one row per image, with label and split.
         """
-        where, faults = f"data {self.info.name}", []
+        faults = []
         if len(classes) < 2:
             what = f"There are fewer than two classes ({', '.join(classes) or 'none'})."
-            faults.append(
-                Fault(
-                    f"{where}, {self.wanted.target}", what, "Give images of at least two classes."
-                )
-            )
+            where = f"{self.where}, {self.wanted.target}"
+            faults.append(Fault(where, what, "Give images of at least two classes."))
         for split in SPLITS:
             present = set(table["label"][table["split"] == split])
             absent = [name for place, name in enumerate(classes) if place not in present]
             if not present and split != "validation":
                 left_out = [note for note in self.notes if "left out" in note]
                 what = " ".join([f"No {split} images are left.", *left_out])
-                faults.append(Fault(where, what, "Check the images and their splits."))
+                faults.append(Fault(self.where, what, "Check the images and their splits."))
             elif absent and split == "train":
                 what = f"No training image shows {listed([repr(name) for name in absent])}."
-                faults.append(Fault(where, what, "Give some, or leave the class out."))
+                faults.append(Fault(self.where, what, "Give some, or leave the class out."))
             elif absent:
                 self.notes.append(f"No {split} image shows {listed(absent)}.")
         if faults:
@@ -310,62 +268,12 @@ class _Loading:
 
     def _left_out(self, what: str, rows: np.ndarray, name_of: Callable[[int], str]) -> None:
         """Note that some images were left out and why; rows: their positions, [n] int."""
-        one = len(rows) == 1
         names = listed([name_of(int(row)) for row in rows[:4]])
-        what = what.replace("are ", "is ", 1).replace("show ", "shows ", 1) if one else what
-        kept = (
-            f"{len(rows)} image{'' if one else 's'} {what} and {'was' if one else 'were'} left out:"
-            f" {names}."
-        )
-        self.notes.append(kept)
-
-    def _set(
-        self,
-        table: pd.DataFrame,
-        classes: tuple[str, ...],
-        identities: list[str],
-        shelf: Shelf,
-        keep: np.ndarray,
-    ) -> ImageSet:
-        """The finished set; identities: one text per row of `table`; keep: place on the shelf of
-        each, [rows] int."""
-        size, groups = self.wanted.size, self.wanted.groups
-        parts = [
-            size,
-            list(classes),
-            list(groups),
-            identities,
-            *(table[column].tolist() for column in table),
-        ]
-        if self.listing.pixels.prepare is not None:
-            parts.append(self.listing.pixels.prepare.said)
-        digest, notes = digest_of(parts), tuple(self.notes)
-        read = _Read(shelf, keep)
-        return ImageSet(
-            self.listing.name, table, classes, groups, size, digest, read, notes, self.info.stand_in
-        )
-
-
-def _joined(columns: list[pd.Series]) -> pd.Series:
-    """Text columns [rows] joined by ", ", row by row."""
-    return columns[0].str.cat(columns[1:], sep=", ") if len(columns) > 1 else columns[0]
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """Reads the pixels of an ImageSet; keep: place on the shelf of each row of its table, [rows]
-    int."""
-
-    shelf: Shelf
-    keep: np.ndarray
-
-    def __call__(self, places: np.ndarray) -> np.ndarray:
-        """Row positions [k] int of the table -> pixels [k, size, size, 3] uint8."""
-        return self.shelf.read(self.keep[np.asarray(places, dtype=np.int64)])
-
-
-# What every source of images offers: a quick look for the form, and a listing that loading
-# starts from.
+        if len(rows) == 1:
+            what = what.replace("are ", "is ", 1).replace("show ", "shows ", 1)
+            self.notes.append(f"1 image {what} and was left out: {names}.")
+        elif len(rows):
+            self.notes.append(f"{len(rows)} images {what} and were left out: {names}.")
 
 
 PHOTO_SIZES = (32, 64, 128, 224)

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +23,15 @@ from engine.data.sources import (
     Reader,
     deal,
     explained,
+    group_faults,
+    joined,
+    labels_of,
+    name_blanks,
     reader_of,
     sampled,
 )
 from engine.data.tables import column_of, decoded, in_order, regression_faults
 
-NOT_STATED = "not stated"
-"""Group of a text whose cell is empty."""
 HELD_OUT = {"test": 0.2}
 """Share of the texts that are tested on where nothing is split yet."""
 
@@ -90,44 +91,39 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
 
 def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
-    where = f"data {info.name}"
+    where = f"data {info.name}, group column"
     text, text_b, target, faults = _columns(ask, info)
-    usual = [name for name in info.default_groups if name not in (text, text_b, target)]
-    groups = tuple(
-        dict.fromkeys(part for group in ask.groups or usual for part in _parts(group, info))
-    )
+    own = (text, text_b, target)
+    groups: dict[str, None] = {}
+    for group in ask.groups or [name for name in info.default_groups if name not in own]:
+        # a column whose own name has a plus is itself
+        whole = group in (*info.groups, *info.columns)
+        groups |= dict.fromkeys([group] if whole else map(str.strip, group.split("+")))
     for name in groups:
         column = name if name in info.groups else column_of(name, info.columns)
-        if column not in info.groups and column not in info.columns:
-            faults.append(unknown(f"{where}, group column", name, info.groups))
-        elif column in (text, text_b, target) or (column not in info.groups and column in COLUMNS):
+        if column not in (*info.groups, *info.columns):
+            faults.append(unknown(where, name, info.groups))
+        elif column in own or (column not in info.groups and column in COLUMNS):
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
-            faults.append(
-                Fault(f"{where}, group column", f"{name!r} is a column of the task itself.", fix)
-            )
+            faults.append(Fault(where, f"{name!r} is a column of the task itself.", fix))
     if ask.max_texts is not None and ask.max_texts < 1:
-        faults.append(
-            Fault("max_texts", f"{ask.max_texts} is not a number of texts.", "Give 1 or more.")
-        )
+        what = f"{ask.max_texts} is not a number of texts."
+        faults.append(Fault("max_texts", what, "Give 1 or more."))
     if faults:
         raise RequestError(faults)
-    return Wanted(text, text_b, target, groups)
+    return Wanted(text, text_b, target, tuple(groups))
 
 
 def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
     """Names of the columns of text, second text and target, and what is wrong with them."""
     where, faults = f"data {info.name}", []
     if not info.columns:
-        if (
-            ask.text not in (None, info.default_text)
-            or ask.text_b
-            or ask.target not in (None, info.default_target)
-        ):
-            what = "Its columns are fixed."
-            faults.append(
-                Fault(where, what, "Name columns (text, text_b, target) of CSV files only.")
-            )
-        return info.default_text, "", info.default_target, faults
+        usual = (info.default_text, "", info.default_target)
+        named = (ask.text or usual[0], ask.text_b or "", ask.target or usual[2])
+        if named != usual:
+            fix = "Name columns (text, text_b, target) of CSV files only."
+            faults.append(Fault(where, "Its columns are fixed.", fix))
+        return *usual, faults
     text_b = ask.text_b if ask.text_b is not None else "text_b" if "text_b" in info.columns else ""
     named = (ask.text or "text", text_b, ask.target or "label")
     text, text_b, target = (column_of(name, info.columns) for name in named)
@@ -146,15 +142,6 @@ def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
         )
         faults.append(Fault(where, what, "Name different ones."))
     return text, text_b, target, faults
-
-
-def _parts(group: str, info: TextInfo) -> list[str]:
-    """The columns of "a+b"; a column whose own name has a plus is itself."""
-    return (
-        [group]
-        if group in (*info.groups, *info.columns)
-        else [part.strip() for part in group.split("+")]
-    )
 
 
 @dataclass
@@ -180,50 +167,36 @@ class _Loading:
         faults += self._grouped()
         if faults:
             raise RequestError(faults)
-        self.table["label"] = self.table["label"].map(
-            {name: place for place, name in enumerate(classes)}
-        )
-        self.table["label"] = self.table["label"].astype("int64")
+        self.table["label"] = labels_of(self.table["label"], classes)
         self._note_repeats()
         table = self._ordered()
-        table = table.iloc[
-            sampled(table, self._cells(table), self.ask.max_texts, self.ask.seed, "text")
-        ]
-        table = table[[*COLUMNS, *self.groups]].reset_index(drop=True)
-        parts = [
-            list(classes),
-            list(self.groups),
-            self.listing.metric,
-            {name: table[name].tolist() for name in table},
-        ]
+        groups = [table[group].astype(str) for group in self.groups]
+        cells = joined([table["label"].astype(str), *groups], "\x1f")
+        chosen = sampled(table, cells, self.ask.max_texts, self.ask.seed, "text")
+        table = table.iloc[chosen][[*COLUMNS, *self.groups]].reset_index(drop=True)
+        listing = self.listing
+        columns = {name: table[name].tolist() for name in table}
+        digest = digest_of([list(classes), list(self.groups), listing.metric, columns])
         return TextSet(
-            self.listing.name,
+            listing.name,
             table,
             classes,
             self.groups,
-            self.listing.metric,
-            digest_of(parts),
+            listing.metric,
+            digest,
             tuple(self.notes),
-            self.listing.stand_in,
+            listing.stand_in,
         )
 
     def _split(self) -> None:
         """Where nothing is split, a text that occurs twice stays on one side."""
         if (self.table["split"] != "").any():
             return
-        unique = (
-            self.table[["text_id", "label"]]
-            .sort_values(["text_id", "label"])
-            .drop_duplicates("text_id")
-        )
-        unique = unique.rename(columns={"label": "target"}).reset_index(drop=True)
-        dealt = dict(
-            zip(
-                unique["text_id"],
-                deal(unique, HELD_OUT, "train", self.ask.seed, "text"),
-                strict=True,
-            )
-        )
+        ids = self.table[["text_id", "label"]].sort_values(["text_id", "label"])
+        unique = ids.drop_duplicates("text_id", ignore_index=True)
+        unique["target"] = unique["label"]
+        split = deal(unique, HELD_OUT, "train", self.ask.seed, "text")
+        dealt = dict(zip(unique["text_id"], split, strict=True))
         self.table["split"] = self.table["text_id"].map(dealt)
         self.notes.append(
             "No split is given: 80 % train and 20 % test, class by class, drawn with the seed."
@@ -243,33 +216,20 @@ class _Loading:
         faults = []
         for split in ("train", "test"):
             present = set(self.table["label"][self.table["split"] == split])
-            if absent := [name for name in classes if name not in present]:
-                what = f"No {split} text has the class {_listed(absent)}."
+            if absent := [repr(name[:60]) for name in classes if name not in present]:
+                named = ", ".join(absent[:5]) + (", …" if len(absent) > 5 else "")
+                what = f"No {split} text has the class {named}."
                 faults.append(Fault(where, what, "Give some, or leave the class out."))
         return faults
 
     def _grouped(self) -> list[Fault]:
         """The group columns as asked, empty cells named; columns with too many values are
         faults."""
-        faults = []
+        if LENGTH in self.groups:
+            self.table[LENGTH] = self._lengths()
         for group in self.groups:
-            if group == LENGTH:
-                self.table[LENGTH] = self._lengths()
-            if blank := int((self.table[group] == "").sum()):
-                self.notes.append(
-                    f"{blank} texts have no {group}; their group is called “{NOT_STATED}”."
-                )
-                self.table[group] = self.table[group].where(self.table[group] != "", NOT_STATED)
-            values = self.table[group].unique()
-            if len(values) > MAX_GROUPS:
-                where = f"{self.where}, group column {group}"
-                what = f"It has {len(values)} values."
-                faults.append(Fault(where, what, f"At most {MAX_GROUPS} groups; merge some."))
-            if len(values) == 1:
-                self.notes.append(
-                    f"The column {group} has one value only ({values[0]}): there is no gap to see."
-                )
-        return faults
+            name_blanks(self.table, group, "texts", self.notes)
+        return group_faults(self.where, self.table, self.groups, self.notes)
 
     def _lengths(self) -> np.ndarray:
         """Group of each text, "short" or "long", [rows] str, by the median number of words of all
@@ -306,18 +266,10 @@ class _Loading:
         # change places.
         table = self.table.sort_values(["text_id", "split", "label", *self.groups], kind="stable")
         again = table.groupby("text_id").cumcount()
-        table["text_id"] = table["text_id"].where(
-            again == 0, table["text_id"] + "-" + (again + 1).astype(str)
-        )
-        place = table["split"].map({name: place for place, name in enumerate(SPLITS)}).to_numpy()
-        return table.iloc[np.lexsort((table["text_id"].to_numpy(dtype=object), place))].reset_index(
-            drop=True
-        )
-
-    def _cells(self, table: pd.DataFrame) -> pd.Series:
-        """Label and groups of every row as one text, [rows]."""
-        columns = [table["label"].astype(str), *(table[group].astype(str) for group in self.groups)]
-        return columns[0].str.cat(columns[1:], sep="\x1f") if len(columns) > 1 else columns[0]
+        numbered = table["text_id"] + "-" + (again + 1).astype(str)
+        table["text_id"] = table["text_id"].where(again == 0, numbered)
+        table["_place"] = labels_of(table["split"], SPLITS)
+        return table.sort_values(["_place", "text_id"], ignore_index=True)
 
 
 def _contents(table: pd.DataFrame) -> list[str]:
@@ -328,16 +280,6 @@ def _contents(table: pd.DataFrame) -> list[str]:
         hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest()
         for one, two in pairs
     ]
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(repr(name[:60]) for name in names[:most]) + (
-        ", …" if len(names) > most else ""
-    )
-
-
-# What every source of labelled texts offers: a quick look for the form, and a listing that
-# loading starts from.
 
 
 LENGTH = "length"
@@ -425,9 +367,6 @@ class TextReader(Reader):
     @abstractmethod
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         """All texts. Raises RequestError listing all faults."""
-
-
-# Plain text for perplexity, from any UTF-8 file.
 
 
 MIN_CHARACTERS = 200

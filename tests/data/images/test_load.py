@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+import engine.data.images
 from engine.core.errors import RequestError
 from engine.data.images import avatar_faces
 from engine.data.images.embedded import LIT
-import engine.data.images
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
-from engine.data.sources import readers_in
-from engine.data.images.pixels import Shelf
-from engine.data.sources import allotted, deal
+from engine.data.images.pixels import ArrayPixels, Shelf
+from engine.data.sources import allotted, deal, readers_in
 from tests.places import SHARED
 
 CIFAR = SHARED / "cifar10"
@@ -221,7 +220,8 @@ def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
     monkeypatch.setattr("engine.data.images.pixels.KEEP_BYTES", 10)
     images = load_images("digits", ImageAsk(max_images=20))
     assert (images.read(np.array([1, 4])) == images.read(np.array([4, 1]))[::-1]).all()
-    assert Shelf(images.read.shelf.pixels, np.arange(3), 32)._kept is None
+    pixels = ArrayPixels(np.zeros((3, 32, 32, 3), np.uint8))
+    assert Shelf(pixels, np.arange(3), 32)._kept is None
 
 
 def npz(folder, split, images, labels, names=("cat", "dog"), **more):

@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.errors import RequestError
-from engine.data.texts import remark_task
 import engine.data.texts
+from engine.core.errors import RequestError
 from engine.data.sources import readers_in
+from engine.data.texts import remark_task
 from engine.data.texts.load import SPLITS, TextAsk, TextReader, load_texts, look_texts
 from tests.places import SHARED
 
