@@ -5,98 +5,34 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from engine.core.errors import StoreError
 from engine.core.files import ASSETS
-from engine.models.config_file import config_or_nothing
+from engine.models.config_file import config_or_nothing, named_architecture
 from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
 """Judges that the detoxify package downloads by name."""
 
-ARCHITECTURES = (
-    "resnet18",
-    "resnet34",
-    "vgg16",
-    "efficientnet_v2_s",
-    "efficientnet_v2_m",
-    "resnet20",
-    "resnet32",
-    "resnet44",
-    "resnet56",
-    "resnet10",
-    "resnet10-w16",
-    "mobilenet_v2",
-    "alexnet",
-    "convnext_base",
-    "convnext_large",
-    "convnext_small",
-    "convnext_tiny",
-    "densenet121",
-    "densenet161",
-    "densenet169",
-    "densenet201",
-    "efficientnet_b0",
-    "efficientnet_b1",
-    "efficientnet_b2",
-    "efficientnet_b3",
-    "efficientnet_b4",
-    "efficientnet_b5",
-    "efficientnet_b6",
-    "efficientnet_b7",
-    "efficientnet_v2_l",
-    "googlenet",
-    "inception_v3",
-    "mnasnet0_5",
-    "mnasnet0_75",
-    "mnasnet1_0",
-    "mnasnet1_3",
-    "mobilenet_v3_large",
-    "mobilenet_v3_small",
-    "regnet_x_16gf",
-    "regnet_x_1_6gf",
-    "regnet_x_32gf",
-    "regnet_x_3_2gf",
-    "regnet_x_400mf",
-    "regnet_x_800mf",
-    "regnet_x_8gf",
-    "regnet_y_16gf",
-    "regnet_y_1_6gf",
-    "regnet_y_32gf",
-    "regnet_y_3_2gf",
-    "regnet_y_400mf",
-    "regnet_y_800mf",
-    "regnet_y_8gf",
-    "resnet101",
-    "resnet152",
-    "resnet50",
-    "resnext101_32x8d",
-    "resnext101_64x4d",
-    "resnext50_32x4d",
-    "shufflenet_v2_x0_5",
-    "shufflenet_v2_x1_0",
-    "shufflenet_v2_x1_5",
-    "shufflenet_v2_x2_0",
-    "squeezenet1_0",
-    "squeezenet1_1",
-    "vgg11",
-    "vgg11_bn",
-    "vgg13",
-    "vgg13_bn",
-    "vgg16_bn",
-    "vgg19",
-    "vgg19_bn",
-    "vit_b_16",
-    "vit_b_32",
-    "vit_h_14",
-    "vit_l_16",
-    "vit_l_32",
-    "wide_resnet101_2",
-    "wide_resnet50_2",
-)
+_BUILT_BY_NAME = """
+resnet18 resnet34 vgg16 efficientnet_v2_s efficientnet_v2_m resnet20 resnet32 resnet44 resnet56
+resnet10 resnet10-w16 mobilenet_v2 alexnet convnext_base convnext_large convnext_small
+convnext_tiny densenet121 densenet161 densenet169 densenet201 efficientnet_b0 efficientnet_b1
+efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6 efficientnet_b7
+efficientnet_v2_l googlenet inception_v3 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3
+mobilenet_v3_large mobilenet_v3_small regnet_x_16gf regnet_x_1_6gf regnet_x_32gf regnet_x_3_2gf
+regnet_x_400mf regnet_x_800mf regnet_x_8gf regnet_y_16gf regnet_y_1_6gf regnet_y_32gf
+regnet_y_3_2gf regnet_y_400mf regnet_y_800mf regnet_y_8gf resnet101 resnet152 resnet50
+resnext101_32x8d resnext101_64x4d resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0
+shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 vgg11 vgg11_bn vgg13 vgg13_bn
+vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_h_14 vit_l_16 vit_l_32 wide_resnet101_2
+wide_resnet50_2
+"""
+ARCHITECTURES = tuple(_BUILT_BY_NAME.split())
 """Image classifiers that can be built by name. A test holds this against what engine.models.vision
 finds."""
 
@@ -120,40 +56,31 @@ class Entry:
 
 def list_models() -> list[Entry]:
     """Embedded causal language models, then those used lately, newest first."""
-    embedded = [
-        Entry(folder.name, "embedded", folder) for folder in _folders() if _is_causal(folder)
-    ]
+    embedded = _embedded(lambda folder: _is_named(folder, "LMHeadModel", "ForCausalLM"))
     names = {entry.name for entry in embedded}
-    return embedded + [entry for entry in _recent() if entry.name not in names]
+    recent = [
+        Entry(str(item["name"]), "recent", note=str(item.get("revision") or ""))
+        for item in _remembered()
+    ]
+    return embedded + [entry for entry in recent if entry.name not in names]
 
 
 def list_classifiers() -> list[Entry]:
     """Embedded image classifiers: folders in assets/ with a model.json."""
-    return [
-        Entry(folder.name, "embedded", folder)
-        for folder in _folders()
-        if (folder / "model.json").is_file()
-    ]
+    return _embedded(lambda folder: (folder / "model.json").is_file())
 
 
 def list_text_classifiers() -> list[Entry]:
     """Embedded text classifiers: encoders with a classification head."""
-    return [
-        Entry(folder.name, "embedded", folder)
-        for folder in _folders()
-        if _is_text_classifier(folder)
-    ]
+    return _embedded(lambda folder: _is_named(folder, "ForSequenceClassification"))
 
 
 def list_judges() -> list[Entry]:
     """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows
     by name."""
-    embedded = [
-        Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)
-    ]
-    return embedded + [
-        Entry(name, "hub", note="downloaded by the detoxify package") for name in DETOXIFY
-    ]
+    note = "downloaded by the detoxify package"
+    embedded = _embedded(lambda folder: any(folder.glob("*.ckpt")))
+    return embedded + [Entry(name, "hub", note=note) for name in DETOXIFY]
 
 
 def resolve(name: str) -> Path | str:
@@ -190,22 +117,13 @@ def _folders() -> list[Path]:
     return sorted(path for path in ASSETS.iterdir() if path.is_dir()) if ASSETS.is_dir() else []
 
 
-def _is_causal(folder: Path) -> bool:
-    return _architecture(folder).endswith(("LMHeadModel", "ForCausalLM"))
+def _embedded(is_one: Callable[[Path], bool]) -> list[Entry]:
+    return [Entry(folder.name, "embedded", folder) for folder in _folders() if is_one(folder)]
 
 
-def _is_text_classifier(folder: Path) -> bool:
-    return _architecture(folder).endswith("ForSequenceClassification")
-
-
-def _architecture(folder: Path) -> str:
-    """The first architecture that config.json names; "" where there is none."""
-    found = config_or_nothing(folder).get("architectures")
-    return str(found[0]) if isinstance(found, list) and found else ""
-
-
-def _is_judge(folder: Path) -> bool:
-    return any(path.suffix in (".ckpt", ".pt", ".pth") for path in folder.iterdir())
+def _is_named(folder: Path, *ends: str) -> bool:
+    """Whether the first architecture that config.json names ends so."""
+    return named_architecture(config_or_nothing(folder)).endswith(ends)
 
 
 def _recent_file() -> Path:
@@ -214,21 +132,10 @@ def _recent_file() -> Path:
 
 
 def _remembered() -> list[dict]:
-    """Models used lately; none where the list is damaged, of a newer version or of one before
-    2026-11."""
+    """Models used lately; none where the list is damaged or of a newer version."""
     try:
-        found = read_document(_recent_file(), "the list of recent models", SCHEMA)["models"]
-    except (StoreError, KeyError):
+        found = read_document(_recent_file(), "the list of recent models", SCHEMA).get("models")
+    except StoreError:
         return []
-    return (
-        [item for item in found if isinstance(item, dict) and item.get("name")]
-        if isinstance(found, list)
-        else []
-    )
-
-
-def _recent() -> list[Entry]:
-    return [
-        Entry(str(item["name"]), "recent", note=str(item.get("revision") or ""))
-        for item in _remembered()
-    ]
+    kept = found if isinstance(found, list) else []
+    return [item for item in kept if isinstance(item, dict) and item.get("name")]

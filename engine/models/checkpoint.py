@@ -20,6 +20,7 @@ from engine.models.config_file import (
     config_of,
     config_or_nothing,
     end_tokens,
+    named_architecture,
     quantisation_of,
     quantised_faults,
 )
@@ -34,6 +35,9 @@ _ADAPTER = re.compile(
 )
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
 MOST_LAYERS = 10_000
+IS_CUT = (
+    "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class ModelInfo:
     files: tuple[str, ...]
     weight_hash: str
     how: str = ""
-    """How the model was read, where no file of adapters/ knows its family."""
+    """How the model was read, where its family is not known."""
     notes: tuple[str, ...] = ()
     """What the folder holds that is not read, in sentences with a question each."""
     more_ends: tuple[int, ...] = ()
@@ -74,31 +78,36 @@ def inspect_folder(
     causal: a language model is wanted; else an encoder that classifies texts. as_arm: it is only
     read, beside another model, so that its weights may be quantised.
     """
-    try:
-        there = folder.is_dir()
-    except (OSError, ValueError):  # a name too long, or with a zero byte in it
-        there = False
-    if not there:
-        raise RequestError(
-            Fault(str(folder), "is not a folder.", "Give a model folder, or a name on the hub.")
-        )
+    from transformers import AutoModelForCausalLM
+
+    if not is_folder(folder):
+        fix = "Give a model folder, or a name on the hub."
+        raise RequestError(Fault(str(folder), "is not a folder.", fix))
     config, faults = read_config(folder, causal)
     files, more = weight_files(folder)
     faults += more
     shapes: dict[str, list[int]] = {}
     for path in files:
         found, more = tensors_in(path)
-        faults += more + _twice_faults(path.name, sorted(found.keys() & shapes.keys()))
+        faults += more
+        if twice := sorted(found.keys() & shapes.keys()):
+            what = (
+                f"holds {twice[0]}, which another file of the model holds too ({len(twice)} such"
+                " tensors)."
+            )
+            faults.append(Fault(path.name, what, "Use a complete checkpoint of one model."))
         shapes |= found
-    faults += adapter_faults(folder, shapes) + _field_faults(folder, causal)
-    faults += (
-        quantised_faults(folder, as_arm)
-        + _cut_faults(folder, causal)
-        + _tokenizer_faults(folder, config, causal)
-    )
-    match, untied_said = Match(), ""
+    faults += [
+        *adapter_faults(folder, shapes),
+        *_field_faults(folder, causal),
+        *quantised_faults(folder, as_arm),
+        *_cut_faults(folder, causal),
+        *_tokenizer_faults(folder, config, causal),
+    ]
+    match, notes = Match(), ""
     if not faults and causal and not quantisation_of(folder):
-        match, untied_said = _match(config, files)
+        match = match_of(config, files, AutoModelForCausalLM)
+        notes = untied(config, files, AutoModelForCausalLM)
         faults = incomplete(name, replace(match, unexpected=()))
     if faults:
         raise RequestError(faults)
@@ -119,51 +128,36 @@ def inspect_folder(
         weight_hash=weight_hash(files),
         how=adapter.how,
         shared=adapter.shared,
-        notes=(
-            *notes_on(folder, config, files, match.unexpected, ends),
-            *filter(None, [untied_said]),
-        ),
+        notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, [notes])),
         more_ends=tuple(one for one in ends if one < vocab_size),
     )
 
 
-def _match(config: Any, files: list[Path]) -> tuple[Match, str]:
-    """How files and config match, and a sentence on tensors that should be one; "" for none."""
-    from transformers import AutoModelForCausalLM
-
-    return match_of(config, files, AutoModelForCausalLM), untied(
-        config, files, AutoModelForCausalLM
-    )
-
-
-def _twice_faults(file: str, names: list[str]) -> list[Fault]:
-    if not names:
-        return []
-    what = (
-        f"holds {names[0]}, which another file of the model holds too ({len(names)} such tensors)."
-    )
-    return [Fault(file, what, "Use a complete checkpoint of one model.")]
+def is_folder(place: Path) -> bool:
+    """Whether there is a folder; no name is too long for the question, or has a zero byte in it."""
+    try:
+        return place.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _field_faults(folder: Path, causal: bool) -> list[Fault]:
     """Fields of the files beside the weights that ask for what is not done here."""
-    faults = []
+    faults: list[Fault] = []
     if causal and (folder / GENERATION).exists():
         try:
-            faults += refusals(GENERATION, config_of(folder, GENERATION), GENERATION)
+            config_of(folder, GENERATION)
         except RequestError as error:
             faults += error.faults
-    for name in (CONFIG, TOKENIZER):
+    for name in (CONFIG, TOKENIZER, GENERATION) if causal else (CONFIG, TOKENIZER):
         faults += refusals(name, config_or_nothing(folder, name), name)
     for name in (CONFIG, GENERATION) if causal else ():
-        said = config_or_nothing(folder, name).get("eos_token_id")
-        if wrong := [
-            one
-            for one in (said if isinstance(said, list) else [said])
-            if type(one) not in (int, NoneType)
-        ]:
-            what = f"names {str(wrong[0])[:40]!r} as a token that ends a text (eos_token_id)."
-            faults.append(Fault(name, what, "Give numbers of tokens."))
+        ends = config_or_nothing(folder, name).get("eos_token_id")
+        for one in ends if isinstance(ends, list) else [ends]:
+            if type(one) not in (int, NoneType):
+                what = f"names {str(one)[:40]!r} as a token that ends a text (eos_token_id)."
+                faults.append(Fault(name, what, "Give numbers of tokens."))
+                break
     return faults
 
 
@@ -188,37 +182,37 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
     causal: only architectures of language models are right; else only encoders.
     """
     if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
-        return None, [
-            Fault(
-                str(folder), "has no config.json.", "Point to a folder written by save_pretrained."
-            )
-        ]
+        return None, [_no_config(folder)]
     try:
         plain = config_of(folder)
         model_type = plain["model_type"]
     except (RequestError, KeyError) as error:
         why = f" It {error.faults[0].what}" if isinstance(error, RequestError) else ""
-        return None, [
-            Fault(
-                CONFIG, f"is no JSON object with a model_type.{why}", "Download or copy it again."
-            )
-        ]
+        what = f"is no JSON object with a model_type.{why}"
+        return None, [Fault(CONFIG, what, "Download or copy it again.")]
     if faults := _kind_faults(plain, model_type, causal):
         return None, faults
-    from transformers import AutoConfig
-
+    config, faults = plain_config(folder)
+    if config is None:
+        return None, faults
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         faults = _shape_faults(config, causal) + _activation_faults(config)
         if not faults:
             adapter_of(config, causal)
-        return config, faults
     except RequestError as error:  # an architecture that cannot be read
         return None, list(error.faults)
-    except Exception as error:
-        return None, [
-            Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")
-        ]
+    except Exception as error:  # fields of kinds that nobody thought of
+        return None, [_unusable(error)]
+    return config, faults
+
+
+def _no_config(folder: Path) -> Fault:
+    fix = "Point to a folder written by save_pretrained."
+    return Fault(str(folder), "has no config.json.", fix)
+
+
+def _unusable(error: Exception) -> Fault:
+    return Fault(CONFIG, f"cannot be used: {said_by(error)}.", "Fix config.json.")
 
 
 def _shape_faults(config: Any, causal: bool) -> list[Fault]:
@@ -256,21 +250,13 @@ def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
     not. Never runs code of the checkpoint."""
     from transformers import AutoConfig
 
-    if is_special(folder / "config.json") or not (folder / "config.json").is_file():
-        return None, [
-            Fault(
-                str(folder), "has no config.json.", "Point to a folder written by save_pretrained."
-            )
-        ]
+    if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
+        return None, [_no_config(folder)]
     try:
-        return (
-            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True),
-            [],
-        )
+        found = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # whatever a config can be wrong in
-        return None, [
-            Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")
-        ]
+        return None, [_unusable(error)]
+    return found, []
 
 
 def _activation_faults(config: Any) -> list[Fault]:
@@ -278,11 +264,13 @@ def _activation_faults(config: Any) -> list[Fault]:
     loaded."""
     from transformers.activations import ACT2FN
 
-    asked = [
-        getattr(config, name, None) for name in ("activation_function", "hidden_act", "activation")
+    names = ("activation_function", "hidden_act", "activation")
+    asked = [getattr(config, name, None) for name in names]
+    return [
+        unknown("activation", name, ACT2FN, "Fix config.json.")
+        for name in asked
+        if isinstance(name, str) and name not in ACT2FN
     ]
-    unknowns = [name for name in asked if isinstance(name, str) and name not in ACT2FN]
-    return [unknown("activation", name, ACT2FN, "Fix config.json.") for name in unknowns]
 
 
 def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
@@ -309,62 +297,48 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
         MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
     )
 
-    classifier = named_architecture(plain).endswith("ForSequenceClassification")
     if model_type in FAMILIES[causal]:
         return []
-    if model_type not in known_types() and (
-        not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES
-    ):
-        own = (
-            " It brings code of its own (auto_map), which is never run."
-            if plain.get("auto_map")
-            else ""
+    known = model_type in known_types()
+    if not known and (not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES):
+        own = " It brings code of its own (auto_map), which is never run."
+        what = f"{model_type!r} is not known to this version of transformers."
+        what += own if plain.get("auto_map") else ""
+        return _refusal(
+            what, f"Known by file: {', '.join(FAMILIES[causal])}; by structure: others."
         )
-        what = f"{model_type!r} is not known to this version of transformers.{own}"
-        return [
-            Fault(
-                "architecture",
-                what,
-                f"Known by file: {', '.join(FAMILIES[causal])}; by structure: others.",
-            )
-        ]
     reads = is_encoder(model_type)
     writes = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not reads
     if model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and not writes:
         what = (
             f"{model_type!r} reads a text with one half and writes with the other"
-            " (encoder-decoder): its heads are "
+            " (encoder-decoder): its heads are not those of one language model or one classifier."
         )
-        what += "not those of one language model or one classifier."
-        return [
-            Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")
-        ]
-    if not causal and classifier:
+        return _refusal(what, "Use a decoder, or an encoder with a classification head.")
+    if not causal and named_architecture(plain).endswith("ForSequenceClassification"):
         return []
-    if (
-        not writes
-        and not reads
-        and (causal or model_type not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES)
-    ):
+    classifies = not causal and model_type in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
+    if not (writes or reads or classifies):
         kind = "language model" if causal else "text classifier"
         what = (
             f"{model_type!r} is a part of other models or reads no texts: transformers has no"
             f" {kind} of it."
         )
-        return [Fault("architecture", what, f"Use a folder whose config.json names a {kind}.")]
+        return _refusal(what, f"Use a folder whose config.json names a {kind}.")
     if causal and not writes:
         what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
-        return [
-            Fault("architecture", what, "Assess it as a text classifier, or use a language model.")
-        ]
+        return _refusal(what, "Assess it as a text classifier, or use a language model.")
     if not causal and writes:
         what = (
             f"{model_type!r} continues texts; a text classifier that sees the whole text, or one"
-            " with a "
+            " with a classification head, is needed."
         )
-        what += "classification head, is needed."
-        return [Fault("architecture", what, "Assess it as a language model, or use an encoder.")]
+        return _refusal(what, "Assess it as a language model, or use an encoder.")
     return []
+
+
+def _refusal(what: str, fix: str) -> list[Fault]:
+    return [Fault("architecture", what, fix)]
 
 
 def is_encoder(model_type: Any) -> bool:
@@ -377,24 +351,22 @@ def is_encoder(model_type: Any) -> bool:
     return model_type in FAMILIES[False] or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
-def named_architecture(plain: dict) -> str:
-    """The first class that a config.json names; "" for none."""
-    found = plain.get("architectures")
-    return str(found[0]) if isinstance(found, list) and found else ""
+def tokenizer_missing(folder: Path) -> list[Fault]:
+    """A fault where a folder has no tokenizer."""
+    if any((folder / name).is_file() for name in TOKENIZER_FILES):
+        return []
+    return [Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")]
 
 
 def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
-    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
-        return [
-            Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")
-        ]
+    if faults := tokenizer_missing(folder):
+        return faults
     try:
         tokenizer = load_tokenizer(folder)
         last = max(tokenizer.get_vocab().values())
     except Exception as error:
-        return [
-            Fault("tokenizer", f"cannot be loaded: {said_by(error)}.", "Download or copy it again.")
-        ]
+        what = f"cannot be loaded: {said_by(error)}."
+        return [Fault("tokenizer", what, "Download or copy it again.")]
     vocab_size = getattr(config, "vocab_size", None)
     fix = "Use the tokenizer that the model was trained with."
     if vocab_size is not None and last >= vocab_size:
@@ -409,15 +381,11 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
 
 
 def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
-    if (folder / "mask.json").is_file():
-        what = (
-            "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base"
-            " model."
-        )
-        reader = "Use the base model, or load it with engine.surgery.heads.replay.load_cut."
-        shown = "Use the base model. What the cut one gets right says evaluate --model FOLDER."
-        return [Fault(str(folder), what, reader if causal else shown)]
-    return []
+    if not (folder / "mask.json").is_file():
+        return []
+    reader = "Use the base model, or load it with engine.surgery.heads.replay.load_cut."
+    shown = "Use the base model. What the cut one gets right says evaluate --model FOLDER."
+    return [Fault(str(folder), IS_CUT, reader if causal else shown)]
 
 
 def has_experts(config: Any) -> bool:
@@ -432,10 +400,6 @@ def positions_hang_on_length(config: Any) -> bool:
     said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     each = [said, *(one for one in said.values() if isinstance(one, dict))]
     return any(one.get("rope_type", one.get("type")) in ("dynamic", "longrope") for one in each)
-
-
-# A model in words before an audit: what it is, where its heads are, how it was read and whether
-# that holds.
 
 
 OWN_FILE = (

@@ -1,16 +1,15 @@
-"""Whether the tensors that a checkpoint's files describe are those of its architecture, before any
-weight is read.
+"""Models loaded by transformers, and whether their tensors are those that their files hold and
+their config asks for.
 
-The model is made on the meta device, without memory for numbers, and transformers loads
-descriptions of tensors into
-it: names are matched by its own rules (prefixes, former names, tied weights), as they will be when
-weights are loaded.
+Before any weight is read the model is made on the meta device, without memory for numbers, and
+transformers loads descriptions of tensors into it. Names are matched by its own rules (prefixes,
+former names, tied weights), as they will be when weights are loaded.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from safetensors import safe_open
 
 from engine.core.errors import Fault, RequestError, said_by
-from engine.models import runtime  # noqa: F401
+from engine.models import runtime
 from engine.models.weights import read_header
 
 BEGINNING = 65_536
@@ -38,49 +37,54 @@ class Match:
     unexpected: tuple[str, ...] = ()
 
 
+def loaded(auto: Any, folder: Path, name: str, **more: Any) -> tuple[Any, Match]:
+    """A model from the safetensors files of a folder, never code of it, and how its tensors match.
+    RequestError where transformers cannot load it.
+
+    auto: the transformers class that loads it; more: other arguments of its from_pretrained.
+    """
+    try:
+        with quietly():
+            model, report = auto.from_pretrained(
+                folder,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                **more,
+            )
+    except (RuntimeError, ValueError, OSError, ImportError, KeyError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        what = f"cannot be loaded: {said_by(error)}."
+        raise RequestError(Fault(name, what, "Check the checkpoint.")) from error
+    return model, match_in(report)
+
+
 def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
     """How the tensors of safetensors files match the model that a config describes.
 
     auto: the transformers class that chooses the model, such as AutoModelForCausalLM. Files and
-    config were checked. RequestError where transformers makes no model of the config.
+    config were checked. Nothing is said of a family whose tensors are converted on the way: what
+    loads them says what is wrong.
     """
-    state: dict[str, torch.Tensor] = {}
-    for path in files:
-        state |= {name: _described(entry["shape"]) for name, entry in read_header(path)[0].items()}
+    headers = [read_header(path)[0] for path in files]
     try:
         with quietly():
             _, report = _empty(auto._model_mapping[type(config)]).from_pretrained(
                 None,
                 config=config,
-                state_dict=state,
+                state_dict={
+                    name: torch.empty(entry["shape"], device="meta").as_subclass(_Described)
+                    for header in headers
+                    for name, entry in header.items()
+                },
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-        AttributeError,
-        ImportError,
-    ):
-        _refuse_unmakeable(config, auto)
-        return (
-            Match()
-        )  # a family whose tensors are converted on the way: what loads them says what is wrong
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, ImportError):
+        return Match()
     return match_in(report)
-
-
-def _refuse_unmakeable(config: Any, auto: Any) -> None:
-    """RequestError where transformers cannot make the model that a config describes, such as for
-    positions that it does not know."""
-    try:
-        with quietly(), torch.device("meta"):
-            auto.from_config(config)
-    except Exception as error:  # whatever a config can be wrong in
-        what = f"describes a model that cannot be made: {type(error).__name__}, {said_by(error)}."
-        raise RequestError(Fault("config.json", what, "Fix the field that is named.")) from error
 
 
 def match_in(report: Mapping[str, Any]) -> Match:
@@ -96,20 +100,25 @@ def match_in(report: Mapping[str, Any]) -> Match:
 def incomplete(name: str, found: Match) -> list[Fault]:
     """What to tell of a checkpoint whose tensors are not those of its config; transformers would
     fill them in with random numbers and only warn."""
-    told = (
-        (found.missing, "lacks {} that its config.json asks for"),
-        (found.misshapen, "has {} of another shape than its config.json asks for"),
-        (found.unexpected, "has {} in its layers that its config.json does not ask for"),
-    )
+    fix = "Use a complete checkpoint of one model."
     return [
-        Fault(
+        *_told(name, "lacks {} that its config.json asks for", found.missing, fix),
+        *_told(name, "has {} of another shape than its config.json asks for", found.misshapen, fix),
+        *_told(
             name,
-            f"{what.format(_counted(names))}, the first is {names[0]}.",
-            "Use a complete checkpoint of one model.",
-        )
-        for names, what in told
-        if names
+            "has {} in its layers that its config.json does not ask for",
+            found.unexpected,
+            fix,
+        ),
     ]
+
+
+def _told(name: str, what: str, tensors: Sequence[str], fix: str) -> list[Fault]:
+    """A fault of some tensors; none where there are none."""
+    if not tensors:
+        return []
+    counted = f"{len(tensors)} tensor{'s' * (len(tensors) > 1)}"
+    return [Fault(name, f"{what.format(counted)}, the first is {tensors[0]}.", fix)]
 
 
 def untied(config: Any, files: Iterable[Path], auto: Any) -> str:
@@ -124,11 +133,10 @@ def untied(config: Any, files: Iterable[Path], auto: Any) -> str:
     for pair in tied.items():
         ends = [end for name in pair if (end := _both_ends(name, files)) is not None]
         if len(ends) == 2 and not all(map(torch.equal, *ends)):
-            told = (
+            return (
                 f"config.json makes {pair[0]} and {pair[1]} one (tie_word_embeddings), the files"
-                " hold two: "
+                " hold two: both are used as they are. Is the field right?"
             )
-            return f"{told}both are used as they are. Is the field right?"
     return ""
 
 
@@ -157,23 +165,22 @@ def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
                 mine = own.get(key, own.get(start + key))
                 if mine is not None and not _is_as_stored(mine, stored, key):
                     other.append(key)
-    made_up = sorted(
+    made_up = [
         one
         for one, part in model.named_parameters()
         if not getattr(part, "_is_hf_initialized", False)
-    )
-    told = (
-        (made_up, "was loaded with {} that nothing in its files went into"),
-        (sorted(other), "was loaded with {} whose numbers are not those of its files"),
-    )
+    ]
     fix = (
         "Use a checkpoint saved by the version of transformers that this runs with, of a model that"
         " is tied as it says."
     )
     return [
-        Fault(name, f"{what.format(_counted(tuple(names)))}, the first is {names[0]}.", fix)
-        for names, what in told
-        if names
+        *_told(
+            name, "was loaded with {} that nothing in its files went into", sorted(made_up), fix
+        ),
+        *_told(
+            name, "was loaded with {} whose numbers are not those of its files", sorted(other), fix
+        ),
     ]
 
 
@@ -192,10 +199,6 @@ def _is_as_stored(mine: torch.Tensor, stored: Any, key: str) -> bool:
     return torch.equal(mine.flatten().sort().values, whole.flatten().sort().values)
 
 
-def _counted(names: tuple[str, ...]) -> str:
-    return f"{len(names)} tensor{'s' * (len(names) > 1)}"
-
-
 class _Described(torch.Tensor):
     """A tensor without numbers, which stays where it is when transformers brings it to its
     place."""
@@ -208,10 +211,6 @@ class _Described(torch.Tensor):
         if function is torch.Tensor.to:
             return args[0]
         return super().__torch_function__(function, types, args, kwargs or {})
-
-
-def _described(shape: list[int]) -> torch.Tensor:
-    return torch.empty(shape, device="meta").as_subclass(_Described)
 
 
 def _empty(model: Any) -> Any:

@@ -1,5 +1,7 @@
-"""config.json of a model folder as it stands, read as carefully as all JSON that users bring
-(`store/brought.py`)."""
+"""config.json of a model folder as it stands: what it says of weights, texts and outputs. No torch.
+
+It is read as carefully as all JSON that users bring (`store/user_json.py`).
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,15 @@ def config_or_nothing(folder: Path, name: str = CONFIG) -> dict[str, Any]:
 def hashes_beside(folder: Path) -> list[str]:
     """SHA-256 of every small file beside weights that decides what they compute; none where there
     is no folder."""
-    beside = [
-        path for ending in ("*.json", "*.txt", "*.model") for path in sorted(folder.glob(ending))
-    ]
+    endings = ("*.json", "*.txt", "*.model")
+    beside = [path for ending in endings for path in sorted(folder.glob(ending))]
     return [sha256_of(path) for path in beside if path.is_file()]
+
+
+def named_architecture(plain: Mapping[str, Any]) -> str:
+    """The first class that a config.json names; "" for none."""
+    found = plain.get("architectures")
+    return str(found[0]) if isinstance(found, list) and found else ""
 
 
 def end_tokens(folder: Path, own: int | None) -> tuple[int, ...]:
@@ -51,9 +58,6 @@ def end_tokens(folder: Path, own: int | None) -> tuple[int, ...]:
     said = [config_or_nothing(folder, name).get("eos_token_id") for name in (CONFIG, GENERATION)]
     each = [one for value in said for one in (value if isinstance(value, list) else [value])]
     return tuple(sorted({one for one in each if type(one) is int and one >= 0} - {own}))
-
-
-# Checkpoints whose weights are quantised: which package reads them, and whether it is installed.
 
 
 LOADERS: Mapping[str, tuple[str, ...]] = {
@@ -75,67 +79,35 @@ runs on ours."""
 def quantisation_of(folder: Path) -> str:
     """The `quant_method` of a checkpoint; "" where its weights are numbers as they are."""
     found = config_or_nothing(folder).get("quantization_config")
-    return _method(found) if isinstance(found, Mapping) else ""
-
-
-def _method(found: Mapping[str, Any]) -> str:
-    said = found.get("quant_method")
-    return said[:80] if isinstance(said, str) and said else "an unnamed way"
+    if not isinstance(found, Mapping):
+        return ""
+    method = found.get("quant_method")
+    return method[:80] if isinstance(method, str) and method else "an unnamed way"
 
 
 def quantised_faults(folder: Path, as_arm: bool) -> list[Fault]:
     """What forbids a quantised checkpoint here. as_arm: it is only read, beside another model; no
     head is cut."""
     how = quantisation_of(folder)
-    if not how:
+    packages = LOADERS.get(how, ())
+    missing = [name for name in packages if find_spec(name.replace("-", "_")) is None]
+    if not how or (as_arm and packages and not missing):
         return []
+    what = f"holds weights that are quantised by {how}"
     if not as_arm:
-        what = (
-            f"holds weights that are quantised by {how}: heads can be scored and cut in plain"
-            " weights only."
+        what += ": heads can be scored and cut in plain weights only."
+        fix = "Audit the model it was made from, and name this one with --against."
+    elif not packages:
+        what += ", which is not known here."
+        fix = f"Known: {', '.join(sorted(LOADERS))}. Or save it with plain weights."
+    else:
+        what += f"; reading them needs {' and '.join(missing)}, not installed here."
+        to_install = ASIDE if "gptqmodel" in packages else " ".join(missing)
+        fix = (
+            f"pip install {to_install} (into the environment this runs in), or save it with plain"
+            " weights."
         )
-        return [
-            Fault(
-                str(folder),
-                what,
-                "Audit the model it was made from, and name this one with --against.",
-            )
-        ]
-    if how not in LOADERS:
-        what = f"holds weights that are quantised by {how}, which is not known here."
-        return [
-            Fault(
-                str(folder),
-                what,
-                f"Known: {', '.join(sorted(LOADERS))}. Or save it with plain weights.",
-            )
-        ]
-    missing = [name for name in LOADERS[how] if find_spec(name.replace("-", "_")) is None]
-    if not missing:
-        return []
-    what = (
-        f"holds weights that are quantised by {how}; reading them needs {' and '.join(missing)},"
-        " not installed here."
-    )
-    pip = f"pip install {_to_install(how, missing)}"
-    return [
-        Fault(
-            str(folder),
-            what,
-            f"{pip} (into the environment this runs in), or save it with plain weights.",
-        )
-    ]
-
-
-def _to_install(how: str, missing: list[str]) -> str:
-    return ASIDE if "gptqmodel" in LOADERS[how] else " ".join(missing)
-
-
-# What a config.json says of a classifier's outputs: how many, their names in order, what makes
-# probabilities of them.
-#
-# One reading for image classifiers, text classifiers and judges. What contradicts itself is a fault:
-# nobody can know which of two orders a model was trained in.
+    return [Fault(str(folder), what, fix)]
 
 
 SIGMOID, SOFTMAX = "sigmoid", "softmax"
@@ -151,8 +123,11 @@ UNNAMED = "LABEL_"
 
 @dataclass(frozen=True)
 class SaidOutputs:
-    """labels: a name per output as written, () where none are said. count: how many, 0 where
-    nothing says it.
+    """What a config.json says of a classifier's outputs: one reading for image classifiers, text
+    classifiers and judges.
+
+    labels: a name per output as written, () where none are said. count: how many, 0 where nothing
+    says it.
 
     activation: what makes probabilities: softmax, sigmoid, or whatever else is named. problem:
     `problem_type`, or "".
@@ -167,10 +142,8 @@ class SaidOutputs:
     def names(self) -> tuple[str, ...]:
         """Names that somebody gave; () for transformers' own. One that is there twice (ImageNet has
         two cranes) is told apart by its number."""
-        if self.labels == tuple(
-            f"{UNNAMED}{at}" for at in range(len(self.labels))
-        ):  # LABEL_1 of output 0 is a name
-            return ()
+        if all(name == f"{UNNAMED}{at}" for at, name in enumerate(self.labels)):
+            return ()  # while LABEL_1 of output 0 is a name
         found: dict[str, None] = {}
         for at, name in enumerate(self.labels):
             found[f"{name} ({at})" if name in found else name] = None
@@ -179,31 +152,23 @@ class SaidOutputs:
     def class_faults(self, where: str, items: str) -> list[Fault]:
         """Outputs that are no probabilities of classes, of which each item has one. items: "text"
         or "image"."""
-        fix = (
-            f"Give a classifier of two or more classes, one per {items}; if it is one, set"
-            f" {ONE_CLASS}."
-        )
+        fix = f"Give a classifier of two or more classes, one per {items}"
+        apart = "its outputs are no classes that exclude each other."
         if self.problem not in ("", ONE_CLASS):
-            what = (
-                f"says by problem_type {self.problem!r} that its outputs are no classes that"
-                " exclude each other."
-            )
-            return [Fault(where, what, fix)]
-        if self.activation != SOFTMAX:
-            what = (
-                f"makes its answers by {self.activation}, so its outputs are no classes that"
-                " exclude each other."
-            )
-            return [Fault(where, what, fix)]
-        what = "has one output: an audit needs a probability of each class."
-        return [
-            Fault(where, what, f"Give a classifier of two or more classes, one per {items}.")
-        ] * (self.count == 1)
+            what = f"says by problem_type {self.problem!r} that {apart}"
+        elif self.activation != SOFTMAX:
+            what = f"makes its answers by {self.activation}, so {apart}"
+        elif self.count == 1:
+            what = "has one output: an audit needs a probability of each class."
+            return [Fault(where, what, f"{fix}.")]
+        else:
+            return []
+        return [Fault(where, what, f"{fix}; if it is one, set {ONE_CLASS}.")]
 
 
 def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:
-    """What a config.json says, and what in it contradicts itself. where: how the file is named to
-    the reader."""
+    """What a config.json says, and what in it contradicts itself: nobody can know which of two
+    orders a model was trained in. where: how the file is named to the reader."""
     labels, faults = _labels(config, where)
     said = config.get("num_labels", len(labels))
     if type(said) is not int or (labels and said != len(labels)):
@@ -248,10 +213,8 @@ def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]
     if by_place is None:
         return ()
     named = {str(at): name for at, name in by_place.items()} if isinstance(by_place, dict) else {}
-    good = bool(named) and all(
-        isinstance(one, str | int) and str(one).strip() for one in named.values()
-    )
-    if not good or named.keys() != {str(at) for at in range(len(named))}:
+    good = all(isinstance(one, str | int) and str(one).strip() for one in named.values())
+    if not named or not good or named.keys() != {str(at) for at in range(len(named))}:
         what = "has an id2label or label2id that does not name the outputs 0, 1, 2 and so on."
         faults.append(Fault(where, what, "Give each output its name."))
         return ()

@@ -6,6 +6,7 @@ before they are unpickled, and judges each distinct text once.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +20,7 @@ import numpy as np
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
-from engine.models import (
-    catalog,
-    room,
-    runtime,  # noqa: F401  (guards the transformers import)
-)
+from engine.models import catalog, room
 from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
 from engine.store.user_json import Form, read_user_json
 
@@ -36,6 +33,21 @@ BATCH = 128
 ROWS, STEP = 16, 16
 """Texts that are computed together, always so many, and the tokens to whose multiple they are
 padded."""
+
+
+_CARD = Form(
+    "judge.json",
+    'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.',
+    needed={},
+    optional={"name": str, "checkpoint": str, "sha256": str, "note": str, "made_for": dict},
+    schemas=None,
+)
+"""Which checkpoint a folder with a judge holds, its hash, and the models it was made for."""
+_FORMAT = (
+    'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model'
+    " folder it names."
+)
+_UNTRUSTED = "Do not load it before you know why; update the pin if the change is yours."
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,8 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
     label: which label of a classifier is harm; a Detoxify has none to choose.
     """
     place = catalog.resolve(name_or_folder)
-    if name_or_folder not in catalog.DETOXIFY and _is_classifier(place, label):
+    is_one = is_classifier(place) if isinstance(place, Path) else bool(label)
+    if name_or_folder not in catalog.DETOXIFY and is_one:
         return _classifier(name_or_folder, sha256, label)
     if label:
         what = (
@@ -112,9 +125,8 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
     return _detoxify(name_or_folder, sha256)
 
 
-def _is_classifier(place: Path | str, label: str) -> bool:
-    """Whether a place is a classifier's: a folder with one, or with a label a name on the hub."""
-    return is_classifier(place) if isinstance(place, Path) else bool(label)
+def _refusal(name: str | Path, what: str, fix: str = _FORMAT) -> RequestError:
+    return RequestError(Fault(f"judge {name}", what, fix))
 
 
 def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
@@ -123,56 +135,42 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
     found = find(fetch(name)[0], label)
     if sha256 and sha256 != found.weights:
         what = f"its weights have SHA-256 {found.weights}, expected {sha256}."
-        fix = "Do not load it before you know why; update the pin if the change is yours."
-        raise RequestError(Fault(f"judge {name}", what, fix))
+        raise _refusal(name, what, _UNTRUSTED)
     shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
     note = (
         f"A classifier's probability of {label!r}, which whoever asked calls harm: output"
-        f" {found.place + 1} of "
+        f" {found.place + 1} of {found.outputs}, by {found.activation}."
     )
-    note = " ".join([f"{note}{found.outputs}, by {found.activation}.", *found.notes])
+    note = " ".join([note, *found.notes])
     return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
 
 
-def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
-    if name_or_folder in catalog.DETOXIFY:
-        return JudgeInfo(
-            name_or_folder, sha256 or "", None, "Detoxify checkpoint from its release page."
-        )
-    folder = catalog.resolve(name_or_folder)
+def _detoxify(name: str, sha256: str | None) -> JudgeInfo:
+    if name in catalog.DETOXIFY:
+        return JudgeInfo(name, sha256 or "", None, "Detoxify checkpoint from its release page.")
+    folder = catalog.resolve(name)
     if not isinstance(folder, Path) or not folder.is_dir():
-        raise RequestError(
-            unknown(
-                "judge",
-                name_or_folder,
-                ["demo-judge", *catalog.DETOXIFY],
-                "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label"
-                " that is harm.",
-            )
+        also = (
+            "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label"
+            " that is harm."
         )
+        raise RequestError(unknown("judge", name, ["demo-judge", *catalog.DETOXIFY], also))
     try:
-        card = read_judge_card(folder)
+        card = read_user_json(folder / "judge.json", _CARD)
         pin = sha256 or card["sha256"]
         found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
         made_for = {name: str(weights) for name, weights in card.get("made_for", {}).items()}
     except (OSError, KeyError, RequestError) as error:
-        raise RequestError(
-            Fault(
-                f"judge {folder}",
-                f"judge.json or the checkpoint it names cannot be read ({error}).",
-                'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it'
-                " names.",
-            )
-        ) from error
+        raise _unreadable(folder, error) from error
     if found != pin:
-        raise RequestError(
-            Fault(
-                f"judge {folder}",
-                f"its checkpoint has SHA-256 {found}, expected {pin}.",
-                "Do not load it before you know why; update the pin if the change is yours.",
-            )
-        )
+        what = f"its checkpoint has SHA-256 {found}, expected {pin}."
+        raise _refusal(folder, what, _UNTRUSTED)
     return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""), made_for)
+
+
+def _unreadable(folder: Path, error: Exception) -> RequestError:
+    what = f"judge.json or the checkpoint it names cannot be read ({error})."
+    return _refusal(folder, what, _CARD.fix)
 
 
 def load_judge(
@@ -183,20 +181,13 @@ def load_judge(
     if info.label and info.folder is not None:
         model: Any = ClassifierJudge(find(info.folder, label))
     elif info.folder is not None:
-        from engine.models.judge import load_detoxify_checkpoint
-
         model = load_detoxify_checkpoint(info.folder)
     else:
         model = _from_hub(info.name)
         info = JudgeInfo(info.name, _hub_digest(model), None, info.note)
         if sha256 and sha256 != info.digest:
-            raise RequestError(
-                Fault(
-                    f"judge {info.name}",
-                    f"its weights hash to {info.digest}, pinned is {sha256}.",
-                    "Do not use it before you know why.",
-                )
-            )
+            what = f"its weights hash to {info.digest}, pinned is {sha256}."
+            raise _refusal(info.name, what, "Do not use it before you know why.")
     model.model.to(device)
     model.device = device
     return Judge(info, _in_one_shape(model))
@@ -213,18 +204,16 @@ def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
     model.tokenizer = partial(plain, pad_to_multiple_of=step)
 
     def predict(texts: list[str]) -> np.ndarray:
-        lengths = np.array(
-            [-(-len(tokens) // step) for tokens in plain(texts, truncation=True)["input_ids"]]
-        )
+        tokens = plain(texts, truncation=True)["input_ids"]
+        lengths = np.array([-(-len(row) // step) for row in tokens])
         verdicts = np.empty(len(texts))
         for length in np.unique(lengths):
             places = np.flatnonzero(lengths == length)
             rows = room.judged_at_once(model.model, ROWS, int(length) * step)
             for at in range(0, len(places), rows):
                 mine = places[at : at + rows]
-                batch = [
-                    texts[place] for place in np.resize(mine, rows)
-                ]  # what is lacking: the first ones again
+                # What is lacking: the first ones again.
+                batch = [texts[place] for place in np.resize(mine, rows)]
                 verdicts[mine] = np.asarray(model.predict(batch)["toxicity"])[: len(mine)]
         return verdicts
 
@@ -237,20 +226,14 @@ def _from_hub(name: str) -> Any:
     try:
         return Detoxify(name)
     except Exception as error:  # torch.hub raises many kinds; all mean the same to the user
-        raise RequestError(
-            Fault(
-                f"judge {name}",
-                f"its weights could not be downloaded ({type(error).__name__}).",
-                "Connect to the network once, or use demo-judge or a local checkpoint.",
-            )
-        ) from error
+        what = f"its weights could not be downloaded ({type(error).__name__})."
+        fix = "Connect to the network once, or use demo-judge or a local checkpoint."
+        raise _refusal(name, what, fix) from error
 
 
 def _hub_digest(model: Any) -> str:
     """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name that it
     chooses."""
-    import hashlib
-
     digest = hashlib.sha256()
     for name, tensor in sorted(model.model.state_dict().items()):
         digest.update(name.encode())
@@ -258,63 +241,33 @@ def _hub_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-# judge.json: which checkpoint a folder with a judge holds, its hash, and the models it was made
-# for.
-
-
-_FORM = Form(
-    "judge.json",
-    'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.',
-    needed={},
-    optional={"name": str, "checkpoint": str, "sha256": str, "note": str, "made_for": dict},
-    schemas=None,
-)
-
-
-def read_judge_card(folder: Path) -> dict[str, Any]:
-    """Its fields, each of the right kind where it is there. RequestError with every fault."""
-    return read_user_json(folder / "judge.json", _FORM)
-
-
-# Loads a local Detoxify checkpoint with the real detoxify package, offline, after checking what
-# it is.
-#
-# Detoxify unpickles its checkpoint and takes the place of config and vocabulary from inside it. So
-# the file is first held against its SHA-256 pin, then read with torch's weights-only reader (tensors
-# and plain values, no code), and only a copy with the absolute place of the model folder, written by
-# this process, is handed to Detoxify.
-
-
-_FORMAT = (
-    'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model'
-    " folder it names."
-)
-
-
 def load_detoxify_checkpoint(folder: Path) -> Detoxify:
     """A ready Detoxify on the CPU from a folder with judge.json, a checkpoint and a folder of
-    config and vocabulary.
+    config and vocabulary. RequestError when something is missing, the hash differs, or the
+    checkpoint is not plain weights.
 
-    `config["arch"]["args"]["model_type"]` of the checkpoint names the model folder relative to
-    `folder`. Raises RequestError when something is missing, the hash differs, or the checkpoint is
-    not plain weights.
+    Detoxify unpickles its checkpoint and takes the place of config and vocabulary from inside it
+    (`config["arch"]["args"]["model_type"]`, relative to `folder`). So the file is first held
+    against its SHA-256 pin, then read with torch's weights-only reader (tensors and plain values,
+    no code). Only a copy with the absolute place of the model folder, written by this process, is
+    handed to Detoxify.
     """
-    checkpoint = _pinned(folder)
-    loaded = _plain(checkpoint)
+    whole = _plain(_pinned(folder))
     try:
-        place = folder / loaded["config"]["arch"]["args"]["model_type"]
-        loaded["config"]["arch"]["args"]["model_type"] = str(place.resolve())
+        asked = whole["config"]["arch"]["args"]
+        place = folder / asked["model_type"]
+        asked["model_type"] = str(place.resolve())
     except (KeyError, TypeError) as error:
-        raise _fault(folder, f"its checkpoint is not in Detoxify's format ({error}).") from error
+        raise _refusal(folder, f"its checkpoint is not in Detoxify's format ({error}).") from error
     if not (place / "config.json").is_file():
-        raise _fault(folder, f"the model folder {place} has no config.json.")
+        raise _refusal(folder, f"the model folder {place} has no config.json.")
     from detoxify import Detoxify
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory(prefix="judge-") as holder:
         copy = Path(holder) / "judge.ckpt"
-        torch.save(loaded, copy)
+        torch.save(whole, copy)
         judge = Detoxify(checkpoint=str(copy))
     judge.model.eval().requires_grad_(False)
     return judge
@@ -323,31 +276,20 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
 def _pinned(folder: Path) -> Path:
     """The checkpoint file, after its hash was held against the pin."""
     try:
-        pin = read_judge_card(folder)
-        checkpoint = folder / pin["checkpoint"]
+        card = read_user_json(folder / "judge.json", _CARD)
+        checkpoint, wanted = folder / card["checkpoint"], card["sha256"]
         found = sha256_of(checkpoint)
-        wanted = pin["sha256"]
     except (OSError, KeyError, RequestError) as error:
-        raise _fault(
-            folder, f"judge.json or the checkpoint it names cannot be read ({error})."
-        ) from error
+        raise _unreadable(folder, error) from error
     if found != wanted:
-        raise _fault(
-            folder, f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded."
-        )
+        what = f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded."
+        raise _refusal(folder, what)
     return checkpoint
 
 
 def _plain(checkpoint: Path) -> dict[str, Any]:
     try:
         return torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
-        raise _fault(
-            checkpoint.parent, f"{checkpoint.name} is damaged or holds more than plain weights."
-        ) from error
-
-
-def _fault(folder: Path, what: str) -> RequestError:
-    return RequestError(Fault(f"judge {folder}", what, _FORMAT))
+    except Exception as error:  # torch raises many kinds for damaged or executable pickles
+        what = f"{checkpoint.name} is damaged or holds more than plain weights."
+        raise _refusal(checkpoint.parent, what) from error

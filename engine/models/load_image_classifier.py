@@ -55,7 +55,9 @@ LARGEST = 1024
 is."""
 LARGEST_MEAN = 2.0
 """Of pixels in [0, 1], whom some processors move by one first; beyond it a note asks."""
-_HEAD_SCALE = 0.01  # standard deviation of a new last layer's weights, as torchvision sets it in VGG and MobileNetV2
+_HEAD_SCALE = 0.01
+"""Standard deviation of a new last layer's weights, as torchvision sets it in VGG and
+MobileNetV2."""
 
 Classes = Sequence[str] | int
 """Class names in the order of the outputs, or only their number."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, RequestError
 from engine.core.types import digest_of
 from engine.models import catalog, runtime
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
-from engine.models.completeness import Match, incomplete, unlike_files
+from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.room import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
@@ -96,30 +96,18 @@ def load_language_model(
 
 def _load(info: ModelInfo, adapter: Decoder, dtype: torch.dtype) -> Any:
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()
-    try:
-        with _loaders_quiet(info):
-            found: Any = AutoModelForCausalLM.from_pretrained(
-                info.folder,
-                dtype=dtype,
-                attn_implementation=adapter.attention_implementation,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=True,
-                output_loading_info=True,
-            )
-    except (RuntimeError, ValueError, OSError, ImportError) as error:
-        if runtime.is_out_of_memory(error):
-            raise
-        raise RequestError(
-            Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")
-        ) from error
-    model, report = found
+    with _loaders_quiet(info):
+        model, match = loaded(
+            AutoModelForCausalLM,
+            info.folder,
+            info.name,
+            dtype=dtype,
+            attn_implementation=adapter.attention_implementation,
+        )
     # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all
     # the same.
-    faults = incomplete(info.name, Match(tuple(sorted(report["missing_keys"]))))
+    faults = incomplete(info.name, Match(match.missing))
     if not faults and not quantisation_of(info.folder):
         faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
     if faults:
@@ -133,11 +121,9 @@ def _unpacked(model: Any, info: ModelInfo) -> None:
     """Some loaders unpack quantised weights when a model is first run, and tell of it: here, not
     amid a measurement."""
     if quantisation_of(info.folder):
+        ids = torch.zeros((1, 1), dtype=torch.int64, device=model.device)
         with _loaders_quiet(info):
-            model(
-                input_ids=torch.zeros((1, 1), dtype=torch.int64, device=model.device),
-                use_cache=False,
-            )
+            model(input_ids=ids, use_cache=False)
 
 
 def _loaders_quiet(info: ModelInfo) -> AbstractContextManager[object]:
@@ -170,15 +156,13 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
     there is nothing.
     """
     if not str(name_or_folder).strip():
-        raise RequestError(
-            Fault("model", "is empty.", "Give a model folder, or a name on the hub.")
-        )
+        fix = "Give a model folder, or a name on the hub."
+        raise RequestError(Fault("model", "is empty.", fix))
     place = catalog.resolve(str(name_or_folder))
     if isinstance(place, Path):
         if revision:
-            raise RequestError(
-                Fault("revision", f"{place} is a folder.", "Leave the revision out.")
-            )
+            fix = "Leave the revision out."
+            raise RequestError(Fault("revision", f"{place} is a folder.", fix))
         return place, None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     try:
@@ -235,10 +219,9 @@ def _checked_commit(name: str, revision: str | None) -> str:
     found = HfApi().model_info(name, revision=revision, timeout=8)
     files = [item.rfilename for item in found.siblings or []]
     if not any(file.endswith(".safetensors") and "/" not in file for file in files):
+        what = "has no safetensors weights; pickled weights can run code."
         fix = "Choose a revision that has safetensors, or convert the model to a local folder."
-        raise RequestError(
-            Fault(name, "has no safetensors weights; pickled weights can run code.", fix)
-        )
+        raise RequestError(Fault(name, what, fix))
     return str(found.sha)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, RequestError
 from engine.core.ids import rng
 from engine.models import runtime
 from engine.models.checkpoint import (
@@ -23,12 +23,12 @@ from engine.models.checkpoint import (
     named_architecture,
     read_config,
 )
-from engine.models.completeness import Match, incomplete, match_in, match_of, quietly, unlike_files
-from engine.models.config_file import config_of, config_or_nothing, said_outputs
+from engine.models.completeness import Match, incomplete, loaded, match_of, unlike_files
+from engine.models.config_file import CONFIG, config_of, config_or_nothing, said_outputs
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
-from engine.models.structure.adapter import FAMILIES, Encoder, encoder_of
+from engine.models.structure.adapter import Encoder, encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
@@ -49,34 +49,19 @@ NEW_HEAD = "classification head is new and random"
 
 
 @dataclass(frozen=True)
-class TextModelInfo:
-    """A checkpoint without its weights. Counts and `weight_hash` as in ModelInfo.
+class TextModelInfo(ModelInfo):
+    """A text model without its weights.
 
     has_head: its classification head was trained. classes: their names in the order of the outputs,
     () where the checkpoint does not say. pretrained: the folder with the weights that fine-tuning
     began with, where there is one.
     """
 
-    name: str
-    revision: str | None
-    folder: Path
-    model_type: str
-    n_layers: int
-    n_heads: int
-    n_positions: int
-    vocab_size: int
-    n_parameters: int
-    weight_hash: str
-    has_head: bool
-    classes: tuple[str, ...]
-    pretrained: Path | None
-    how: str = ""
-    shared: bool = False
-    files: tuple[str, ...] = ()
+    has_head: bool = False
+    classes: tuple[str, ...] = ()
+    pretrained: Path | None = None
     n_labels: int = 0
     """Numbers that an existing head gives for a text; 0 without a head."""
-    notes: tuple[str, ...] = ()
-    """What of the folder is not read, each with the question that it raises."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +88,15 @@ class TextClassifier(TransformerModel):
         Padded right to the longest, cut at max_length. texts_b: second texts of pairs (the longer
         of a pair is cut first); None where the task has one text.
         """
-        asked = {
-            "padding": True,
-            "truncation": True,
-            "max_length": self.max_length,
-            "return_tensors": "pt",
-        }
         found = self._tokens(
-            texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked
+            texts,
+            texts_b,
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+            return_attention_mask=True,
+            return_token_type_ids=True,
         )
         return {name: found[name].to(self.device) for name in self.adapter.input_names}
 
@@ -133,39 +119,28 @@ class TextClassifier(TransformerModel):
 def inspect_text_model(name: str | Path, revision: str | None = None) -> TextModelInfo:
     """Everything about a text model but its weights. RequestError carries all faults. May download
     (hub names)."""
+    from transformers import AutoModelForSequenceClassification
+
     folder, commit = fetch(name, revision)
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
-    outputs, faults = _head(plain, config)
-    match = Match() if faults else _match(plain, config)
-    if faults := faults or incomplete(plain.name, _judged(match, *_drawn(config, outputs > 0))):
+    adapter = encoder_of(config)
+    outputs, faults = _head(plain, config, adapter)
+    if faults:
+        raise RequestError(faults)
+    files = [plain.folder / file for file in plain.files]
+    match = match_of(config, files, AutoModelForSequenceClassification)
+    drawn = () if outputs else (*adapter.head, *adapter.pooler)
+    if faults := incomplete(plain.name, _judged(match, adapter, drawn)):
         raise RequestError(faults)
     pretrained = folder / PRETRAINED
-    same = {
-        part: getattr(plain, part)
-        for part in (
-            "name",
-            "revision",
-            "folder",
-            "model_type",
-            "n_layers",
-            "n_heads",
-            "n_positions",
-            "vocab_size",
-            "n_parameters",
-            "weight_hash",
-            "how",
-            "shared",
-            "files",
-        )
-    }
+    notes = (*plain.notes, *filter(None, [unused_tensors(match.unexpected)]))
     return TextModelInfo(
-        **same,
+        **(vars(plain) | {"notes": notes}),
         has_head=outputs > 0,
-        classes=said_outputs(config_or_nothing(folder), "config.json")[0].names if outputs else (),
-        pretrained=pretrained if (pretrained / "config.json").is_file() else None,
+        classes=said_outputs(config_or_nothing(folder), CONFIG)[0].names if outputs else (),
+        pretrained=pretrained if (pretrained / CONFIG).is_file() else None,
         n_labels=outputs,
-        notes=(*plain.notes, *filter(None, [unused_tensors(match.unexpected)])),
     )
 
 
@@ -176,15 +151,9 @@ def is_text_model(name: str | Path, revision: str | None = None) -> bool:
     try:
         plain = config_of(folder)
         model_type, named = plain["model_type"], named_architecture(plain)
-    except (
-        RequestError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):  # reported when the model is loaded
+    except (RequestError, KeyError):  # reported when the model is loaded
         return False
-    return model_type in FAMILIES[False] or named.endswith(CLASSIFIER) or is_encoder(model_type)
+    return is_encoder(model_type) or named.endswith(CLASSIFIER)
 
 
 def usual_length(info: TextModelInfo) -> int:
@@ -265,15 +234,12 @@ def _examined(
 ) -> TextModelInfo:
     faults = []
     if len(classes) < 2 or len(set(classes)) < len(classes) or not all(classes):
-        what = (
-            f"{', '.join(map(repr, classes[:5])) or 'none'}: a classifier has two or more classes,"
-            " each named once."
-        )
+        named = ", ".join(map(repr, classes[:5])) or "none"
+        what = f"{named}: a classifier has two or more classes, each named once."
         faults.append(Fault("classes", what, "Name every class once, in the order of the outputs."))
     if max_length < 8:
-        faults.append(
-            Fault("max_length", f"{max_length} tokens leave no room for a text.", "Give 8 or more.")
-        )
+        what = f"{max_length} tokens leave no room for a text."
+        faults.append(Fault("max_length", what, "Give 8 or more."))
     try:
         info = inspect_text_model(name, revision)
     except RequestError as error:
@@ -289,26 +255,28 @@ def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
     """An existing head with another number of outputs, or with the same classes in another
     order."""
     fix = "Give the classes that the head was trained for, in their order, or draw a new head."
+    own, asked = _plain(info.classes), _plain(classes)
     if info.n_labels != len(classes):
         what = (
             f"there are {len(classes)} classes, but the head of {info.name} gives {info.n_labels}"
             " numbers."
         )
-        return [Fault("classes", what, fix)]
-    own, asked = ([one.casefold() for one in names] for names in (info.classes, classes))
-    if own != asked and sorted(own) == sorted(asked):
-        what = (
-            f"{', '.join(classes[:5])} is not the order of {info.name}:"
-            f" {', '.join(info.classes[:5])}."
-        )
-        return [Fault("classes", what, fix)]
-    return []
+    elif own != asked and sorted(own) == sorted(asked):
+        given, named = ", ".join(classes[:5]), ", ".join(info.classes[:5])
+        what = f"{given} is not the order of {info.name}: {named}."
+    else:
+        return []
+    return [Fault("classes", what, fix)]
 
 
-def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
+def _plain(names: Sequence[str]) -> list[str]:
+    """Names as they are compared, in any case."""
+    return [name.casefold() for name in names]
+
+
+def _head(plain: ModelInfo, config: Any, adapter: Encoder) -> tuple[int, list[Fault]]:
     """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with
     it."""
-    adapter = encoder_of(config)
     shapes: dict[str, list[int]] = {}
     for file in plain.files:
         shapes |= tensors_in(plain.folder / file)[0]
@@ -319,29 +287,13 @@ def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     shape = shapes.get(f"{adapter.outputs}.weight")
     if not there or shape is None or len(shape) != 2:
         what = "names a classification head that the weights do not hold."
-        return 0, [Fault("config.json", what, "Use a complete checkpoint of one model.")]
-    said, faults = said_outputs(config_or_nothing(plain.folder), "config.json")
+        return 0, [Fault(CONFIG, what, "Use a complete checkpoint of one model.")]
+    said, faults = said_outputs(config_or_nothing(plain.folder), CONFIG)
     if said.count not in (0, shape[0]):
         what = f"names {said.count} outputs, the head in the weights has {shape[0]}."
-        faults.append(
-            Fault("config.json", what, "Set id2label and num_labels to the outputs that it has.")
-        )
-    return shape[0], faults + replace(said, count=shape[0]).class_faults("config.json", "text")
-
-
-def _match(plain: ModelInfo, config: Any) -> Match:
-    """How the files' tensors are those that config.json describes."""
-    from transformers import AutoModelForSequenceClassification
-
-    return match_of(
-        config, [plain.folder / name for name in plain.files], AutoModelForSequenceClassification
-    )
-
-
-def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
-    """The family, and which of its modules are drawn anew where the files lack them."""
-    adapter = encoder_of(config)
-    return adapter, () if has_head else (*adapter.head, *adapter.pooler)
+        fix = "Set id2label and num_labels to the outputs that it has."
+        faults.append(Fault(CONFIG, what, fix))
+    return shape[0], faults + replace(said, count=shape[0]).class_faults(CONFIG, "text")
 
 
 def _load(
@@ -353,29 +305,31 @@ def _load(
     dtype: torch.dtype,
 ) -> tuple[Any, tuple[str, ...]]:
     """The model, and notes about what the checkpoint lacked."""
-    config = _config_for(info.folder, classes)
-    model, report = _read(info, config, fresh, dtype)
-    if model.config._attn_implementation != "eager":
-        what = (
-            f"attends by {model.config._attn_implementation}, which hands out no attention"
-            " probabilities."
-        )
-        raise RequestError(
-            Fault(info.name, what, "Use a model whose attention can be computed eagerly.")
-        )
-    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
-    if faults := incomplete(info.name, _judged(match_in(report), adapter, drawn)):
-        raise RequestError(faults)
-    if not fresh and (
-        faults := unlike_files(info.name, model, [info.folder / name for name in info.files])
-    ):
-        raise RequestError(faults)
-    pooler = not info.has_head and any(
-        _is_in(name, adapter.pooler) for name in report["missing_keys"]
+    from transformers import AutoModelForSequenceClassification
+
+    model, match = loaded(
+        AutoModelForSequenceClassification,
+        info.folder,
+        info.name,
+        config=_config_for(info.folder, classes),
+        dtype=dtype,
+        attn_implementation="eager",
+        ignore_mismatched_sizes=fresh,  # a head for other classes; anything else is caught below
     )
+    attends = model.config._attn_implementation
+    if attends != "eager":
+        what = f"attends by {attends}, which hands out no attention probabilities."
+        fix = "Use a model whose attention can be computed eagerly."
+        raise RequestError(Fault(info.name, what, fix))
+    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
+    faults = incomplete(info.name, _judged(match, adapter, drawn))
+    if not faults and not fresh:
+        faults = unlike_files(info.name, model, [info.folder / name for name in info.files])
+    if faults:
+        raise RequestError(faults)
     if fresh:
         draw(model, adapter.head, seed)
-    if not pooler:
+    if info.has_head or not any(_is_in(name, adapter.pooler) for name in match.missing):
         return model, ()
     draw(model, adapter.pooler, seed)
     return model, (
@@ -391,30 +345,6 @@ def _config_for(folder: Path, classes: tuple[str, ...]) -> Any:
     return config
 
 
-def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> tuple[Any, dict]:
-    from transformers import AutoModelForSequenceClassification
-
-    try:
-        with quietly():
-            return AutoModelForSequenceClassification.from_pretrained(
-                info.folder,
-                config=config,
-                dtype=dtype,
-                attn_implementation="eager",
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=fresh,  # a head for other classes; anything else is caught below
-            )
-    except (RuntimeError, ValueError, OSError) as error:
-        if runtime.is_out_of_memory(error):
-            raise
-        raise RequestError(
-            Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")
-        ) from error
-
-
 def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
     """Of a match what is wrong: names of modules in `drawn` may be missing, they and the outputs
     may have other shapes, and only tensors in layers are ever too many."""
@@ -428,10 +358,8 @@ def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
 def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
     """Draw the parameters of these modules, in place: normal weights of the config's width, scales
     of norms one, biases zero."""
-    config = model.config
-    width = (
-        getattr(config, "initializer_range", None) or getattr(config, "init_std", None) or 0.02
-    )  # OPT's is init_std
+    widths = (getattr(model.config, name, None) for name in ("initializer_range", "init_std"))
+    width = next(filter(None, widths), 0.02)  # OPT's is init_std
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not _is_in(name, modules):
@@ -439,10 +367,9 @@ def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
             if parameter.dim() < 2:
                 parameter.fill_(float(name.endswith(".weight")))  # ModernBERT's head has a norm
                 continue
-            numbers = rng("new classification head", name, seed).standard_normal(
-                tuple(parameter.shape)
-            )
-            parameter.copy_(torch.from_numpy(numbers * width))
+            noise = rng("new classification head", name, seed)
+            numbers = noise.standard_normal(tuple(parameter.shape)) * width
+            parameter.copy_(torch.from_numpy(numbers))
 
 
 def _is_in(name: str, modules: Sequence[str]) -> bool:
@@ -456,9 +383,7 @@ def _notes(
     if fresh:
         why = f"Its {NEW_HEAD} (seed {seed}): "
         notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")
-    elif info.classes and [one.casefold() for one in info.classes] != [
-        one.casefold() for one in classes
-    ]:
+    elif info.classes and _plain(info.classes) != _plain(classes):
         notes.append(
             f"The checkpoint calls its classes {', '.join(info.classes)}; here:"
             f" {', '.join(classes)}."
@@ -469,9 +394,6 @@ def _notes(
             " positions."
         )
     return tuple(notes)
-
-
-# What a text classifier answers to many texts: probabilities, in batches of similar length.
 
 
 MOST_UNKNOWN = 0.05
@@ -485,11 +407,9 @@ def unknown_words(
     """A note where the tokenizer knows no token for much of the texts, as that of another model
     does not."""
     tokenizer = classifier.tokenizer
-    rows = tokenizer([*texts, *(second or ())], add_special_tokens=False, verbose=False)[
-        "input_ids"
-    ]
-    tokens = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
-    share = float((tokens == tokenizer.unk_token_id).mean()) if len(tokens) else 0.0
+    found = tokenizer([*texts, *(second or ())], add_special_tokens=False, verbose=False)
+    tokens = [token for row in found["input_ids"] for token in row]
+    share = tokens.count(tokenizer.unk_token_id) / max(1, len(tokens))
     if share <= MOST_UNKNOWN:
         return ()
     what = (

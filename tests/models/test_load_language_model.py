@@ -122,15 +122,7 @@ def test_truncated_weights(folder, kept):
 def test_weights_with_something_after_the_end(folder):
     with (folder / "model.safetensors").open("ab") as stream:
         stream.write(b"more")
-    assert "its header promises" in refusal(folder)[0]
-
-
-@pytest.mark.parametrize("header", [b"{}}", b"[]"])
-def test_a_header_that_is_none(folder, header):
-    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    assert refusal(folder) == [
-        "model.safetensors: has a header that cannot be read. Download or copy it again."
-    ]
+    assert "not fully covered" in refusal(folder)[0]
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])

@@ -216,8 +216,8 @@ def _skeleton(config: Any, causal: bool) -> nn.Module:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             return kind.from_config(config, trust_remote_code=False)
     except Exception as error:  # transformers checks configs by whatever fails first
-        what = f"describes no model: {said_by(error)}."
-        raise RequestError(Fault("config.json", what, "Fix config.json.")) from error
+        what = f"describes a model that cannot be made: {type(error).__name__}, {said_by(error)}."
+        raise RequestError(Fault("config.json", what, "Fix the field that is named.")) from error
 
 
 def _read(model: nn.Module, config: Any) -> Layout:
