@@ -3,21 +3,37 @@ tables of an addition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.audit.growing import Grown, check_name, plan_of
+from engine.audit.executors import Executor
+from engine.audit.growing import (
+    Grown,
+    check_asked,
+    check_name,
+    check_units,
+    grown_run,
+    plan_of,
+    run_of,
+)
 from engine.audit.growth import Growth
+from engine.audit.session import Session
+from engine.classifiers.metrics import degenerate
+from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS
+from engine.core.errors import Fault, RequestError
+from engine.core.types import Hooks
 from engine.core.words import is_by_hand
 from engine.report.charts import lookup
 from engine.report.hand_sets import CutOf, check_taken, name_of
 from engine.report.tracks import track_of
-from engine.store.runs import Run
+from engine.resident.warm import Warm
+from engine.store.runs import Run, Store
+from engine.store.shards import Used
 
 TEST, TRAIN, VALIDATION = "test", "train", "validation"
 MOST_TRIED = 2000
@@ -63,12 +79,101 @@ def chosen_of(
     return Chosen(name, mask, units, reported), split
 
 
-def grown_of(run: Run, request: Growth, chosen: Chosen, split: str) -> Grown:
-    """The growth; no axes where the set was measured there: one pass over the data serves all
-    axes."""
-    done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-    axes = tuple(run.meta["request"]["axes"])
-    return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
+@dataclass(frozen=True)
+class HandSet:
+    """What was measured of a set: on which items, with the probabilities of the model with all
+    units and without the set, by trial.
+
+    rows: the tables results and groups, of the model with all units too. columns: what the rows of
+    the table variants say of the set besides its size.
+    """
+
+    items: pd.DataFrame
+    dense: Mapping[int, np.ndarray]
+    answers: Mapping[int, np.ndarray]
+    rows: Mapping[str, pd.DataFrame]
+    columns: Mapping[str, Any]
+    costs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    layers: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HandSets:
+    """How a track measures sets on its finished runs.
+
+    key: the column that names an item. chosen: the set that a growth asks of a run, and the split
+    it is measured on, RequestError where there is none. measured: the session that measured it, and
+    what came out; it may load torch when it is called.
+    """
+
+    key: str
+    chosen: Callable[[Run, Growth], tuple[Chosen, str]]
+    measured: Callable[
+        [Grown, Store, Hooks, Executor, Warm | None], tuple[Session[Any, Any], HandSet]
+    ]
+
+    def grow(
+        self,
+        request: Growth,
+        store: Store,
+        hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+        executor: Executor | None = None,
+        warm: Warm | None = None,
+    ) -> Run:
+        """The run with what was asked, measured now or found. warm: keeps the model between two
+        questions.
+
+        RequestError before anything heavy loads.
+        """
+        grown = self.grown_of(request, store)
+
+        def measure(chosen: Executor, used: Used) -> None:
+            audit, found = self.measured(grown, store, hooks, chosen, warm)
+            grown.write(
+                store,
+                audit,
+                used,
+                addition_of(grown, found, self.key),
+                found.notes,
+                keys_of(self.key),
+            )
+
+        return grown_run(grown, store, hooks, executor, measure)
+
+    def check(self, request: Growth, store: Store) -> None:
+        """RequestError with what is wrong with it."""
+        self.grown_of(request, store)
+
+    def grown_of(self, request: Growth, store: Store) -> Grown:
+        """The growth, checked; no axes where the set was measured there: one pass over the data
+        serves all axes. RequestError where it cannot be measured, or the run would not be the same
+        run today."""
+        run = run_of(request, store)
+        chosen, split = self.chosen(run, request)
+        done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
+        axes = tuple(run.meta["request"]["axes"])
+        return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
+
+
+def rows_of(dense: Any, mine: Any, name: str, trials: Iterable[int]) -> dict[str, pd.DataFrame]:
+    """The tables results and groups of a set and of the model with all units. dense: measured;
+    mine: the set in all trials, by `pooled` and `trial`."""
+    found = [dense, mine.pooled(name), *(mine.trial(one, f"{name}#{one}") for one in trials)]
+    return {
+        table: pd.concat([getattr(part, table) for part in found], ignore_index=True)
+        for table in ("results", "groups")
+    }
+
+
+def check_set(run: Run, request: Growth, level: Fault, total: int, counted: str = "") -> None:
+    """RequestError unless a growth asks for units of the run's model. level: said where one asks
+    for a level of a method; counted: how units are numbered."""
+    check_asked(run, request, (TEST, trial_split(run)))
+    if request.level is not None:
+        raise RequestError(level)
+    many = track_of(run).many
+    check_units(request.units, total, many, run.meta["model"]["name"], counted)
 
 
 def keys_of(item: str) -> dict[str, list[str]]:
@@ -86,63 +191,40 @@ def keys_of(item: str) -> dict[str, list[str]]:
     }
 
 
-def measured_tables(
-    grown: Grown,
-    rows: Mapping[str, pd.DataFrame],
-    dense: Mapping[int, np.ndarray],
-    answers: Mapping[int, np.ndarray],
-    items: pd.DataFrame,
-    item: str,
-) -> dict[str, pd.DataFrame]:
-    """results, groups and answers; answers to what a set was tried on stand apart from those to
-    test items.
-
-    rows: results and groups, of the dense model too, whose own the run has of test items. dense,
-    answers: by trial.
-    """
-    name = grown.variants[0].name
-    trials = {f"{name}#{trial}": found for trial, found in answers.items()}
-    shown = {
-        table: found[found["variant"].map(is_by_hand) | (grown.split != TEST)]
-        for table, found in rows.items()
+def addition_of(grown: Grown, found: HandSet, key: str) -> dict[str, pd.DataFrame]:
+    """The tables of the addition; answers to what a set was tried on stand apart from those to test
+    items, and of the model with all units the run has the numbers on those."""
+    name, items = grown.variants[0].name, found.items
+    trials = {f"{name}#{trial}": answers for trial, answers in found.answers.items()}
+    tables = {
+        table: rows[rows["variant"].map(is_by_hand) | (grown.split != TEST)]
+        for table, rows in found.rows.items()
+    }
+    tables |= {
+        "variants": variant_rows(grown, found),
+        "costs": found.costs,
+        "layers": found.layers,
     }
     if grown.split == TEST:
-        return {**shown, "predictions": answers_table(trials, items, item)}
-    full = {f"dense#{trial}": found for trial, found in dense.items()}
-    tried = items[[item, "label"]].reset_index(drop=True)
-    return {**shown, TRIED_ITEMS: tried, TRIED: answers_table({**full, **trials}, items, item)}
+        return {**tables, "predictions": answers_table(trials, items, key)}
+    full = {f"dense#{trial}": answers for trial, answers in found.dense.items()}
+    tried = items[[key, "label"]].reset_index(drop=True)
+    return {**tables, TRIED_ITEMS: tried, TRIED: answers_table({**full, **trials}, items, key)}
 
 
-def answers_table(
-    answers: Mapping[str, np.ndarray], items: pd.DataFrame, item: str
-) -> pd.DataFrame:
-    """A row per variant and item, the probabilities of its classes beside it; answers [items,
-    classes] by variant."""
-    parts = []
-    for name, found in answers.items():
-        columns = [f"p_{place}" for place in range(found.shape[1])]
-        table = pd.DataFrame(found.astype(np.float32), columns=columns)
-        parts.append(
-            table.assign(variant=name, **{item: items[item].to_numpy()})[
-                ["variant", item, *columns]
-            ]
-        )
-    return pd.concat(parts, ignore_index=True)
-
-
-def variant_rows(
-    grown: Grown,
-    columns: list[str],
-    same: Mapping[str, Any],
-    flat: Mapping[int, bool],
-    trial: Mapping[str, Any],
-) -> pd.DataFrame:
-    """The set, which stands for all trials, and a row per trial: the same units are off in all.
-
-    same: values by column of all rows; trial: of the trials' rows alone; flat: whether a trial's
-    model names one class only."""
-    chosen = grown.variants[0]
-    same = {**same, "method": chosen.name}
+def variant_rows(grown: Grown, found: HandSet) -> pd.DataFrame:
+    """The set, which stands for all trials, and a row per trial: the same units are off in all."""
+    chosen, table = grown.variants[0], lookup.frame(grown.run, "variants")
+    same = {
+        **table[table["variant"] == "dense"].iloc[0].to_dict(),
+        "method": chosen.name,
+        "sparsity": chosen.mask.sparsity,
+        "realised": chosen.mask.sparsity,
+        "n_cut": len(chosen.units),
+        "mask_digest": chosen.mask.digest,
+        **found.columns,
+    }
+    flat = {seed: int(degenerate(answers)) for seed, answers in found.answers.items()}
     whole = {
         **same,
         "variant": chosen.name,
@@ -152,13 +234,12 @@ def variant_rows(
     rows = [
         {
             **same,
-            **trial,
             "variant": f"{chosen.name}#{seed}",
             "chosen": False,
             "seed": seed,
             "pooled": chosen.name,
-            "degenerate": int(found),
+            "degenerate": is_flat,
         }
-        for seed, found in flat.items()
+        for seed, is_flat in flat.items()
     ]
-    return pd.DataFrame([whole, *rows])[columns]
+    return pd.DataFrame([whole, *rows])[list(table.columns)]

@@ -3,8 +3,9 @@ answers are worth."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,40 +17,21 @@ from engine.audit.progress import Progress
 from engine.audit.session import timed
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
-from engine.classifiers.metrics import degenerate
 from engine.core.ids import rng
 from engine.core.types import Hooks
-from engine.report.hand_classifiers import MOST_TRIED
+from engine.report.hand_classifiers import MOST_TRIED, HandSet
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.tables import pack, unpack
-from engine.tracks.text_classifiers.borkan import BorkanMeasure
+from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.masked_answers import answers_under
+from engine.tracks.text_classifiers.measurements.under_masks import answers_under
+from engine.tracks.text_classifiers.metrics import MATTHEWS, BorkanMeasure, TaskMetric
 from engine.tracks.text_classifiers.run import TextAudit, context_of
-from engine.tracks.text_classifiers.shards import dense_trials
 from engine.tracks.text_classifiers.tables import Measures
-from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
 
 APART = 1e-3
 """Largest difference of a probability that the same model may show on other hardware."""
-
-
-@dataclass(frozen=True)
-class HandSet:
-    """A measured set. answers, dense: by seed, [texts, classes], to `texts`; flat: whether a seed's
-    model names one class only; rows: tables `results` and `groups`, of the full model too; notes:
-    what must be said.
-    """
-
-    texts: pd.DataFrame
-    answers: Mapping[int, np.ndarray]
-    dense: Mapping[int, np.ndarray]
-    flat: Mapping[int, bool]
-    rows: Mapping[str, pd.DataFrame]
-    costs: pd.DataFrame
-    parameters: int
-    notes: tuple[str, ...]
 
 
 def opened(
@@ -78,25 +60,29 @@ def _bytes_of(context: TextContext) -> int:
     return 3 * context.any_model.n_parameters * context.any_model.dtype.itemsize
 
 
-def measured(grown: Grown, audit: TextAudit) -> HandSet:
-    """The set, on the texts of the growth's split."""
-    context, units = audit.context, grown.variants[0].units
+def measured_heads(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
+) -> tuple[TextAudit, HandSet]:
+    """The set on its split's texts, in every seed's full model, with that model's own answers."""
+    audit = opened(grown, store, hooks, executor, warm)
+    context, chosen = audit.context, grown.variants[0]
+    units, is_test = chosen.units, grown.split == TEST
     trials = dense_trials(context, audit.request.trials)
     notes = _restored(context, grown.run, trials)
     audit.finish("fine-tune the full model", trials)
-    texts, dense, answers = (_on_test if grown.split == TEST else _tried)(
-        audit, trials, units, grown.split
-    )
+    texts, dense, answers = (_on_test if is_test else _tried)(audit, trials, units, grown.split)
     with timed(audit.progress, "statistics", "groups and intervals"):
         rows = _rows(grown, context, texts, dense, answers)
-        costs = (
-            _costs(audit, units, grown.variants[0].name) if grown.split == TEST else pd.DataFrame()
-        )
-    if grown.split == TEST:
+        costs = _costs(audit, units, chosen.name) if is_test else pd.DataFrame()
+    if is_test:
         notes += _apart(grown.run, dense, texts)
-    flat = {seed: degenerate(found) for seed, found in answers.items()}
-    parameters = context.parameters_after(units)
-    return HandSet(texts, answers, dense, flat, rows, costs, parameters, tuple(notes))
+    columns = {
+        "retrained": False,
+        "cut": json.dumps(list(units)),
+        "parameters": context.parameters_after(units),
+        "ticket": "",
+    }
+    return audit, HandSet(texts, dense, answers, rows, columns, costs, notes=tuple(notes))
 
 
 def _on_test(
