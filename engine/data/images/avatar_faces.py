@@ -9,6 +9,7 @@ tones can only come from the pictures, never from the shares.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Self
@@ -83,6 +84,12 @@ class People:
     male: np.ndarray
     tone: np.ndarray
     draw: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Several lots of people as one."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def of(self, rows: np.ndarray | slice) -> Self:
         """The faces `rows`, positions [k] int or a slice."""

@@ -3,7 +3,7 @@ as groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,31 +61,49 @@ class Avatars(ImageReader):
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        drawn = {split: people(split, wanted.seed, n) for split, n in _counts(source).items()}
-        tables = [_table(split, who, wanted.columns) for split, who in drawn.items()]
-        everybody = People(
-            *(np.concatenate(parts) for parts in zip(*map(_arrays, drawn.values()), strict=True))
-        )
-        table = pd.concat(tables, ignore_index=True)
-        names = [f"avatars {VERSION} {wanted.seed} {name}" for name in table["image_id"]]
-        return Listing("avatars", table, DrawnPixels(everybody, names), CLASSES)
+        return Listing("avatars", *_drawn(_counts(source), wanted.seed), CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnPixels(Pixels):
-    """Faces painted when they are asked for."""
+    """Faces painted when they are asked for, those of `lit` [n] bool in evening light."""
 
     who: People
     names: list[str]
+    lit: np.ndarray
 
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
         """The faces `rows` [k] int, painted, [k, size, size, 3] uint8."""
-        return draw(self.who.of(rows), size)
+        found, lit = draw(self.who.of(rows), size), self.lit[rows]
+        if lit.any():
+            shine = found[lit] * np.array(LIGHT) + np.array(GLOW)
+            found[lit] = np.clip(shine, 0, 255).astype(np.uint8)
+        return found
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities of the faces `rows` [k] int: drawing version, seed and face. No face is
+        """Identities of the faces `rows` [k] int: drawing version, seed, face and light. No face is
         painted for them."""
-        return Check(np.empty(0, np.int64), [self.names[row] for row in rows], False)
+        light = f" lit {[LIGHT, GLOW]}"
+        names = [self.names[row] + (light if self.lit[row] else "") for row in rows]
+        return Check(np.empty(0, np.int64), names, False)
+
+
+def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPixels]:
+    """One row per face with image_id, split, target, male and skin; and the faces."""
+    drawn = {split: people(split, seed, n) for split, n in counts.items()}
+    who = People.joined(list(drawn.values()))
+    places = [(split, place) for split, part in drawn.items() for place in range(len(part))]
+    table = pd.DataFrame(
+        {
+            "image_id": [f"{split}-{place:06d}" for split, place in places],
+            "split": [split for split, _ in places],
+            "target": np.where(who.blond, CLASSES[1], CLASSES[0]),
+            "male": np.where(who.male, "male", "non-male"),
+            "skin": np.array([name for name, _ in TONES])[who.tone],
+        }
+    )
+    names = [f"avatars {VERSION} {seed} {name}" for name in table["image_id"]]
+    return table, DrawnPixels(who, names, np.zeros(len(who), dtype=bool))
 
 
 def _counts(source: str) -> dict[str, int]:
@@ -97,33 +115,6 @@ def _counts(source: str) -> dict[str, int]:
         what = f"{number!r} is not a number of training images."
         raise RequestError(Fault("avatars", what, f"Use avatars:N with N from 100 to {MOST:,}."))
     return {split: round(count * int(number) / COUNTS["train"]) for split, count in COUNTS.items()}
-
-
-def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
-    """One row per face with image_id, split, target and those of the group columns that are
-    wanted."""
-    target = np.where(who.blond, CLASSES[1], CLASSES[0])
-    table = {
-        "image_id": [f"{split}-{place:06d}" for place in range(len(who))],
-        "split": split,
-        "target": target,
-    }
-    groups = {
-        "male": np.where(who.male, "male", "non-male"),
-        "skin": np.array([name for name, _ in TONES])[who.tone],
-    }
-    return pd.DataFrame(
-        table | {name: values for name, values in groups.items() if name in columns}
-    )
-
-
-def _arrays(who: People) -> tuple[np.ndarray, ...]:
-    """The fields of `People`, each over faces."""
-    return who.blond, who.male, who.tone, who.draw
-
-
-# The embedded avatars with a gap planted between two groups: evening light on some of the faces
-# drawn as non-male.
 
 
 NAME = "avatars-gap"
@@ -153,40 +144,10 @@ class AvatarsGap(ImageReader):
         return replace(info, name=NAME, stand_in=f"{info.stand_in} {PLANTED}")
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        columns = tuple(dict.fromkeys((*wanted.columns, "male")))
-        whole = Avatars().read("avatars", path, replace(wanted, columns=columns))
-        chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in whole.table["image_id"]]
-        lit = (np.array(chance) < LIT) & (whole.table["male"] == "non-male").to_numpy()
-        table = whole.table if "male" in wanted.columns else whole.table.drop(columns="male")
-        return replace(whole, name=NAME, table=table, pixels=LitPixels(whole.pixels, lit))
-
-
-@dataclass(frozen=True, eq=False)
-class LitPixels(Pixels):
-    """The faces of `plain`, those of `lit` [n] bool in evening light."""
-
-    plain: Pixels
-    lit: np.ndarray
-
-    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
-        """The faces `rows` [k] int, [k, size, size, 3] uint8."""
-        found = self.plain.take(rows, size)
-        shine = found[self.lit[rows]] * np.array(LIGHT) + np.array(GLOW)
-        found[self.lit[rows]] = np.clip(shine, 0, 255).astype(np.uint8)
-        return found
-
-    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities of the faces `rows` [k] int, with whether each is lit."""
-        found = self.plain.check(rows, size, keep)
-        light = [LIGHT, GLOW]
-        names = [
-            f"{name}{f' lit {light}' if self.lit[row] else ''}"
-            for name, row in zip(found.identities, rows, strict=True)
-        ]
-        return replace(found, identities=names)
-
-
-# scikit-learn's digits: 1,797 real handwritten digits of 8 x 8 pixels, enlarged.
+        table, pixels = _drawn(COUNTS, wanted.seed)
+        chance = [key_of(NAME, wanted.seed, image) / 2.0**63 for image in table["image_id"]]
+        lit = (np.array(chance) < LIT) & (table["male"] == "non-male").to_numpy()
+        return Listing(NAME, table, replace(pixels, lit=lit), CLASSES)
 
 
 SHARES = {"test": 0.3, "validation": 0.1}
@@ -204,18 +165,9 @@ class Digits(ImageReader):
         return source == "digits"
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        groups = (CLASS,)
+        axes, sizes = (CLASS,), (16, 32, 64)
         return ImageInfo(
-            "digits",
-            "arrays",
-            ("digit",),
-            groups,
-            "digit",
-            groups,
-            (16, 32, 64),
-            COUNT,
-            32,
-            DIGITS,
+            "digits", "arrays", ("digit",), axes, "digit", axes, sizes, COUNT, 32, DIGITS
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
