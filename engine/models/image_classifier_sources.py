@@ -4,9 +4,7 @@ torchvision's weights."""
 from __future__ import annotations
 
 import hashlib
-import http.client
 import math
-import pickle
 import re
 import urllib.request
 from collections.abc import Mapping
@@ -16,16 +14,17 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import Fault, RequestError, said_by, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.models import catalog, runtime
-from engine.models.completeness import incomplete, match_in, quietly, unlike_files
-from engine.models.config_file import LARGEST, said_outputs
+from engine.models.checkpoint import IS_CUT
+from engine.models.completeness import incomplete, loaded, unlike_files
+from engine.models.config_file import CONFIG, LARGEST, named_architecture, said_outputs
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
 from engine.models.notes import other_weights
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
-from engine.models.vision import architecture_for, architectures, hub_folders, is_known
-from engine.models.vision.hub_folders import made_known
+from engine.models.vision import architecture_for, architectures, is_known
+from engine.models.vision.hub_folders import families, made_known
 from engine.models.weights import SINGLE, tensors_in, weight_files
 from engine.store.user_json import read_object
 
@@ -86,21 +85,16 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
 def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
     """The tensors, {} where there are none to be had, faults, and notes on what is not read.
     Downloads only where `published`."""
-    if source.is_hub and source.place:
-        return (
-            read_weights(source.place, source.arch, source.card["outputs"])
-            if source.arch
-            else ({}, [], ())
-        )
-    if source.file is not None:
-        state, faults, notes = read_state(source.file)
-        beside = (
-            other_weights(source.place, [source.file])
-            if source.place and source.place != source.file
-            else ""
-        )
-        return state, faults, (*notes, *filter(None, [beside]))
-    return *(_published(source.arch) if source.published and source.arch else ({}, [])), ()
+    if source.is_hub and source.place and source.arch:
+        return _hub_weights(source.place, source.arch, source.card["outputs"])
+    if source.published and source.arch:
+        return *_published(source.arch), ()
+    if source.file is None:
+        return {}, [], ()
+    state, faults, notes = read_state(source.file)
+    if source.place not in (None, source.file):
+        notes += tuple(filter(None, [other_weights(source.place, [source.file])]))
+    return state, faults, notes
 
 
 def recognised(
@@ -114,17 +108,18 @@ def recognised(
     if source.arch or not state:
         return source, faults, ()
     fitting = fitting_architectures(state)
+    fits = " and ".join(fitting)
     if any(fault.where == "architecture" for fault in faults):
-        hint = f" The file fits {' and '.join(fitting)}." if fitting else ""
+        hint = f" The file fits {fits}." if fitting else ""
         told = [
             replace(one, fix=one.fix + hint) if one.where == "architecture" else one
             for one in faults
         ]
         return source, told, ()
     if len(fitting) == 1:
-        note = f"Its tensors are those of {fitting[0]}; nobody named the architecture."
-        return replace(source, arch=fitting[0]), faults, (note,)
-    what = f"fits {' and '.join(fitting) or 'none'} of the known architectures."
+        note = f"Its tensors are those of {fits}; nobody named the architecture."
+        return replace(source, arch=fits), faults, (note,)
+    what = f"fits {fits or 'none'} of the known architectures."
     fix = f"Name its architecture. Known: {', '.join(architectures())}."
     return source, [*faults, Fault(source.name, what, fix)], ()
 
@@ -138,49 +133,42 @@ def _kind(path: Path) -> str:
 
 
 def _no_such(name: str) -> Fault:
+    where = f"image classifier {name}"
     if is_known(name):
+        what = "is an architecture, and no weights are given."
         fix = f'Give a weight file, or "{IMAGENET}" for the published ones where there are any.'
-        return Fault(
-            f"image classifier {name}", "is an architecture, and no weights are given.", fix
-        )
-    folders = sorted(catalog.ASSETS.iterdir()) if catalog.ASSETS.is_dir() else ()
-    embedded = [folder.name for folder in folders if (folder / CARD).is_file()]
-    also = "Or give a model folder, or a weight file with its architecture."
+        return Fault(where, what, fix)
     if Path(name).is_absolute():
         fix = "Give a model folder, a weight file with its architecture, or a name."
-        return Fault(f"image classifier {name}", "There is no such file or folder.", fix)
+        return Fault(where, "There is no such file or folder.", fix)
+    embedded = [entry.name for entry in catalog.list_classifiers()]
+    also = "Or give a model folder, or a weight file with its architecture."
     return unknown("image classifier", name, [*embedded, *architectures()], also)
 
 
 def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
     """A model folder after a look at its model.json."""
-    if is_hub_folder(folder) and not (folder / CARD).is_file():
-        own, card, faults = read_card(folder)
+    if (folder / CONFIG).is_file() and not (folder / CARD).is_file():
+        own, card, faults = _hub_card(folder)
         return Source(folder.absolute().name, own, folder, card=card, is_hub=True), faults
     if (folder / "mask.json").is_file() and not (folder / WEIGHTS).is_file():
-        what = (
-            "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base"
-            " model."
-        )
         fix = "Audit the base model. What the cut one gets right says evaluate --model FOLDER."
-        return Source(folder.absolute().name), [Fault(str(folder), what, fix)]
+        return Source(folder.absolute().name), [Fault(str(folder), IS_CUT, fix)]
     card, faults = _card(folder)
     if "config" in card:
         try:
             made_known(card["config"])
         except RequestError as error:
-            return Source(str(folder)), [
-                *faults,
-                *(replace(one, where=f"{folder.name}/{CARD}") for one in error.faults),
-            ]
+            where = f"{folder.name}/{CARD}"
+            faults += [replace(one, where=where) for one in error.faults]
+            return Source(str(folder)), faults
     own = card.get("architecture", "")
     if own and not is_known(own):
         faults.append(unknown(f"{CARD}: architecture", own, architectures()))
         own = ""
     if own and arch is not None and arch != own:
-        faults.append(
-            Fault("architecture", f"{arch!r} was given, {folder} holds {own}.", "Leave it out.")
-        )
+        what = f"{arch!r} was given, {folder} holds {own}."
+        faults.append(Fault("architecture", what, "Leave it out."))
     file = folder / WEIGHTS if card else None
     return Source(folder.absolute().name, own, folder, file, card=card), faults
 
@@ -190,10 +178,9 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
     where = f"{folder.name}/{CARD}"
     if not (folder / CARD).is_file():
         return {}, [Fault(str(folder), f"has no {CARD} that can be read.", _AS_SAVED)]
-    try:
-        card = read_object(folder / CARD, _LARGEST, _AS_SAVED)
-    except RequestError as error:
-        return {}, [replace(error.faults[0], where=where)]
+    card, faults = _object(folder / CARD, _LARGEST, _AS_SAVED)
+    if faults:
+        return {}, faults[:1]
     if card.get("schema") != SCHEMA:
         also = "A newer program may have written it."
         return {}, [unknown(f"{where}: schema", card.get("schema"), (SCHEMA,), also)]
@@ -210,15 +197,14 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
         for key, (_, allowed) in kinds.items()
         if key not in good
     ]
-    texts = {key: card[key] for key in ("target", "weight_hash") if isinstance(card.get(key), str)}
-    texts |= {"config": card["config"]} if isinstance(card.get("config"), dict) else {}
+    found = {key: tuple(one) if isinstance(one, list) else one for key, one in good.items()}
+    for key, kind in (("target", str), ("weight_hash", str), ("config", dict)):
+        if isinstance(card.get(key), kind):
+            found[key] = card[key]
     if isinstance(card.get("processor"), dict):
-        texts["processor"], more = processor_of(card["processor"], None, f"{where}: processor")
+        found["processor"], more = processor_of(card["processor"], None, f"{where}: processor")
         faults += more
-    return {
-        **{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()},
-        **texts,
-    }, faults
+    return found, faults
 
 
 def _is_name(value: Any) -> bool:
@@ -231,11 +217,9 @@ def _are_texts(value: Any) -> bool:
 
 def _is_colour(value: Any, above: float) -> bool:
     """Whether it is a list of three finite numbers, each greater than `above`."""
-    if not isinstance(value, list) or len(value) != 3:
-        return False
-    return all(
-        type(item) in (int, float) and math.isfinite(item) and item > above for item in value
-    )
+    numbers = value if isinstance(value, list) else []
+    good = [one for one in numbers if type(one) in (int, float) and above < one < math.inf]
+    return len(numbers) == len(good) == 3
 
 
 def _published(arch: str) -> tuple[State, list[Fault]]:
@@ -248,37 +232,23 @@ def _published(arch: str) -> tuple[State, list[Fault]]:
     weights = architecture.published(arch)
     if weights is None:
         having = [name for name, one in architectures().items() if one.published(name) is not None]
-        return {}, [
-            Fault(
-                "weights",
-                f"there are no ImageNet weights of {arch}.",
-                f"Known for {', '.join(having)}.",
-            )
-        ]
+        what = f"there are no ImageNet weights of {arch}."
+        return {}, [Fault("weights", what, f"Known for {', '.join(having)}.")]
     file = Path(torch.hub.get_dir()) / "checkpoints" / weights.url.rsplit("/", 1)[-1]
     by_hand = f"Download {weights.url} elsewhere and give the path of that file as weights."
     try:
         if not file.is_file():
-            urllib.request.urlopen(
-                urllib.request.Request(weights.url, method="HEAD"), timeout=_PATIENCE
-            ).close()
+            asked = urllib.request.Request(weights.url, method="HEAD")
+            urllib.request.urlopen(asked, timeout=_PATIENCE).close()
         elif not _is_pinned(file):
             what = "does not have the hash in its name, so it is not what torchvision published."
             return {}, [Fault(str(file), what, f"Delete it and try again. {by_hand}")]
         found = architecture.imagenet(arch) or {}
-    except (
-        OSError,
-        http.client.HTTPException,
-        RuntimeError,
-        ValueError,
-        pickle.UnpicklingError,
-    ) as error:
+    except Exception as error:  # network libraries and torch raise many kinds
         if runtime.is_out_of_memory(error):
             raise
-        what = (
-            f"the published weights of {arch} could not be downloaded ({type(error).__name__}:"
-            f" {error})."
-        )
+        why = f"{type(error).__name__}: {error}"
+        what = f"the published weights of {arch} could not be downloaded ({why})."
         return {}, [Fault("weights", what, by_hand)]
     return plain_state(file.name, found)
 
@@ -290,67 +260,56 @@ def _is_pinned(file: Path) -> bool:
         return pin is None or hashlib.file_digest(stream, "sha256").hexdigest().startswith(pin[1])
 
 
-# A folder with an image classifier as transformers saves it: config.json, safetensors,
-# preprocessor_config.json.
+# A folder as transformers saves it: config.json, safetensors, preprocessor_config.json.
 
-
-CONFIG, PREPROCESSOR, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
+PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 _AGAIN = "Download or copy the folder again."
 
 
-def is_hub_folder(folder: Path) -> bool:
-    """Whether it has a config.json, as transformers writes."""
-    return (folder / CONFIG).is_file()
-
-
-def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+def _hub_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     """The architecture's name ("" where it cannot be used), what model.json would say, and all
     faults."""
     config, faults = _object(folder / CONFIG)
     if faults:
         return "", {}, faults
     where = f"{folder.name}/{CONFIG}"
-    if "architecture" in config:
-        return "", {}, [_of_timm(where, config["architecture"])]
-    family, known = config.get("model_type"), hub_folders.families()
-    listed = config.get("architectures")
-    named = str(listed[0]) if isinstance(listed, list) and listed else ""
-    if "auto_map" in config:
-        what = "asks for code of its own (auto_map), which is never run."
-        return "", {}, [Fault(where, what, "Give a model that transformers knows itself.")]
-    if not isinstance(family, str) or family not in known or "ImageClassification" not in named:
-        what = (
-            f"is {named or 'no model'} of family {family!r}, not an image classifier that"
-            " transformers knows."
-        )
-        return "", {}, [Fault(where, what, f"Known families: {', '.join(sorted(known))}.")]
+    if refused := _not_of_transformers(where, config):
+        return "", {}, [refused]
     try:
-        arch = hub_folders.made_known(config)
+        arch = made_known(config)
     except RequestError as error:
         return "", {}, [replace(one, where=where) for one in error.faults]
-    card, faults = _images(folder, arch, family)
+    card, faults = _images(folder, arch, config["model_type"])
     said, more = said_outputs(config, where)
     more += [*said.class_faults(where, "image"), *refusals(CONFIG, config, where)]
     if config.get("quantization_config"):
-        more.append(
-            Fault(
-                where,
-                "is of quantised weights.",
-                "Give the model as it was before it was quantised.",
-            )
-        )
+        fix = "Give the model as it was before it was quantised."
+        more.append(Fault(where, "is of quantised weights.", fix))
     names = {"classes": said.names} if said.names else {}
     return "" if more else arch, {**card, "outputs": said.count or 2, **names}, faults + more
 
 
-def _of_timm(where: str, name: Any) -> Fault:
-    fix = (
-        f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its"
-        " weights."
+def _not_of_transformers(where: str, config: Mapping[str, Any]) -> Fault | None:
+    """Why transformers itself has no image classifier of a config.json."""
+    if "architecture" in config:
+        name = str(config["architecture"])[:80]
+        what = f"describes {name!r} of the package timm, as timm itself saves it."
+        fix = (
+            f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its"
+            " weights."
+        )
+        return Fault(where, what, fix)
+    if "auto_map" in config:
+        what = "asks for code of its own (auto_map), which is never run."
+        return Fault(where, what, "Give a model that transformers knows itself.")
+    family, known, named = config.get("model_type"), families(), named_architecture(config)
+    if isinstance(family, str) and family in known and "ImageClassification" in named:
+        return None
+    what = (
+        f"is {named or 'no model'} of family {family!r}, not an image classifier that"
+        " transformers knows."
     )
-    return Fault(
-        where, f"describes {str(name)[:80]!r} of the package timm, as timm itself saves it.", fix
-    )
+    return Fault(where, what, f"Known families: {', '.join(sorted(known))}.")
 
 
 def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:
@@ -366,14 +325,11 @@ def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[
     if own.is_fixed and found.side != own.default_size:
         what = f"makes pictures of {found.side} pixels a side, the model takes {own.default_size}."
         return {}, [Fault(where, what, "Set its size and crop_size to the model's.")]
+    card = dict(zip(("mean", "std"), found.colours, strict=True))
     names = ", ".join(unread(PREPROCESSOR, said))
-    notes = (
-        (f"Nobody here knows these fields of {file}, so they are not obeyed: {names}.",)
-        if names
-        else ()
-    )
-    mean, std = found.colours
-    return {"mean": mean, "std": std, "size": found.side, "processor": found, "notes": notes}, []
+    note = f"Nobody here knows these fields of {file}, so they are not obeyed: {names}."
+    notes = (note,) if names else ()
+    return {**card, "size": found.side, "processor": found, "notes": notes}, []
 
 
 def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
@@ -383,12 +339,12 @@ def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
         said, faults = _object(folder / PROCESSOR)
         if faults or isinstance(said.get("image_processor"), dict):
             return PROCESSOR, said.get("image_processor", {}), faults
-    return PREPROCESSOR, *(
-        _object(folder / PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else ({}, [])
-    )
+    if not (folder / PREPROCESSOR).is_file():
+        return PREPROCESSOR, {}, []
+    return PREPROCESSOR, *_object(folder / PREPROCESSOR)
 
 
-def read_weights(
+def _hub_weights(
     folder: Path, arch: str, n_classes: int
 ) -> tuple[State, list[Fault], tuple[str, ...]]:
     """The tensors under the names of transformers' class, faults, and a note on files of weights
@@ -401,54 +357,32 @@ def read_weights(
         faults += wrong
     architecture = architecture_for(arch)
     shape: Any = architecture.build(arch, n_classes)
-    faults = faults or _row_faults(
-        folder, shapes, f"{architecture.classifier(shape)}.weight", shape, n_classes
-    )
+    head = f"{architecture.classifier(shape)}.weight"
+    own, rows = shape.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
+    if not faults and own == n_classes != rows:
+        what = f"names {n_classes} outputs, the last layer of its weights ({head}) has {rows}."
+        fix = "Set id2label and num_labels to the outputs that it has."
+        faults.append(Fault(f"{folder.name}/{CONFIG}", what, fix))
     if faults:
         return {}, faults, ()
     try:
-        with quietly():
-            found, told = type(shape).from_pretrained(
-                folder,
-                config=shape.config,
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-            )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        if runtime.is_out_of_memory(error):
-            raise
-        return {}, [Fault(str(folder), f"cannot be loaded: {said_by(error)}.", _AGAIN)], ()
-    faults = incomplete(str(folder), match_in(told)) or unlike_files(str(folder), found, files)
-    if faults:
-        return {}, faults, ()
-    return *plain_state(folder.name, found.state_dict()), tuple(
-        filter(None, [other_weights(folder, files)])
-    )
-
-
-def _row_faults(
-    folder: Path, shapes: Mapping[str, list[int]], head: str, model: Any, n_classes: int
-) -> list[Fault]:
-    """A last layer in the file that has not as many rows as config.json names outputs. head: the
-    tensor's name."""
-    own, rows = model.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
-    if own != n_classes or rows == n_classes:
-        return []
-    what = f"names {n_classes} outputs, the last layer of its weights ({head}) has {rows}."
-    return [
-        Fault(
-            f"{folder.name}/{CONFIG}",
-            what,
-            "Set id2label and num_labels to the outputs that it has.",
+        model, match = loaded(
+            type(shape), folder, str(folder), config=shape.config, ignore_mismatched_sizes=True
         )
-    ]
+    except RequestError as error:
+        return {}, [replace(one, fix=_AGAIN) for one in error.faults], ()
+    faults = incomplete(str(folder), match) or unlike_files(str(folder), model, files)
+    if faults:
+        return {}, faults, ()
+    notes = tuple(filter(None, [other_weights(folder, files)]))
+    return *plain_state(folder.name, model.state_dict()), notes
 
 
-def _object(path: Path) -> tuple[dict[str, Any], list[Fault]]:
+def _object(
+    path: Path, largest: int = LARGEST, fix: str = _AGAIN
+) -> tuple[dict[str, Any], list[Fault]]:
+    """A document of JSON, or what is wrong with it."""
     try:
-        return read_object(path, LARGEST, _AGAIN, finite=False), []
+        return read_object(path, largest, fix, finite=False), []
     except RequestError as error:
         return {}, [replace(one, where=f"{path.parent.name}/{path.name}") for one in error.faults]
