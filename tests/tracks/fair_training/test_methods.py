@@ -20,8 +20,8 @@ from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.positions import places_of
 from engine.surgery.filters.ranking import shares_within
 from engine.surgery.filters.weights import with_weights
-from engine.tracks.fair_training.methods import _stages
-from engine.tracks.fair_training.methods._stages import (
+from engine.tracks.fair_training.methods import _shared
+from engine.tracks.fair_training.methods._shared import (
     by_chance,
     geometric_median,
     magnitudes,
@@ -415,7 +415,7 @@ def test_every_declared_setting_is_read():
             inspect.getsource(inspect.getmodule(kind)) for kind in type(method).__mro__[:-2]
         )
         for setting in method.settings:
-            assert f'"{setting.name}"' in sources + inspect.getsource(_stages), (name, setting.name)
+            assert f'"{setting.name}"' in sources + inspect.getsource(_shared), (name, setting.name)
 
 
 def test_geometric_median_random_and_magnitude_by_hand():

@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch.optim.swa_utils import update_bn
 
-
 from engine.core.errors import MaskError, RequestError
 from engine.store.tables import curve_arrays
 from engine.tracks.fair_training.context import FairShard, Look

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,8 @@ from engine.core.errors import RequestError
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
+from engine.tracks.fair_training.methods import bifp, stages
+from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.presets import PAPER, small_request
 from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
 from tests.tracks.fair_training.worlds import fair_request
@@ -393,23 +394,10 @@ def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():
     assert methods(surface=True) == {"pf", "bifp-str", "bifp-str-no-w", "bifp-str-no-m"}
 
 
-def test_methods_that_share_code_share_its_version(monkeypatch):
+def test_methods_that_share_code_share_its_version():
     """Raised where the code is, the version of all that are made of it is raised."""
-    from engine.tracks.fair_training.methods import bifp_str, bifp_str_ablations, pf, snip
-
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(snip.Snip, "version", 77)
-            patch.setattr(bifp_str.BifpFilters, "version", 78)
-            raised = [
-                row for module in (pf, bifp_str_ablations) for row in importlib.reload(module).ROWS
-            ]
-        assert {row.name for row in raised if row.version > 70} == {
-            "pf-snip",
-            "bifp-str-no-both",
-            "bifp-str-no-m",
-            "bifp-str-no-w",
-        }
-    finally:
-        importlib.reload(pf)
-        importlib.reload(bifp_str_ablations)
+    of = {name: method.version for name, method in fair_methods().items()}
+    assert of["pf-snip"] == of["snip"] == stages.SNIP
+    assert of["bifp-str"] == of["bifp-uns"] == bifp.VERSION
+    ablated = {of[f"bifp-str-no-{part}"] for part in ("m", "w", "both")}
+    assert ablated == {bifp.VERSION + 1}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.core.types import Setting
-from engine.tracks.fair_training.methods._stages import magnitudes, prune, trainer_of
+from engine.tracks.fair_training.methods._shared import magnitudes, prune, trainer_of
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob, FairMethod, Trained
 
 ROUNDED = 0.05

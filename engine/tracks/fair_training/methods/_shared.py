@@ -97,12 +97,6 @@ def finished(method: FairMethod, trainer: Any, sparsity: float) -> Trained:
     return found
 
 
-def halves(job: FairJob, first: float) -> tuple[int, int]:
-    """The iterations in two stages, the first of this share."""
-    before = int(round(first * job.iterations))
-    return before, job.iterations - before
-
-
 def geometric_median(job: FairJob) -> np.ndarray:
     """FPGM: distance of each filter from the others of its layer, as ranks within the layer,
     [filters]."""
