@@ -286,10 +286,10 @@ def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:
 
 # The Gumbel noise of every prompt, step and token, and the token that wins with it.
 #
-# The noise is a pure function of (stream key, step, token): 53 bits of SplitMix64, then −log(−log u)
-# in double precision. Which token wins hardly needs it: a bound of the noise read off the upper bits,
-# in single precision, leaves one or two tokens of a vocabulary, and only theirs is computed. The
-# winner is to the bit that of all the noise.
+# The noise is a pure function of (stream key, step, token): 53 bits of SplitMix64, then −log(−log
+# u) in double precision. Which token wins hardly needs it: a bound of the noise read off the upper
+# bits, in single precision, leaves one or two tokens of a vocabulary, and only theirs is computed.
+# The winner is to the bit that of all the noise.
 
 
 _GOLDEN = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,14 +170,12 @@ def load_classifier(
     `inspect_classifier`."""
     place = runtime.pick_device(device)
     info, state = _examined(name, weights, arch, classes, size, seed)
-    with torch.device(
-        "meta"
-    ):  # no memory and no random numbers for weights that are replaced at once
+    # No memory and no random numbers for weights that are replaced at once.
+    with torch.device("meta"):
         model = architecture_for(info.arch).build(info.arch, len(info.classes))
     named: Any = OrderedDict(state)
-    named._metadata = {
-        "": {"version": model._version}
-    }  # MNASNet asks which version of itself wrote the tensors
+    # MNASNet asks which version of itself wrote the tensors.
+    named._metadata = {"": {"version": model._version}}
     model.load_state_dict(named, assign=True)  # strict; batch norm sets the counters itself
     return _ready(info, model, place)
 
@@ -197,11 +195,9 @@ def fresh_classifier(
     """
     if weights == IMAGENET:
         return load_classifier(arch, IMAGENET, classes=classes, device=device, size=size, seed=seed)
-    faults = (
-        []
-        if weights is None
-        else [unknown("weights", weights, (IMAGENET,), "Or none, for random ones.")]
-    )
+    faults = []
+    if weights is not None:
+        faults.append(unknown("weights", weights, (IMAGENET,), "Or none, for random ones."))
     if not is_known(arch):
         faults.append(unknown("architecture", arch, architectures()))
     faults += _size_faults(size, arch)
@@ -211,17 +207,13 @@ def fresh_classifier(
     if faults:
         raise RequestError(faults)
     architecture = architecture_for(arch)
+    key = key_of("fresh classifier", arch, len(names), seed)
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
-        torch.random.default_generator.manual_seed(
-            key_of("fresh classifier", arch, len(names), seed)
-        )
+        torch.random.default_generator.manual_seed(key)
         model = architecture.build(arch, len(names))
     note = f"Its weights are random (seed {seed}): it knows nothing before it is trained."
-    return _ready(
-        _info(Source(arch, arch), names, size, state_hash(model.state_dict()), (note,)),
-        model,
-        place,
-    )
+    digest = state_hash(model.state_dict())
+    return _ready(_info(Source(arch, arch), names, size, digest, (note,)), model, place)
 
 
 @lru_cache(maxsize=8)
@@ -230,18 +222,7 @@ def fresh_info(
 ) -> ClassifierInfo:
     """What a new classifier will be; its hash is that of its random weights."""
     new = fresh_classifier(arch, classes, size, seed, device="cpu")
-    return ClassifierInfo(
-        new.name,
-        new.arch,
-        None,
-        new.classes,
-        new.size,
-        new.mean,
-        new.std,
-        new.weight_hash,
-        new.n_parameters,
-        notes=new.notes,
-    )
+    return ClassifierInfo(place=None, n_parameters=new.n_parameters, **_shared(new))
 
 
 def is_architecture(name: str) -> bool:
@@ -303,34 +284,28 @@ def save_classifier(
 def config_of(classifier: Classifier) -> dict[str, Any]:
     """What a card must say besides, for a model that only its config.json and its processor
     describe."""
-    config, processor = getattr(classifier.architecture, "config", None), classifier.processor
-    return {
-        **({"config": config} if config else {}),
-        **({"processor": json.loads(processor.said)} if processor else {}),
-    }
+    found = {"config": getattr(classifier.architecture, "config", None)}
+    if classifier.processor:
+        found["processor"] = json.loads(classifier.processor.said)
+    return {name: value for name, value in found.items() if value}
 
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
-    torch.backends.cudnn.allow_tf32 = (
-        False  # fp32 means fp32: masked = cut, and evaluation, rest on it
-    )
+    # fp32 means fp32: masked = cut, and evaluation, rest on it.
+    torch.backends.cudnn.allow_tf32 = False
     model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch leaves it out
     model = model.eval().requires_grad_(False)
     return Classifier(
-        info.name,
-        info.arch,
-        architecture_for(info.arch),
-        model,
-        info.classes,
-        info.size,
-        info.mean,
-        info.std,
-        info.weight_hash,
-        device,
-        target=info.target,
-        notes=info.notes,
-        processor=info.processor,
+        architecture=architecture_for(info.arch), model=model, device=device, **_shared(info)
     )
+
+
+def _shared(one: ClassifierInfo | Classifier) -> dict[str, Any]:
+    """What a classifier and its description both hold."""
+    names = {item.name for item in fields(ClassifierInfo)} & {
+        item.name for item in fields(Classifier)
+    }
+    return {name: getattr(one, name) for name in names}
 
 
 def _info(
@@ -339,32 +314,29 @@ def _info(
     """What model.json says, else the architecture's own."""
     own, card = architecture_for(source.arch), source.card
     processor, side = card.get("processor"), size or card.get("size", own.default_size)
+    mean, std = card.get("mean", own.mean), card.get("std", own.std)
+    said = ", ".join(f"{one:g}" for one in mean)
+    more = list(notes)
     if source.place is not None and "mean" not in card:
-        mean = ", ".join(f"{one:g}" for one in own.mean)
-        notes += (
-            (
-                "Nothing beside its weights says how images are normalised; the usual mean"
-                f" ({mean}) is assumed."
-            ),
+        more.append(
+            f"Nothing beside its weights says how images are normalised; the usual mean ({said})"
+            " is assumed."
         )
         if size is None:
-            notes += (
-                (
-                    f"Nor what size they have: the middle square of each is taken, at {side} x"
-                    f" {side} pixels."
-                ),
+            more.append(
+                f"Nor what size they have: the middle square of each is taken, at {side} x {side}"
+                " pixels."
             )
-    if max(map(abs, card.get("mean", own.mean))) > LARGEST_MEAN:
-        said = ", ".join(f"{one:g}" for one in card["mean"])
-        notes += (
-            (
-                f"Pixels from 0 to 1 are normalised by a mean of {said}: was it one of pixels from"
-                " 0 to 255?"
-            ),
+    if max(map(abs, mean)) > LARGEST_MEAN:
+        more.append(
+            f"Pixels from 0 to 1 are normalised by a mean of {said}: was it one of pixels from 0"
+            " to 255?"
         )
     if processor is not None and side != card["size"]:
-        what = f"Its own processor makes images of {card['size']} pixels, {side} are asked for"
-        notes += (f"{what}: the middle square of each is taken instead.",)
+        more.append(
+            f"Its own processor makes images of {card['size']} pixels, {side} are asked for: the"
+            " middle square of each is taken instead."
+        )
         processor = None
     return ClassifierInfo(
         source.name,
@@ -372,12 +344,12 @@ def _info(
         source.place,
         classes,
         side,
-        card.get("mean", own.mean),
-        card.get("std", own.std),
+        mean,
+        std,
         digest,
         skeleton(source.arch, len(classes)).n_parameters,
         card.get("target", ""),
-        (*notes, *card.get("notes", ()), *([own.note] if own.note else [])),
+        (*more, *card.get("notes", ()), *filter(None, [own.note])),
         processor,
     )
 
@@ -408,11 +380,15 @@ def _examined(
             faults.append(
                 Fault(f"{source.name}/{WEIGHTS}", f"does not have the hash that {CARD} names.", fix)
             )
-    names, more_notes = _named(classes, _own_classes(source, heads), heads)
-    faults += _class_faults(names, _own_classes(source, heads), heads)
+    own = _own_classes(source, heads)
+    names = own if classes is None or (classes == len(own or ()) and own) else _spelled(classes)
+    if names is None and heads is not None:
+        names = _spelled(heads)
+        notes += ("Its classes have numbers: nobody gave their names.",)
+    faults += _class_faults(names, own, heads)
     if faults:
         raise RequestError(faults)
-    return _info(source, names or (), size, state_hash(state), notes + more_notes), state
+    return _info(source, names or (), size, state_hash(state), notes), state
 
 
 def _with_head(
@@ -431,38 +407,17 @@ def _with_head(
         f"{head}.weight": torch.from_numpy(draw * _HEAD_SCALE).float(),
         f"{head}.bias": torch.zeros(asked),
     }
-    note = (
-        f"Its last layer is new and random (seed {seed}): it must be trained before it tells"
-        f" {asked} classes apart."
-    )
-    return {**state, **new}, asked, (note,)
+    note = f"Its last layer is new and random (seed {seed}): it must be trained before it tells"
+    return {**state, **new}, asked, (f"{note} {asked} classes apart.",)
 
 
 def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
     """Class names that come with the weights: those of model.json, or ImageNet's."""
-    weights = (
-        architecture_for(source.arch).published(source.arch)
-        if source.published and source.arch
-        else None
-    )
-    if weights is None or heads is None:
+    if not source.published or not source.arch or heads is None:
         return source.card.get("classes")
-    names = weights.meta["categories"]
-    return tuple(str(name) for name in names) if len(names) == heads else None
-
-
-def _named(
-    asked: Classes | None, own: tuple[str, ...] | None, heads: int | None
-) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None
-    where unknown."""
-    if asked is None or (
-        isinstance(asked, int | np.integer) and own is not None and len(own) == asked
-    ):
-        if own is None and heads is not None:
-            return _spelled(heads), ("Its classes have numbers: nobody gave their names.",)
-        return own, ()
-    return _spelled(asked), ()
+    weights = architecture_for(source.arch).published(source.arch)
+    names = _spelled(weights.meta["categories"]) if weights else ()
+    return names if len(names) == heads else None
 
 
 def _class_faults(
@@ -472,50 +427,37 @@ def _class_faults(
     if names is None:
         return []
     if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-        what = (
-            f"{', '.join(map(repr, names[:5])) or 'none'}: a classifier has two or more classes,"
-            " each named once."
-        )
-        return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
-    if heads is not None and len(names) != heads:
+        named = ", ".join(map(repr, names[:5])) or "none"
+        what = f"{named}: a classifier has two or more classes, each named once."
+        fix = "Name every class once, in the order of the outputs."
+    elif heads is not None and len(names) != heads:
         what = f"there are {len(names)} classes, but the weights end in {heads}."
-        return [
-            Fault(
-                "classes",
-                what,
-                "Give the classes that the weights were trained for, in their order.",
-            )
-        ]
-    if own is not None and sorted(names) == sorted(own) and names != own:
+        fix = "Give the classes that the weights were trained for, in their order."
+    elif own is not None and sorted(names) == sorted(own) and names != own:
         what = f"{', '.join(names[:5])} is not the order of the model: {', '.join(own[:5])}."
-        return [Fault("classes", what, "Give the classes in the order of the outputs.")]
-    return []
+        fix = "Give the classes in the order of the outputs."
+    else:
+        return []
+    return [Fault("classes", what, fix)]
 
 
 def _size_faults(size: int | None, arch: str) -> list[Fault]:
     if size is None or not is_known(arch):
         return []
-    least, own = architecture_for(arch).min_size, architecture_for(arch).default_size
-    if architecture_for(arch).is_fixed and size != own:
-        return [
-            Fault(
-                "size",
-                f"images of {size} pixels do not fit {arch}.",
-                f"It takes {own} pixels only.",
-            )
-        ]
-    if least <= size <= LARGEST:
-        return []
-    return [
-        Fault(
-            "size",
-            f"images of {size} pixels do not fit {arch}.",
-            f"Give a size from {least} to {LARGEST}.",
+    own = architecture_for(arch)
+    if own.is_fixed:
+        least, most, fix = (
+            own.default_size,
+            own.default_size,
+            f"It takes {own.default_size} pixels only.",
         )
-    ]
+    else:
+        least, most, fix = own.min_size, LARGEST, f"Give a size from {own.min_size} to {LARGEST}."
+    if least <= size <= most:
+        return []
+    return [Fault("size", f"images of {size} pixels do not fit {arch}.", fix)]
 
 
 def _spelled(classes: Classes) -> tuple[str, ...]:
-    return tuple(
-        str(one) for one in (range(classes) if isinstance(classes, int | np.integer) else classes)
-    )
+    each = range(classes) if isinstance(classes, int | np.integer) else classes
+    return tuple(str(one) for one in each)

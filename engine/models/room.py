@@ -62,18 +62,20 @@ def fitting(lm: Any, most: int, numbers: float) -> int:
     return max(1, min(most, int(room / AT_ONCE / (4 * max(numbers, 1.0)))))
 
 
+def _width(lm: Any) -> int:
+    return int(getattr(lm.model.config, "hidden_size", 0) or 1)
+
+
 def tokens_at_once(lm: Any, most: int) -> int:
     """How many of `most` tokens are read at once: what enters every block and what its heads hand
     on is kept."""
-    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
-    return fitting(lm, most, width * (2 * lm.n_layers + 8))
+    return fitting(lm, most, _width(lm) * (2 * lm.n_layers + 8))
 
 
 def texts_at_once(lm: Any, most: int, tokens: int) -> int:
     """How many of `most` texts of so many tokens are drawn at once: keys, values and logits are
     kept."""
-    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
-    return fitting(lm, most, 2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
+    return fitting(lm, most, 2.0 * _width(lm) * lm.n_layers * tokens + 3.0 * lm.vocab_size)
 
 
 def logits_at_once(lm: Any) -> int:
@@ -108,9 +110,8 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
 def needed(lm: Any, batch: int, tokens: int) -> int:
     """About the bytes that an audit takes: the model, and the largest of what is computed at once;
     batch, tokens: texts that are drawn at once where there is room, and their length."""
-    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
     drawn = texts_at_once(lm, batch, tokens) * (
-        2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size
+        2.0 * _width(lm) * lm.n_layers * tokens + 3.0 * lm.vocab_size
     )
     scored = 3.0 * min(logits_at_once(lm), rows_at_once(lm, batch, tokens) * tokens * lm.vocab_size)
     held = OVERHEAD if lm.device.type == "cpu" else 0
@@ -120,7 +121,6 @@ def needed(lm: Any, batch: int, tokens: int) -> int:
 def traced_at_once(lm: Any, most: int) -> int:
     """How many of `most` tokens are read at once where gradients are wanted: all that is computed
     is held."""
-    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
     return fitting(
-        lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + 24.0 * width * lm.n_layers
+        lm, min(most, positions_at_once(lm)), 4.0 * lm.vocab_size + 24.0 * _width(lm) * lm.n_layers
     )

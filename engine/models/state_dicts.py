@@ -185,8 +185,6 @@ def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
     """
     found, stored = [], stored_names()
     for name, architecture in architectures().items():
-        if architecture.mark and architecture.mark not in state:
-            continue
         shapes = {
             key: tuple(tensor.shape) for key, tensor in architecture.without_extras(state).items()
         }

@@ -221,7 +221,6 @@ def test_every_architecture_says_what_it_is(name):
     head = architecture.classifier(model)
     last = model.get_submodule(head)
     assert getattr(last, "out_features", getattr(last, "out_channels", 0)) == 7
-    assert architecture.mark in {"", *model.state_dict()}
     assert head == HEADS.get(name, head)
     assert architecture.min_size <= architecture.default_size
     assert len(architecture.mean) == len(architecture.std) == 3

@@ -59,9 +59,6 @@ class Architecture(ABC):
     left_off: tuple[str, ...] = ()
     """How tensors of weight files begin that its models go without, such as heads for training
     only."""
-    mark: str = ""
-    """A tensor that all its models have: weight files without it need not be compared. "" where
-    none is named."""
     is_proved: bool = False
     """Whether tests prove that every group of its models can be cut; else each model proves it
     (surgery/filters/ safe.py)."""

@@ -70,7 +70,6 @@ class DeepResNet(TorchvisionModels):
         "wide_resnet50_2",
         "wide_resnet101_2",
     )
-    mark = "layer1.0.conv3.weight"
 
 
 class Vgg16(TorchvisionModels):
@@ -85,7 +84,6 @@ class OtherVgg(TorchvisionModels):
     """Deeper, less deep, or with batch norm."""
 
     names = ("vgg11", "vgg13", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn")
-    mark = "classifier.6.weight"
 
 
 class DenseNet(TorchvisionModels):
@@ -93,7 +91,6 @@ class DenseNet(TorchvisionModels):
     convolution."""
 
     names = ("densenet121", "densenet161", "densenet169", "densenet201")
-    mark = "features.denseblock1.denselayer1.norm1.weight"
 
 
 class MobileNetV2(TorchvisionModels):
@@ -108,21 +105,18 @@ class MobileNetV3(TorchvisionModels):
     """Inverted bottlenecks with squeeze-excitation and hard swish, which keeps zero at zero."""
 
     names = ("mobilenet_v3_small", "mobilenet_v3_large")
-    mark = "features.1.block.0.0.weight"
 
 
 class MnasNet(TorchvisionModels):
     """Inverted bottlenecks."""
 
     names = ("mnasnet0_5", "mnasnet0_75", "mnasnet1_0", "mnasnet1_3")
-    mark = "layers.0.weight"
 
 
 class EfficientNet(TorchvisionModels):
     """The first version, and the largest of the second."""
 
     names = (*(f"efficientnet_b{size}" for size in range(8)), "efficientnet_v2_l")
-    mark = "features.1.0.block.0.0.weight"
 
 
 class EfficientNetV2(EfficientNet):
@@ -138,14 +132,12 @@ class AlexNet(TorchvisionModels):
 
     names = ("alexnet",)
     min_size = 63
-    mark = "classifier.6.weight"
 
 
 class SqueezeNet(TorchvisionModels):
     """It ends in a convolution over places, whose outputs are the classes, and no linear layer."""
 
     names = ("squeezenet1_0", "squeezenet1_1")
-    mark = "features.3.squeeze.weight"
 
 
 class GoogLeNet(TorchvisionModels):
@@ -157,7 +149,6 @@ class GoogLeNet(TorchvisionModels):
     """
 
     names = ("googlenet",)
-    mark = "inception3a.branch1.conv.weight"
     mean = std = (0.5, 0.5, 0.5)
     note = "Its auxiliary heads, which only training uses, are left off."
     left_off: tuple[str, ...] = ("aux1.", "aux2.")
@@ -172,7 +163,6 @@ class Inception3(GoogLeNet):
     """Made for 299 pixels; below 75 nothing is left of the image (Szegedy et al. 2015)."""
 
     names = ("inception_v3",)
-    mark = "Mixed_5b.branch1x1.conv.weight"
     default_size = 299
     min_size = 75
     left_off = ("AuxLogits.",)
@@ -188,7 +178,6 @@ class ConvNext(TorchvisionModels):
     """
 
     names = ("convnext_tiny", "convnext_small", "convnext_base", "convnext_large")
-    mark = "features.1.0.layer_scale"
 
     def pointwise(self, model: nn.Module) -> frozenset[str]:
         """The first linear layer of every block: 4 times as wide as the block."""
@@ -205,7 +194,6 @@ class ShuffleNet(TorchvisionModels):
     """
 
     names = ("shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0")
-    mark = "stage2.0.branch1.0.weight"
 
     def read(self, model: Any, images: Tensor) -> Any:
         """The logits, and what leaves the stem and every branch: outputs are never cut."""
@@ -249,7 +237,6 @@ class RegNets(TorchvisionModels):
     """
 
     names = tuple(REGNETS)
-    mark = "stem.0.weight"
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         depth, w_0, w_a, w_m, group = REGNETS[name]
@@ -297,7 +284,6 @@ class TorchvisionViT(TorchvisionModels):
     names = ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14")
     min_size = 224
     is_fixed = has_heads = True
-    mark = "encoder.pos_embedding"
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return split(super().build(name, n_classes))
