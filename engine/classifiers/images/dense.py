@@ -309,17 +309,17 @@ class DenseCost(EachAlone):
     any_threads = True
     pace = 1.6
 
-    def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
+    def parts(self, context: Any, shard: Any) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
 
-    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+    def table(self, context: Any, shard: Any) -> pd.DataFrame:
         return cost_row(context, self.model_of(context, shard))
 
-    def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
+    def model_of(self, context: Any, shard: Any) -> Classifier:
         """The model whose cost is measured."""
         return context.dense
 
-    def size(self, context: ImageContext, shard: ImageShard) -> float:
+    def size(self, context: Any, shard: Any) -> float:
         return 2.0 * REPEATS * BATCH
 
 

@@ -4,7 +4,7 @@ every point."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.core.ids import rng
 from engine.store.tables import within
 from engine.surgery.filters.gates import gated
@@ -30,7 +30,7 @@ FLAT = 1e-6
 """Share of the first distance below which the three points lie on a line."""
 
 
-class Surface(Measurement):
+class Surface(EachAlone):
     """Rows: method ("" for a point of the grid), x, y (distances in parameter space), loss,
     accuracy, gap.
 
@@ -47,16 +47,10 @@ class Surface(Measurement):
             **trainings(context, shard, CORNERS),
         }
 
-    def together(self, context: FairContext, shard: FairShard) -> Hashable:
-        return shard
-
     def needs(self, context: FairContext, shard: FairShard) -> list[FairShard]:
         return [trained_shard(shard, name) for name in CORNERS]
 
-    def compute(self, context: FairContext, shards: Sequence[FairShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: FairContext, shard: FairShard) -> pd.DataFrame:
+    def table(self, context: FairContext, shard: FairShard) -> pd.DataFrame:
         between = Between.of(context, self.needs(context, shard))
         plane = Plane.through(*(between.flat(place) for place in range(3)))
         columns = ["method", "x", "y", "loss", "accuracy", "gap"]
@@ -265,7 +259,7 @@ def recompute(model: nn.Module, batches: Iterator[Tensor]) -> None:
 STEPS = 21
 
 
-class Path(Measurement):
+class Path(EachAlone):
     """Rows: t (0: BiFP, 1: the shard's method), loss, accuracy, gap, loss_without_recalibration.
 
     The shard's strength is BiFP's λ, also where its method has no use for one.
@@ -280,16 +274,10 @@ class Path(Measurement):
             **trainings(context, shard, (CORNERS[0], shard.method)),
         }
 
-    def together(self, context: FairContext, shard: FairShard) -> Hashable:
-        return shard
-
     def needs(self, context: FairContext, shard: FairShard) -> list[FairShard]:
         return [trained_shard(shard, name) for name in (CORNERS[0], shard.method)]
 
-    def compute(self, context: FairContext, shards: Sequence[FairShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: FairContext, shard: FairShard) -> pd.DataFrame:
+    def table(self, context: FairContext, shard: FairShard) -> pd.DataFrame:
         between, rows = Between.of(context, self.needs(context, shard)), []
         for t in np.linspace(0.0, 1.0, STEPS):
             kept = between.at((1.0 - t, t), recomputed=False)["loss"]

@@ -13,10 +13,10 @@ from engine.classifiers.images.context import TEST, ImageShard
 from engine.classifiers.images.dense import (
     DenseCost,
     answers_of,
-    cost_row,
     cut_and_proved,
     settings_of,
 )
+from engine.models.load_image_classifier import Classifier
 from engine.store.tables import curve_arrays, pack
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import with_weights
@@ -163,26 +163,19 @@ class TrainedModel(Measurement):
 # beside the dense one.
 
 
-class FairCost(Measurement):
+class FairCost(DenseCost):
     """One row, with the columns of an image audit's `cost`."""
 
     name = "fair_cost"
-    any_threads = True
-    pace = 1.6
+    version = 1
 
-    def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
+    def parts(self, context: FairContext, shard: Any) -> dict[str, Any]:
         trained = context.kind("trained")
-        dense = DenseCost().parts(context, ImageShard("cost"))
-        return {**dense, "trained": [trained.version, trained.parts(context, trained_shard(shard))]}
+        own = [trained.version, trained.parts(context, trained_shard(shard))]
+        return {**super().parts(context, ImageShard("cost")), "trained": own}
 
-    def together(self, context: FairContext, shard: FairShard) -> Hashable:
-        return shard
-
-    def needs(self, context: FairContext, shard: FairShard) -> list[FairShard]:
+    def needs(self, context: FairContext, shard: Any) -> list[FairShard]:
         return [trained_shard(shard)]
 
-    def compute(self, context: FairContext, shards: Sequence[FairShard]) -> list[pd.DataFrame]:
-        return [cost_row(context, model_of(context, shard)) for shard in shards]
-
-    def size(self, context: FairContext, shard: FairShard) -> float:
-        return DenseCost().size(context, ImageShard("cost"))
+    def model_of(self, context: FairContext, shard: Any) -> Classifier:
+        return model_of(context, shard)

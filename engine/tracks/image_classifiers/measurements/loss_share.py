@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +11,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TRAIN, ImageContext, ImageShard
 from engine.classifiers.images.dense import batches_of, settings_of, targets_of
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method
 from engine.training.losses import Targets
 
 
-class LossShare(Measurement):
+class LossShare(EachAlone):
     """Rows: step, axis, group, label, loss (summed over the batch's images of that group and
     class), n (such images).
 
@@ -34,16 +33,10 @@ class LossShare(Measurement):
         axes = list(context.images.groups)
         return {"chosen": chosen.parts(context, shard), "batches": context.loss_share, "axes": axes}
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
     def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
         return [ImageShard("original")]
 
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         method = filter_method(shard.method)
         settings = settings_of(context, method)
         held = targets_of(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TEST, TRAIN, ImageContext, ImageShard
 from engine.classifiers.images.dense import (
     DenseCost,
@@ -28,7 +27,7 @@ from engine.training.fit import fit
 from engine.training.recipe import ADDED, VIEW, LossPlan, loss_while_pruning
 
 
-class Trial(Measurement):
+class Trial(EachAlone):
     """Array table: weights/… of the cut and retrained model, probabilities [test images, classes],
     keep [units], curve/…, and plainly: history, flops, met, agreement of masked and cut before
     retraining."""
@@ -55,16 +54,10 @@ class Trial(Measurement):
             "loss": retrain,
         }
 
-    def together(self, context: ImageContext, shard: ImageShard) -> Hashable:
-        return shard
-
     def needs(self, context: ImageContext, shard: ImageShard) -> list[ImageShard]:
         return [ImageShard("original"), chosen_shard(shard)]
 
-    def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+    def table(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
         arrays, plain = context.fetch_arrays(chosen_shard(shard))
         base = (
             with_weights(context.dense, within(arrays, "weights/"))
