@@ -13,6 +13,7 @@ from engine.data.images.load import ImageAsk, load_images, look
 from engine.data.prompts.load import known_axes, load_prompts
 from engine.data.tables import one_spelling, regression_faults
 from engine.data.texts.load import TextAsk, load_texts, look_texts
+from tests.data import notes_of
 
 
 def read(*values, **how):
@@ -265,8 +266,7 @@ def test_class_folders_in_two_spellings_are_one_class(tmp_path):
     info, found = look(str(tmp_path)), load_images(str(tmp_path), ImageAsk(size=8))
     assert info.classes == found.classes == ("Cat", "dog")
     assert (
-        any("“Cat” (12) and “cat” (4) are read as one" in note for note in found.notes)
-        and "“cat” (4)" in info.note
+        "“Cat” (12) and “cat” (4) are read as one" in notes_of(found) and "“cat” (4)" in info.note
     )
 
 
@@ -321,7 +321,7 @@ def test_groups_of_bold(tmp_path):
     (tmp_path / "gender_prompt.json").write_text(json.dumps(pages))
     found = load_prompts(tmp_path / "gender_prompt.json", [])
     assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
-    assert any("read as one: “men”" in note for note in found.notes)
+    assert "read as one: “men”" in notes_of(found)
 
 
 def test_buckets_of_a_fasp_pair(tmp_path):

@@ -1,6 +1,7 @@
 """Embedded images and arrays: what is asked, split, sampled, drawn; faults of an ask."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import engine.data.images
@@ -10,25 +11,19 @@ from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
 from engine.data.images.pixels import ArrayPixels, Shelf
 from engine.data.sources import allotted, deal, readers_in
+from tests.data import notes_of, refused, sizes
+from tests.data.images import faults_of, load, noise, npz
 from tests.places import SHARED
 
 CIFAR = SHARED / "cifar10"
-
-
-def faults_of(source, **ask):
-    with pytest.raises(RequestError) as caught:
-        load_images(str(source), ImageAsk(**ask))
-    return "\n".join(map(str, caught.value.faults)), len(caught.value.faults)
 
 
 def test_every_reader_is_found_and_general_ones_come_last():
     found = readers_in(engine.data.images, ImageReader)
     assert [reader.general for reader in found] == sorted(reader.general for reader in found)
     names = " ".join(reader.name for reader in found)
-    assert all(
-        word in names
-        for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV")
-    )
+    for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV"):
+        assert word in names
 
 
 @pytest.mark.parametrize(
@@ -41,19 +36,14 @@ def test_looking_at_odd_sources_says_what_is_known(source):
 
 def test_the_table_has_its_columns_and_reading_gives_square_pictures():
     images = load_images("avatars", ImageAsk(groups=("male+skin", "class"), max_images=60))
-    assert list(images.table) == ["image_id", "label", "split", "male+skin", "class"]
-    assert (
-        images.table.index.equals(images.table.reset_index().index)
-        and images.table["image_id"].is_unique
-    )
-    assert images.table["label"].dtype == np.int64 and images.classes == ("not blond", "blond")
-    assert images.table["split"].value_counts().to_dict() == dict.fromkeys(SPLITS, 60)
-    assert set(images.table["male+skin"]) <= {
-        f"{a}, {b}" for a in ("male", "non-male") for b in ("light", "medium", "dark")
-    }
-    assert (
-        images.table["class"] == images.table["label"].map(dict(enumerate(images.classes)))
-    ).all()
+    table = images.table
+    assert list(table) == ["image_id", "label", "split", "male+skin", "class"]
+    assert isinstance(table.index, pd.RangeIndex) and table["image_id"].is_unique
+    assert table["label"].dtype == np.int64 and images.classes == ("not blond", "blond")
+    assert sizes(images) == (60,) * len(SPLITS)
+    cells = {f"{a}, {b}" for a in ("male", "non-male") for b in ("light", "medium", "dark")}
+    assert set(table["male+skin"]) <= cells
+    assert (table["class"] == table["label"].map(dict(enumerate(images.classes)))).all()
     pixels = images.read(np.array([3, 0, 3]))
     assert pixels.shape == (3, 32, 32, 3) and pixels.dtype == np.uint8
     assert (pixels[0] == pixels[2]).all() and "show nobody" in images.stand_in
@@ -63,40 +53,26 @@ def test_the_table_has_its_columns_and_reading_gives_square_pictures():
 
 
 def test_all_faults_of_an_ask_are_said_together():
-    text, n = faults_of("avatars", target="smile", groups=("age", "male+hat"), size=4, max_images=0)
-    assert n == 5
-    assert (
-        "'smile' is not known" in text
-        and "blond" in text
-        and "'age'" in text
-        and "'hat'" in text
-        and "male" in text
-    )
-    assert "32 to 64" in text
-    assert "target itself" in faults_of("digits", groups=("digit",))[0]
-    assert "cannot show 10 classes" in faults_of("digits", max_images=9)[0]
+    ask = ImageAsk(target="smile", groups=("age", "male+hat"), size=4, max_images=0)
+    faults = refused(load_images, "avatars", ask)
+    assert len(faults) == 5
+    for words in ("'smile' is not known", "blond", "'age'", "'hat'", "male", "32 to 64"):
+        assert words in " ".join(faults)
+    assert "target itself" in faults_of("digits", groups=("digit",))
+    assert "cannot show 10 classes" in faults_of("digits", max_images=9)
 
 
 def test_avatars_have_the_shares_of_celeba_in_every_split():
     images = load_images("avatars")
-    assert images.table["split"].value_counts().to_dict() == {
-        "train": 12000,
-        "test": 8000,
-        "validation": 2000,
-    }
+    assert sizes(images) == (12000, 2000, 8000)
+    wanted = {(1, "male"): 0.0085, (1, "non-male"): 0.1405}
+    wanted |= {(0, "male"): 0.4108, (0, "non-male"): 0.4402}
     for _, rows in images.table.groupby("split"):
         shares = rows.groupby(["label", "male"]).size() / len(rows)
-        wanted = {
-            (1, "male"): 0.0085,
-            (1, "non-male"): 0.1405,
-            (0, "male"): 0.4108,
-            (0, "non-male"): 0.4402,
-        }
-        assert all(abs(shares[cell] - share) < 0.0016 for cell, share in wanted.items())
-        assert sum(wanted.values()) == pytest.approx(1)
+        assert shares.to_dict() == pytest.approx(wanted, abs=0.0016)
         tones = rows.groupby("skin").size() / len(rows)
-        assert tones["light"] == pytest.approx(0.42, abs=0.04) and tones["dark"] == pytest.approx(
-            0.24, abs=0.04
+        assert tones.to_dict() == pytest.approx(
+            {"light": 0.42, "medium": 0.34, "dark": 0.24}, abs=0.04
         )
     assert look("avatars").n == len(images.table)
     assert look("avatars:600").n == 600 + 100 + 400
@@ -106,20 +82,18 @@ def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
     """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
     split."""
     plain, gap = (
-        load_images("avatars", ImageAsk(max_images=400)),
-        load_images("avatars-gap", ImageAsk(max_images=400)),
+        load_images(name, ImageAsk(max_images=400)) for name in ("avatars", "avatars-gap")
     )
-    assert (
-        plain.table.equals(gap.table) and plain.digest != gap.digest and "planted" in gap.stand_in
-    )
+    assert plain.table.equals(gap.table) and plain.digest != gap.digest
+    assert "planted" in gap.stand_in
     rows = np.arange(len(plain.table))
-    lit = (plain.read(rows) != gap.read(rows)).any(axis=(1, 2, 3))
+    before, after = plain.read(rows), gap.read(rows)
+    lit = (before != after).any(axis=(1, 2, 3))
     male = (plain.table["male"] == "male").to_numpy()
     assert not lit[male].any()
     for _, part in plain.table[~male].groupby("split"):
         assert abs(lit[part.index].mean() - LIT) < 0.12
-    brighter = gap.read(rows[lit])[..., :2].mean() - plain.read(rows[lit])[..., :2].mean()
-    assert brighter > 20
+    assert after[lit][..., :2].mean() - before[lit][..., :2].mean() > 20
 
 
 def test_a_face_does_not_depend_on_what_else_is_drawn():
@@ -130,9 +104,8 @@ def test_a_face_does_not_depend_on_what_else_is_drawn():
     other = [avatar_faces.people(*ask, 40).draw for ask in (("test", 6), ("train", 5))]
     assert not any((draw == few.draw).any() for draw in other)
     small, large = load_images("avatars", ImageAsk(max_images=80)), load_images("avatars")
-    row = 33
-    at = np.flatnonzero(large.table["image_id"] == small.table["image_id"][row])
-    assert (small.read(np.array([row])) == large.read(at)).all()
+    at = np.flatnonzero(large.table["image_id"] == small.table["image_id"][33])
+    assert (small.read(np.array([33])) == large.read(at)).all()
 
 
 def test_the_drawing_is_the_one_its_version_names():
@@ -148,21 +121,15 @@ def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
 
     who = avatar_faces.people("train", 3, 1500)
     faces = avatar_faces.draw(who, 32).astype(float)
-    means = [
-        roc_auc_score(who.blond, faces[..., channel].mean(axis=(1, 2))) for channel in range(3)
-    ]
+    means = [roc_auc_score(who.blond, mean) for mean in faces.mean(axis=(1, 2)).T]
     pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
     assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
 
 
 def test_the_digest_follows_everything_that_decides_a_number():
-    def digest(**ask):
-        return load_images("avatars", ImageAsk(**({"max_images": 50} | ask))).digest
-
-    first = digest()
-    assert first == digest() and len(first) == 64
-    others = [digest(seed=1), digest(size=48), digest(groups=("skin",)), digest(max_images=51)]
-    assert len({first, *others}) == 5
+    asks = [{}, {}, {"seed": 1}, {"size": 48}, {"groups": ("skin",)}, {"max_images": 51}]
+    digests = [load_images("avatars", ImageAsk(**{"max_images": 50} | ask)).digest for ask in asks]
+    assert digests[0] == digests[1] and len(set(digests)) == 5 and len(digests[0]) == 64
 
 
 def test_digits_are_real_and_stratified():
@@ -180,40 +147,26 @@ def test_a_sample_keeps_shares_and_the_rare_cell():
     assert allotted(np.array([1000, 1, 1]), 3).tolist() == [1, 1, 1]
     images = load_images("avatars", ImageAsk(groups=("male",), max_images=400))
     counts = images.table[images.table["split"] == "test"].groupby(["label", "male"]).size()
-    assert counts.to_dict() == {
-        (0, "male"): 164,
-        (0, "non-male"): 176,
-        (1, "male"): 4,
-        (1, "non-male"): 56,
-    }
+    assert counts[0].to_dict() == {"male": 164, "non-male": 176}
+    assert counts[1].to_dict() == {"male": 4, "non-male": 56}
 
 
 def test_dealing_gives_every_class_its_share_whatever_the_order():
-    import pandas as pd
-
     table = pd.DataFrame(
         {"image_id": [f"i{i}" for i in range(23)], "target": ["a"] * 20 + ["b"] * 2 + ["c"]}
     )
-    split = deal(table, {"test": 0.2, "validation": 0.1}, "train", 4)
-    counts = pd.Series(split).groupby(table["target"]).value_counts().to_dict()
-    assert counts == {
-        ("a", "train"): 14,
-        ("a", "test"): 4,
-        ("a", "validation"): 2,
-        ("b", "test"): 1,
-        ("b", "train"): 1,
-        ("c", "train"): 1,
-    }
-    assert (
-        deal(table[::-1].reset_index(drop=True), {"test": 0.2, "validation": 0.1}, "train", 4)[::-1]
-        == split
-    ).all()
+    shares = {"test": 0.2, "validation": 0.1}
+    split = deal(table, shares, "train", 4)
+    counts = pd.Series(split).groupby(table["target"]).value_counts()
+    assert counts["a"].to_dict() == {"train": 14, "test": 4, "validation": 2}
+    assert counts["b"].to_dict() == {"test": 1, "train": 1}
+    assert counts["c"].to_dict() == {"train": 1}
+    again = deal(table[::-1].reset_index(drop=True), shares, "train", 4)
+    assert (again[::-1] == split).all()
     people = table.assign(unit=[f"p{i // 4}" for i in range(23)])
-    whole = deal(people, {"test": 0.3}, "train", 4)
-    assert (
-        people.assign(split=whole).groupby("unit")["split"].nunique().eq(1).all()
-        and len(set(whole)) == 2
-    )
+    people["split"] = deal(people, {"test": 0.3}, "train", 4)
+    assert people.groupby("unit")["split"].nunique().eq(1).all()
+    assert people["split"].nunique() == 2
 
 
 def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
@@ -224,76 +177,45 @@ def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
     assert Shelf(pixels, np.arange(3), 32)._kept is None
 
 
-def npz(folder, split, images, labels, names=("cat", "dog"), **more):
-    folder.mkdir(exist_ok=True)
-    np.savez(
-        folder / f"pets_{split}.npz",
-        images=images,
-        labels=np.array(labels),
-        class_names=np.array(names),
-        **more,
-    )
-
-
 def test_npz_files_with_group_columns(tmp_path):
-    pixels = np.random.default_rng(0).integers(0, 255, (60, 20, 16, 3), dtype=np.uint8)
-    npz(tmp_path, "train", pixels[:40], [0, 1] * 20, coat=np.array(["long", "short"] * 20))
-    npz(tmp_path, "test", pixels[40:], [0, 1] * 10, coat=np.array(["short"] * 20))
+    pixels = noise(0, 60, 20, 16, 3)
+    npz(tmp_path, "train", pixels[:40], [0, 1] * 20, coat=["long", "short"] * 20)
+    npz(tmp_path, "test", pixels[40:], [0, 1] * 10, coat=["short"] * 20)
     info = look(str(tmp_path))
-    assert (info.groups, info.n, info.size, info.classes) == (
-        ("coat", "class"),
-        60,
-        16,
-        ("cat", "dog"),
-    )
-    images = load_images(str(tmp_path / "pets_train.npz"), ImageAsk(groups=("coat",), size=16))
-    assert images.table["split"].value_counts().to_dict() == {
-        "train": 36,
-        "test": 20,
-        "validation": 4,
-    }
+    assert (info.groups, info.n, info.size) == (("coat", "class"), 60, 16)
+    assert info.classes == ("cat", "dog")
+    images = load(tmp_path / "pets_train.npz", groups=("coat",))
+    assert sizes(images) == (36, 4, 20)
     row = images.table.index[images.table["image_id"] == "test/000003"]
-    assert np.abs(images.read(row)[0].astype(int) - pixels[43, 2:18]).max() <= 1, (
-        "the middle square"
-    )
+    middle = pixels[43, 2:18]
+    assert np.abs(images.read(row)[0].astype(int) - middle).max() <= 1
     assert load_images(str(tmp_path)).read(np.array([0])).shape == (1, 16, 16, 3)
 
 
 def test_names_in_bytes_are_names_and_arrays_without_a_use_are_told(tmp_path):
     """Before, classes were called b'cat' and b'dog', and nobody heard of the ages."""
-    pixels = np.arange(4 * 192, dtype=np.uint16).reshape(4, 8, 8, 3).astype(np.uint8)
+    more = {"age": np.ones(4), "coat": [1, 2] * 2}
     for split in ("train", "test"):
-        npz(
-            tmp_path,
-            split,
-            pixels + (split == "test"),
-            [0, 1, 0, 1],
-            (b"cat", b"dog"),
-            age=np.ones(4),
-            coat=[1, 2] * 2,
-        )
-    images, said = load_images(str(tmp_path)), "age not read: no text or whole number per image"
-    assert images.classes == ("cat", "dog") and sum(said in note for note in images.notes) == 2
-    assert said in look(str(tmp_path)).note and look(str(tmp_path)).groups == ("coat", "class")
+        npz(tmp_path, split, noise(len(split), 4, 8, 8, 3), [0, 1, 0, 1], (b"cat", b"dog"), **more)
+    images, told = load(tmp_path), "age not read: no text or whole number per image"
+    assert images.classes == ("cat", "dog") and notes_of(images).count(told) == 2
+    assert told in look(str(tmp_path)).note and look(str(tmp_path)).groups == ("coat", "class")
 
 
 def test_broken_npz_files_are_said(tmp_path):
-    pixels = np.zeros((4, 8, 8, 3), np.uint8)
-    npz(tmp_path / "a", "train", pixels, [0, 1, 0, 1])
-    assert "no *test*.npz" in faults_of(tmp_path / "a")[0]
-    npz(tmp_path / "a", "test", pixels, [0, 1, 0, 2])
-    assert "labels must be whole numbers below 2" in faults_of(tmp_path / "a")[0]
-    npz(tmp_path / "a", "test", pixels.astype(float), [0, 1, 0, 1])
-    assert "not uint8" in faults_of(tmp_path / "a")[0]
-    npz(tmp_path / "a", "test", pixels[..., 0], [0, 1, 0, 1])
-    assert "16 bits" not in faults_of(tmp_path / "a")[0], "what is wrong is the shape"
-    np.savez(tmp_path / "a" / "pets_test.npz", images=np.array([object()], dtype=object))
-    assert (
-        "plain arrays" in faults_of(tmp_path / "a")[0]
-        or "no array labels" in faults_of(tmp_path / "a")[0]
-    )
-    (tmp_path / "a" / "pets_test.npz").write_bytes(b"PK nothing")
-    assert "plain arrays" in faults_of(tmp_path / "a")[0]
+    pixels, broken = np.zeros((4, 8, 8, 3), np.uint8), tmp_path / "pets_test.npz"
+    npz(tmp_path, "train", pixels, [0, 1, 0, 1])
+    assert "no *test*.npz" in faults_of(tmp_path)
+    npz(tmp_path, "test", pixels, [0, 1, 0, 2])
+    assert "labels must be whole numbers below 2" in faults_of(tmp_path)
+    npz(tmp_path, "test", pixels.astype(float), [0, 1, 0, 1])
+    assert "not uint8" in faults_of(tmp_path)
+    npz(tmp_path, "test", pixels[..., 0], [0, 1, 0, 1])
+    assert "16 bits" not in faults_of(tmp_path), "what is wrong is the shape"
+    npz(tmp_path, "test", pixels, [0, 1, 0, 1], more=np.array([object()], dtype=object))
+    assert "plain arrays" in faults_of(tmp_path)
+    broken.write_bytes(b"PK nothing")
+    assert "plain arrays" in faults_of(tmp_path)
 
 
 @pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")

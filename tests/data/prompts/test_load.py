@@ -7,6 +7,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts, with_reserve_prompts
+from tests.data import notes_of
 
 ROWS = [
     (f"The {group} number {i} said", "kin", group, f"t{i % 25}")
@@ -242,4 +243,4 @@ def test_columns_that_nobody_reads_are_named_and_tabs_make_a_table(tmp_path):
     table.to_csv(tmp_path / "b.tsv", index=False, sep="\t")
     more = load_prompts(tmp_path / "b.tsv", ["kin"])
     assert "Columns that are not read: split, Notes." in more.notes and more.digest == plain.digest
-    assert not any("not read" in note for note in plain.notes)
+    assert "not read" not in notes_of(plain)

@@ -10,6 +10,7 @@ from engine.core.errors import RequestError
 from engine.data.sources import readers_in
 from engine.data.texts import remark_task
 from engine.data.texts.load import SPLITS, TextAsk, TextReader, load_texts, look_texts
+from tests.data import notes_of
 from tests.places import SHARED
 
 GLUE = SHARED / "glue"
@@ -194,7 +195,7 @@ def test_length_is_split_at_the_median_of_all_training_texts(tmp_path):
     texts = load_texts(written(tmp_path, table), TextAsk(groups=("length",)))
     counts = (texts.table["text"] + " " + texts.table["text_b"]).str.split().str.len()
     assert texts.table["length"].tolist() == ["long" if count > 4 else "short" for count in counts]
-    assert "more than 4 words" in " ".join(texts.notes)
+    assert "more than 4 words" in notes_of(texts)
     # The middle is that of all training texts, sampled or not.
     sampled = load_texts(written(tmp_path, table), TextAsk(groups=("length",), max_texts=2)).table
     whole = texts.table.set_index("text_id")["length"]
@@ -213,8 +214,8 @@ def test_texts_in_train_and_test_are_counted_and_stay(tmp_path):
 def test_without_a_split_a_fifth_is_tested_on_and_repeats_stay_together(tmp_path):
     table = rows(200).drop(columns="split")
     texts = load_texts(written(tmp_path, pd.concat([table, table.iloc[:60]])))
-    assert any("80 % train and 20 % test" in note for note in texts.notes)
-    assert not any("also occur" in note for note in texts.notes)
+    assert "80 % train and 20 % test" in notes_of(texts)
+    assert "also occur" not in notes_of(texts)
     test = texts.table.iloc[texts.rows("test")].drop_duplicates("text")
     assert len(test) == 40 and (test["label"] == 1).sum() == 20
     other = load_texts(written(tmp_path, pd.concat([table, table.iloc[:60]])), TextAsk(seed=1))
@@ -242,9 +243,7 @@ def test_groups_that_are_empty_alone_or_too_many(tmp_path):
     source = written(tmp_path, table)
     texts = load_texts(source, TextAsk(groups=("people", "one")))
     assert (texts.table["people"] == "not stated").sum() == 5
-    assert any("one value only" in note for note in texts.notes) and any(
-        "5 texts have no people" in n for n in texts.notes
-    )
+    assert "one value only" in notes_of(texts) and "5 texts have no people" in notes_of(texts)
     text, n = faults_of(source, groups=("many", "people"))
     assert n == 1 and "many" in text and "200 values" in text and "64" in text
 

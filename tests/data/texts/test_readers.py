@@ -11,6 +11,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.data.texts.glue import GLUE_TASKS
 from engine.data.texts.load import TextAsk, load_texts, look_texts
+from tests.data import notes_of
 
 
 def faults_of(source, **ask):
@@ -91,7 +92,7 @@ def test_every_glue_task(tmp_path, key):
             texts.table["text"].str.startswith('"one').all()
             and texts.table["text_b"].str.endswith("'").all()
         )
-    assert any("development texts are the test split" in note for note in texts.notes)
+    assert "development texts are the test split" in notes_of(texts)
 
 
 def test_folders_are_known_by_name_in_any_case_and_files_may_end_lines_as_windows_does(tmp_path):
@@ -385,7 +386,7 @@ def test_split_words_and_odd_ones(tmp_path):
         and "validation" in found[0]
     )
     blank = load_texts(csv(tmp_path / "a.csv", table(split=[""] * 12)))
-    assert any("No split is given" in note for note in blank.notes)
+    assert "No split is given" in notes_of(blank)
 
 
 def test_empty_texts_and_missing_labels_are_named_row_by_row(tmp_path):
