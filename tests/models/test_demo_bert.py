@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from itertools import islice
 
-import numpy as np
 import pytest
 
 from assets.build.models import train_bert
@@ -142,29 +140,6 @@ def test_the_pretrained_weights_fill_gaps(test_texts):
     ].float().mean().item() > 0.6  # always the most frequent word: below 0.15
 
 
-def test_cutting_most_heads_without_retraining_hurts(shipped, test_texts):
-    """12 of 16 heads, drawn three times: outputs of a cut head are zero before the output
-    projection."""
-    whole = right(shipped.model, shipped.tokenizer, test_texts).mean()
-    width = shipped.model.config.hidden_size // 4
-    for seed in range(3):
-        cut = np.random.default_rng(seed).permutation(16)[:12]
-        hooks = []
-        for place, layer in enumerate(shipped.model.bert.encoder.layer):
-            keep = torch.ones(4 * width)
-            for unit in cut[cut // 4 == place]:
-                keep[unit % 4 * width : (unit % 4 + 1) * width] = 0
-            hooks.append(
-                layer.attention.output.dense.register_forward_pre_hook(
-                    lambda _, args, keep=keep: (args[0] * keep,)
-                )
-            )
-        found = right(shipped.model, shipped.tokenizer, test_texts).mean()
-        for hook in hooks:
-            hook.remove()
-        assert found < whole - 0.15
-
-
 def test_no_test_text_is_read_in_pretraining():
     texts = {
         text for table in tables().values() for text in table.loc[table["split"] == "test", "text"]
@@ -209,23 +184,3 @@ def test_a_tiny_one_is_made_whole(tmp_path):
     assert info.has_head and info.pretrained == tmp_path / "one" / "pretrained"
     card = (tmp_path / "one" / "CARD.md").read_text(encoding="utf-8")
     assert "| topics | random | 1 |" in card and "{" not in card
-
-
-def test_the_seed_decides_the_weights():
-    tokenizer = train_bert.demo_tokenizer(TINY)
-    one, two, other = (
-        train_bert.pretrain(replace(TINY, steps=2, seed=seed), tokenizer)[0].state_dict()
-        for seed in (1, 1, 2)
-    )
-    assert all(torch.equal(one[name], two[name]) for name in one)
-    assert not torch.equal(
-        one["bert.embeddings.word_embeddings.weight"],
-        other["bert.embeddings.word_embeddings.weight"],
-    )
-    table = tables()["remarks"].head(200)
-    runs = [
-        train_bert.from_nothing(train_bert.new_config(TINY, tokenizer), "remarks", 0)
-        for _ in range(2)
-    ]
-    logs = [train_bert.tune(run, tokenizer, table, TINY, 0)["curve"] for run in runs]
-    assert logs[0] == logs[1] and not runs[0].training

@@ -19,13 +19,12 @@ from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.record import FilterRecord, groups_of
 from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 from tests.classifiers.worlds import some_mask, some_pixels
+from tests.models.folders import faults_of
 from tests.tiny_images import FAMILIES, saved_by_transformers
 
 
 def refusal(folder):
-    with pytest.raises(RequestError) as caught:
-        load_classifier(folder, device="cpu")
-    return " ".join(str(fault) for fault in caught.value.faults)
+    return " ".join(faults_of(load_classifier, folder, device="cpu"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import shutil
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
@@ -19,6 +18,7 @@ from engine.models import room
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
+from tests.models.folders import edit, edit_weights, faults_of
 
 TEXTS = [
     "he walked to the market and bought some bread.",
@@ -120,8 +120,7 @@ def test_a_judge_made_for_one_model_is_foreign_to_every_other():
 def test_a_card_that_names_its_model_wrongly_is_a_fault(tmp_path, made_for):
     folder = tmp_path / "judge"
     shutil.copytree(ASSETS / "demo-judge", folder)
-    card = json.loads((folder / "judge.json").read_text())
-    (folder / "judge.json").write_text(json.dumps({**card, "made_for": made_for}))
+    edit(folder, "judge.json", made_for=made_for)
     with pytest.raises(RequestError, match="cannot be read"):
         inspect_judge(str(folder))
 
@@ -170,10 +169,8 @@ def test_classifiers_of_every_family_judge_texts_of_no_token_and_of_too_many(tmp
 def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
     folder = tmp_path / "judge"
     shutil.copytree(ASSETS / "demo-bert", folder, ignore=shutil.ignore_patterns("pretrained"))
-    state = load_file(folder / "model.safetensors")
-    save_file(
-        {name: one for name, one in state.items() if "classifier" not in name},
-        folder / "model.safetensors",
+    edit_weights(
+        folder, lambda state: {name: state[name] for name in state if "classifier" not in name}
     )
     with pytest.raises(RequestError, match="lacks 2 tensors"):
         load_judge(str(folder), label="insulting")
@@ -195,8 +192,7 @@ def judge_with(folder, outputs=2, **fields):
     model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(ASSETS / "demo-bert")
     tokenizer.save_pretrained(folder)
-    written = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**written, **fields}))
+    edit(folder, **fields)
     return model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
 
 
@@ -262,10 +258,8 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     refused."""
     judge_with(tmp_path)
     plain = inspect_judge(str(tmp_path), label="LABEL_1")
-    state = load_file(tmp_path / "model.safetensors")
-    save_file(
-        state | {"v_head.weight": state["classifier.weight"].clone()},
-        tmp_path / "model.safetensors",
+    edit_weights(
+        tmp_path, lambda state: state | {"v_head.weight": state["classifier.weight"].clone()}
     )
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
     note = inspect_judge(str(tmp_path), label="LABEL_1").note
@@ -275,16 +269,11 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     )
     assert "pytorch_model.bin is not read" in note
     (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(
-        json.dumps({**config, "pruned_heads": {"0": [1]}, "num_hidden_layers": 2})
-    )
-    with pytest.raises(RequestError) as caught:
-        inspect_judge(str(tmp_path), label="LABEL_1")
-    said = "\n".join(map(str, caught.value.faults))
+    edit(tmp_path, pruned_heads={"0": [1]}, num_hidden_layers=2)
+    said = "\n".join(faults_of(inspect_judge, str(tmp_path), label="LABEL_1"))
     assert "holds an adapter" in said and "sets pruned_heads" in said
     (tmp_path / "adapter_config.json").unlink()
-    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
+    edit(tmp_path, pruned_heads=None)
     with pytest.raises(RequestError, match="lacks 16 tensors that its config.json asks for"):
         inspect_judge(str(tmp_path), label="LABEL_1")
 
@@ -297,20 +286,3 @@ def test_a_vocabulary_of_its_own_makes_another_judge(tmp_path):
         (tmp_path / "vocab.txt").write_text(words.replace(" ", "\n"))
         digests.add(inspect_judge(str(tmp_path), label="LABEL_1").digest)
     assert len(digests) == 2
-
-
-def test_only_a_judge_that_is_read_otherwise_than_before_has_another_digest(tmp_path):
-    """The digests are those of the version before activations were read."""
-    from engine.core.files import sha256_of
-    from engine.core.types import digest_of
-    from engine.models.weights import weight_hash
-
-    found = {}
-    for name, fields in (("as before", {}), ("otherwise", {"function_to_apply": "sigmoid"})):
-        judge_with(tmp_path / name, **fields)
-        beside = [sha256_of(path) for path in sorted((tmp_path / name).glob("*.json"))]
-        before = digest_of(
-            [weight_hash([tmp_path / name / "model.safetensors"]), beside, "LABEL_1"]
-        )
-        found[name] = inspect_judge(str(tmp_path / name), label="LABEL_1").digest == before
-    assert found == {"as before": True, "otherwise": False}

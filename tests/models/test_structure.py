@@ -18,7 +18,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.adapter import adapter_of
+from engine.models.structure.adapter import Encoder, adapter_of, known_types
 from engine.models.structure.proofs import proved
 from engine.surgery.equivalence import agree, agree_on_texts
 from engine.surgery.heads.cut import cut, zeroed
@@ -31,7 +31,10 @@ from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_class
 from tests.tiny import (
     CLASSIFIERS,
     DECODERS,
+    ENCODERS,
+    EVERY,
     STRUCTURAL,
+    TINY,
     folder_of,
     save_tokenizer,
     text,
@@ -99,7 +102,7 @@ def test_reused_passes_and_gradients_are_those_of_the_plain_forward(name):
     assert abs(float(sum(logps[at - 1, rows[0][at]] for at in range(1, 5))) - off[6, 0]) < 1e-4
 
 
-@pytest.mark.parametrize("name", STRUCTURAL)
+@pytest.mark.parametrize("name", EVERY | STRUCTURAL)
 def test_head_tensors_are_the_heads_own(name):
     """Scaling o of one head by g is gating that head by g; its other tensors are wide enough for q,
     k and v."""
@@ -303,3 +306,109 @@ def test_a_line_says_how_a_model_was_read():
         "Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide"
     )
     assert inspect_model(folder_of("gpt2")).how == ""
+
+
+# Families whose proof is not repeated when they are loaded; a new one needs a tiny model.
+
+
+def test_every_known_family_has_a_tiny_model():
+    assert set(known_types()) == {kind for kind, _ in EVERY.values()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_proof_of_a_known_family_holds(name):
+    lm = tiny_model(name)
+    assert lm.adapter.how == ""
+    found = proved(lm.model, lm.adapter, name)
+    assert (found.cuts, found.splits, found.how) == (True, True, "")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_family_is_either_causal_or_an_encoder(name):
+    """Whatever a config may call itself: in an encoder, and only there, a token sees those after
+    it."""
+    lm = tiny_model(name)
+    assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
+    seen = {}
+    for last in (9, 30):
+        found = lm.model(
+            torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True
+        )
+        seen[last] = found.hidden_states[1][0, 0]
+    assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_attention_implementation_equals_eager(name):
+    """Left-padded batch; sdpa where the family has it."""
+    lm = tiny_model(name)
+    wanted_kind = "sdpa" if name in ("gpt2", "llama", "llama_grouped") else "eager"
+    assert lm.model.config._attn_implementation == wanted_kind
+    ids = torch.tensor([[2, 2, 5, 9, 7], [8, 8, 30, 12, 6]])
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+    batch = {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
+    }
+    fast = lm.model(**batch).logits
+    lm.model.set_attn_implementation("eager")
+    slow = lm.model(**batch).logits
+    assert torch.isfinite(fast).all()
+    assert torch.allclose(fast[mask.bool()], slow[mask.bool()], atol=1e-5)
+    alone = lm.model(torch.tensor([[5, 9, 7]])).logits
+    assert torch.allclose(fast[0, 2:], alone[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_eager_equals_the_fast_attention_and_padding_changes_nothing(name):
+    clf = tiny_model(name)
+    assert clf.model.config._attn_implementation == "eager"
+    texts = [text(5, 9, 7), text(8, 30, 12, 6, 41, 2)]
+    batch = clf.encode(texts)
+    slow = clf.logits(batch)
+    clf.model.set_attn_implementation("sdpa")
+    assert torch.allclose(clf.logits(batch), slow, atol=1e-5)
+    clf.model.set_attn_implementation("eager")
+    alone = torch.cat([clf.logits(clf.encode([one])) for one in texts])
+    assert torch.allclose(alone, slow, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_attention_probabilities_are_what_output_attentions_hands_out(name):
+    """And they carry gradients: they are the tensor that is multiplied by the values."""
+    clf, seen = tiny_model(name), []
+    module = clf.adapter.attention_probabilities(clf.model, 1)
+    handle = module.register_forward_hook(lambda module, args, output: seen.append(output[1]))
+    batch = clf.encode([text(5, 9, 7), text(8)])
+    vectors = clf.adapter.embeddings(clf.model)(batch.pop("input_ids")).requires_grad_()
+    out = clf.model(inputs_embeds=vectors, **batch, output_attentions=True)
+    handle.remove()
+    assert len(out.attentions) == 3 and torch.equal(seen[0], out.attentions[1])
+    assert out.attentions[1].shape == (2, 4, 5, 5)
+    real = batch["attention_mask"].float()
+    assert torch.allclose(out.attentions[1].sum(-1), torch.ones(2, 4, 5), atol=1e-6)
+    assert not (out.attentions[1] * (1 - real)[:, None, None, :]).any()  # nobody looks at padding
+    (slope,) = torch.autograd.grad(out.logits[:, 0].sum(), out.attentions[1])
+    assert slope.abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_the_longest_text_of_an_encoder_is_as_long_as_it_says(name):
+    clf = tiny_model(name)
+    clf.model(torch.full((1, clf.n_positions), 7))
+    with pytest.raises((IndexError, RuntimeError)):
+        clf.model(torch.full((1, clf.n_positions + 1), 7))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_classifier_names_are_all_that_is_not_the_encoder(name):
+    clf = tiny_model(name)
+    head = tuple(f"{module}." for module in clf.adapter.head)
+    rest = {
+        key.split(".")[0] for key, _ in clf.model.named_parameters() if not key.startswith(head)
+    }
+    assert rest == {clf.model.base_model_prefix}
+    assert clf.model.get_submodule(clf.adapter.outputs).out_features == 3
+    for pooler in clf.adapter.pooler:
+        clf.model.get_submodule(pooler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -148,16 +147,6 @@ def test_body_share_scales_the_first_step_of_everything_but_the_last_layer():
     assert moved(model, before, "conv2.weight") == 0.0 < moved(model, before, "fc.weight")
 
 
-def test_weights_of_images_matter():
-    """An image with weight 0 is not learned from."""
-    held = some_targets(N)
-    none = Targets(held.labels, torch.zeros(N))
-    before = state(tiny().model)
-    recipe = Recipe(epochs=1, rate=0.01, batch=8, weight_decay=0.0)
-    model, rows = fitted(recipe=recipe, targets=none)
-    assert rows[0]["loss"] == 0.0 and moved(model, before, "fc.weight") == 0.0
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("killed_after", [5, 9])
 def test_resumed_is_uninterrupted_bit_for_bit(monkeypatch, dropout, killed_after):
@@ -237,40 +226,6 @@ def test_looking_at_validation_images_changes_no_update():
     ] == rows
 
 
-def test_noise_is_not_learned_for_long():
-    """Labels drawn at random: what is learned of them makes answers to other images worse, so it
-    stops early."""
-    pixels, truth = some_pixels(2 * N, 8), torch.arange(2 * N) % 2
-    held = Targets(functional.one_hot(truth[:N], 2).float(), torch.ones(N))
-
-    def once(patience: int):
-        classifier = tiny()
-
-        def validate() -> float:
-            new = probabilities(
-                classifier.model,
-                np.arange(N, 2 * N),
-                lambda part: pixels[part],
-                classifier.prepared,
-            )
-            return float(functional.nll_loss(new.log(), truth[N:]))
-
-        rows = fit(
-            classifier.model,
-            some_batches(classifier, N, 8, pixels=pixels),
-            held,
-            Recipe(30, 0.05, 8, patience=patience),
-            "fc",
-            validate=validate,
-        )
-        return rows, validate()
-
-    rows, kept = once(3)
-    assert len(rows) < 30 and kept == pytest.approx(min(row["val_loss"] for row in rows))
-    every, best = once(30)
-    assert len(every) == 30 and best <= kept < every[-1]["val_loss"]
-
-
 @pytest.mark.parametrize("killed_after", [5, 9, 14])
 def test_resumed_early_stopping_is_uninterrupted_bit_for_bit(monkeypatch, killed_after):
     """Killed after the best epoch (the first), and after a worse one; the best weights were kept
@@ -335,12 +290,6 @@ def test_a_loss_that_is_no_number_names_the_epoch_and_keeps_what_was_kept(monkey
     assert all(bool(torch.isfinite(one).all()) for one in keep.state["model"].values())
 
 
-def test_a_rate_far_too_high_ends_with_a_reason():
-    held = Targets(some_targets(N).labels, torch.full((N,), 1e38))
-    with pytest.raises(PruneAuditError, match="Lower the rate"):
-        fitted(targets=held, recipe=Recipe(epochs=5, rate=1e30, batch=7, schedule="constant"))
-
-
 def test_probabilities_do_not_depend_on_the_batch_and_ask_to_stop():
     classifier = tiny()
     pixels = some_pixels(11, 8)
@@ -355,18 +304,3 @@ def test_probabilities_do_not_depend_on_the_batch_and_ask_to_stop():
     assert torch.allclose(ask(3), ask(11), atol=1e-6) and torch.allclose(ask(1), ask(11), atol=1e-6)
     with pytest.raises(Cancelled):
         ask(3, stop_after(2))
-
-
-def test_what_is_kept_is_a_copy(monkeypatch):
-    """The state handed over at the end of an epoch is written at once; it may share memory with the
-    model."""
-    monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
-    seen = []
-
-    class Watching(InMemoryKeep):
-        def save(self, state):
-            seen.append(copy.deepcopy(state["model"]["fc.weight"]))
-            super().save(state)
-
-    model, _ = fitted(keep=Watching())
-    assert len(seen) == 3 and torch.equal(seen[-1], model.state_dict()["fc.weight"])
