@@ -51,13 +51,8 @@ class ImageChange(ABC):
             if setting is None:
                 faults.append(unknown(f"{where}, setting", name, known))
             elif (setting.kind != "choice" or setting.choices) and not setting.allows(value):
-                faults.append(
-                    Fault(
-                        f"{where}, {name}",
-                        f"{value!r} does not fit.",
-                        f"It takes {setting.allowed()}.",
-                    )
-                )
+                what, fix = f"{value!r} does not fit.", f"It takes {setting.allowed()}."
+                faults.append(Fault(f"{where}, {name}", what, fix))
         if faults:
             raise RequestError(faults)
         return {name: settings.get(name, setting.default) for name, setting in known.items()}
@@ -76,36 +71,30 @@ def named_classes(
 
     Raises RequestError for classes the data does not have.
     """
-    given = given if isinstance(given, str | list | tuple) else str(given)
-    names = (
-        (given if given in images.classes else given.split(","))
-        if isinstance(given, str)
-        else given
-    )
-    names = (
-        (names,)
-        if isinstance(names, str)
-        else tuple(str(name).strip() for name in names if str(name).strip())
-    )
+    if not isinstance(given, list | tuple):
+        given = [str(given)] if str(given) in images.classes else str(given).split(",")
+    names = [str(name).strip() for name in given if str(name).strip()]
     if not names:
-        names = tuple(images.classes[min(place, len(images.classes) - 1)] for place in places)
-    faults = [
-        unknown(f"change {change}, class", name, images.classes)
-        for name in names
-        if name not in images.classes
-    ]
-    if faults:
-        raise RequestError(faults)
+        names = [images.classes[min(place, len(images.classes) - 1)] for place in places]
+    where = f"change {change}, class"
+    if strange := [name for name in names if name not in images.classes]:
+        raise RequestError([unknown(where, name, images.classes) for name in strange])
     return tuple(dict.fromkeys(names))
+
+
+def fault_of_column(change: str, images: ImageSet, column: str) -> list[Fault]:
+    """A fault where the group column that a change adds is there already."""
+    if column not in images.groups:
+        return []
+    fix = "Change the images once only, or rename that column."
+    return [Fault(f"change {change}", f"There is a group column {column!r} already.", fix)]
 
 
 def draws(images: ImageSet, *purpose: object) -> np.ndarray:
     """A number from 0 to 1 per image that depends on the purpose and the image's id only, [n]
     float64."""
-    return (
-        np.array([key_of(*purpose, name) for name in images.table["image_id"]], dtype=np.float64)
-        / 2.0**63
-    )
+    keys = [key_of(*purpose, name) for name in images.table["image_id"]]
+    return np.array(keys, dtype=np.float64) / 2.0**63
 
 
 # A yellow square that goes with one class: in most of its images, in few others (Meyer and Wong
@@ -179,16 +168,10 @@ class Artefact(ImageChange):
         """Add the column and paint on reading. Raises RequestError where the column is there
         already."""
         names = named_classes(self.name, images, cls, CAT_AND_DOG[1:])
-        faults = []
+        faults = fault_of_column(self.name, images, COLUMN)
         if len(names) > 1:
-            faults.append(
-                Fault(f"change {self.name}, cls", f"{len(names)} classes are named.", "Name one.")
-            )
-        if COLUMN in images.groups:
-            fix = "Change the images once only, or rename that column."
-            faults.append(
-                Fault(f"change {self.name}", f"There is a group column {COLUMN!r} already.", fix)
-            )
+            what = f"{len(names)} classes are named."
+            faults.append(Fault(f"change {self.name}, cls", what, "Name one."))
         if faults:
             raise RequestError(faults)
         marked = _marked(images, images.classes.index(names[0]), share_in, share_out, seed, tested)
@@ -322,11 +305,8 @@ class Balance(ImageChange):
         columns = [name for name in images.groups if name != CLASS]
         if not columns:
             fix = "Name a group column when the images are loaded."
-            raise RequestError(
-                Fault(
-                    f"change {self.name}", "The images have no group column besides the class.", fix
-                )
-            )
+            what = "The images have no group column besides the class."
+            raise RequestError(Fault(f"change {self.name}", what, fix))
         if group and group not in columns:
             raise RequestError(unknown(f"change {self.name}, group", group, columns))
         return group or columns[0]
@@ -351,9 +331,8 @@ def _wanted(
             if empty
             else f"{column} has one value only."
         )
-        raise RequestError(
-            Fault(f"change {Balance.name}", what, "Choose a column whose groups have every class.")
-        )
+        fix = "Choose a column whose groups have every class."
+        raise RequestError(Fault(f"change {Balance.name}", what, fix))
     wanted = pd.DataFrame(int(counts.to_numpy().min()), index=counts.index, columns=counts.columns)
     if subset == "more-of-group":
         large = counts.sum().idxmax()
@@ -401,16 +380,11 @@ class Underrepresent(ImageChange):
         RequestError where there is a column "rarity" already.
         """
         names = named_classes(self.name, images, classes)
-        if RARITY in images.groups:
-            fix = "Change the images once only, or rename that column."
-            raise RequestError(
-                Fault(f"change {self.name}", f"There is a group column {RARITY!r} already.", fix)
-            )
+        if faults := fault_of_column(self.name, images, RARITY):
+            raise RequestError(faults)
         order, stays = draws(images, "underrepresent", seed), np.ones(len(images.table), dtype=bool)
-        train, label = (
-            (images.table["split"] == "train").to_numpy(),
-            images.table["label"].to_numpy(),
-        )
+        train = (images.table["split"] == "train").to_numpy()
+        label = images.table["label"].to_numpy()
         for name in names:
             rows = np.flatnonzero(train & (label == images.classes.index(name)))
             gone = min(round(removed * len(rows)), max(0, len(rows) - 1))

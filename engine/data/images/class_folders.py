@@ -26,54 +26,34 @@ class ClassFolders(ImageReader):
     general = True
 
     def recognises(self, source: str, path: Path) -> bool:
-        return (
-            path.is_dir()
-            and {"train", "test"} & set(_splits(path)) != set()
-            and bool(_classes(path))
-        )
+        return path.is_dir() and bool({"train", "test"} & set(_splits(path)) and _classes(path))
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        table, classes, notes = _listed(path)
-        cifar = set(classes) == set(CLASSES)
-        name, size = ("CIFAR-10", 32) if cifar else (path.name, 64)
-        sizes, classes = (32, *PHOTO_SIZES[1:]), CLASSES if cifar else classes
-        groups = (CLASS,)
-        said = " ".join(notes)
+        name, table, classes, notes = _listed(path)
+        sizes, size = (32, *PHOTO_SIZES[1:]), 32 if classes == CLASSES else 64
+        axes, n, said = (CLASS,), len(table), " ".join(notes)
         return ImageInfo(
-            name,
-            "image files",
-            ("label",),
-            groups,
-            "label",
-            groups,
-            sizes,
-            len(table),
-            size,
-            classes,
-            note=said,
+            name, "image files", ("label",), axes, "label", axes, sizes, n, size, classes, note=said
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        table, classes, notes = _listed(path)
+        name, table, classes, notes = _listed(path)
         pixels = FilePixels.below(path, list(table["image_id"]))
-        cifar = set(classes) == set(CLASSES)
-        return Listing(
-            "CIFAR-10" if cifar else path.name, table, pixels, CLASSES if cifar else classes, notes
-        )
+        return Listing(name, table, pixels, classes, notes)
 
 
-def _listed(path: Path) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
-    """Columns split, target, image_id of every image; the classes, sorted; notes on folders that
-    are one class and on files that are not read."""
+def _listed(path: Path) -> tuple[str, pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """Name; columns split, target, image_id of every image; the classes, sorted, or as CIFAR-10 has
+    them; notes on folders that are one class and on files that are not read."""
     files, others = _files(path)
     table = pd.DataFrame(files, columns=["split", "target", "image_id"])
     empty = set(_classes(path)) - set(table["target"])
     table["target"], notes = one_spelling(table["target"], "class folders", missing=())
-    return (
-        table,
-        tuple(sorted(empty | set(table["target"]))),
-        (*notes, *_said(others), *_outside(path)),
+    found = empty | set(table["target"])
+    name, classes = (
+        ("CIFAR-10", CLASSES) if found == set(CLASSES) else (path.name, tuple(sorted(found)))
     )
+    return name, table, classes, (*notes, *_said(others), *_outside(path))
 
 
 def _splits(path: Path) -> dict[str, str]:
@@ -81,18 +61,14 @@ def _splits(path: Path) -> dict[str, str]:
     return {WORDS[name.lower()]: name for name in sorted(_folders(path)) if name.lower() in WORDS}
 
 
-def _classes(path: Path) -> tuple[str, ...]:
-    """Names of the class folders of all splits, sorted."""
-    return tuple(
-        sorted({name for folder in _splits(path).values() for name in _folders(path / folder)})
-    )
+def _classes(path: Path) -> set[str]:
+    """Names of the class folders of all splits."""
+    return {name for folder in _splits(path).values() for name in _folders(path / folder)}
 
 
 def _folders(path: Path) -> list[str]:
     with os.scandir(path) as entries:
-        return [
-            entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
-        ]
+        return [entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."]
 
 
 def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
@@ -109,9 +85,8 @@ def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
     absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
     if absent:
         what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
-        raise RequestError(
-            Fault(f"image folder {path}", what, f"Endings read: {', '.join(SUFFIXES)}.")
-        )
+        fix = f"Endings read: {', '.join(SUFFIXES)}."
+        raise RequestError(Fault(f"image folder {path}", what, fix))
     return sorted(found), others
 
 
@@ -127,29 +102,22 @@ def _outside(path: Path) -> tuple[str, ...]:
         for file in visible(path / split, "*")
         if is_picture(file.name) and file.is_file()
     ]
-    found = (
-        [f"Folders that are not read, for they name no split, or one twice: {listed(beside)}."]
-        if beside
-        else []
-    )
+    notes = []
+    if beside:
+        what = "Folders that are not read, for they name no split, or one twice:"
+        notes.append(f"{what} {listed(beside)}.")
     if stray:
-        found.append(
-            f"Pictures that lie in no class folder and were left out: {len(stray)}"
-            f" ({listed(stray)})."
-        )
-    return tuple(found)
+        what = "Pictures that lie in no class folder and were left out:"
+        notes.append(f"{what} {len(stray)} ({listed(stray)}).")
+    return tuple(notes)
 
 
 def _said(others: list[str]) -> tuple[str, ...]:
     """A note on files that may be pictures all the same; none on those that systems leave
     behind."""
-    left = [name for name in others if not name.startswith(".") and name.lower() not in LEFT_BEHIND]
+    left = [name for name in others if name[0] != "." and name.lower() not in LEFT_BEHIND]
     if not left:
         return ()
     kinds = sorted({Path(name).suffix.lower() or "no ending" for name in left})
-    return (
-        (
-            f"{len(left)} files do not end as pictures that are read here and were left out:"
-            f" {listed(kinds)}."
-        ),
-    )
+    what = f"{len(left)} files do not end as pictures that are read here and were left out:"
+    return (f"{what} {listed(kinds)}.",)
