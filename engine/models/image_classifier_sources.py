@@ -223,7 +223,8 @@ def _is_colour(value: Any, above: float) -> bool:
 
 
 def _published(arch: str) -> tuple[State, list[Fault]]:
-    """ImageNet weights from torchvision's hub folder, downloaded where they are not there yet.
+    """ImageNet weights from torchvision's hub folder, downloaded by it where they are not there
+    yet; no code of the file is run.
 
     The host is asked for a sign of life first, because the download itself would wait for it
     without end.
@@ -243,14 +244,16 @@ def _published(arch: str) -> tuple[State, list[Fault]]:
         elif not _is_pinned(file):
             what = "does not have the hash in its name, so it is not what torchvision published."
             return {}, [Fault(str(file), what, f"Delete it and try again. {by_hand}")]
-        found = architecture.imagenet(arch) or {}
+        found = weights.get_state_dict(
+            progress=False, check_hash=True, weights_only=True, map_location="cpu"
+        )
     except Exception as error:  # network libraries and torch raise many kinds
         if runtime.is_out_of_memory(error):
             raise
         why = f"{type(error).__name__}: {error}"
         what = f"the published weights of {arch} could not be downloaded ({why})."
         return {}, [Fault("weights", what, by_hand)]
-    return plain_state(file.name, found)
+    return plain_state(file.name, architecture.without_extras(found))
 
 
 def _is_pinned(file: Path) -> bool:

@@ -61,36 +61,44 @@ class Recipe:
 
     def faults(self, where: str) -> list[Fault]:
         """Values that cannot be."""
-        wrong = []
-        if type(self.epochs) is not int or self.epochs < 0:
-            wrong.append(("epochs", "Give a whole number, 0 for none."))
-        if type(self.batch) is not int or self.batch < 2:
-            wrong.append(("batch", "Give at least 2: batch norm cannot train on one image."))
-        if not (_is_number(self.rate) and 0 < self.rate < math.inf):
-            wrong.append(("rate", "Give a learning rate above 0."))
-        if self.schedule not in SCHEDULES:
-            wrong.append(("schedule", f"Known: {', '.join(SCHEDULES)}."))
-        if not (_is_number(self.body_share) and 0 <= self.body_share <= 1):
-            wrong.append(("body_share", "Give a share in [0, 1]."))
-        if self.optimizer not in OPTIMIZERS:
-            wrong.append(("optimizer", f"Known: {', '.join(OPTIMIZERS)}."))
-        if type(self.frozen_epochs) is not int or self.frozen_epochs < 0:
-            wrong.append(("frozen_epochs", "Give a whole number, 0 for none."))
-        if type(self.patience) is not int or self.patience < 0:
-            wrong.append(("patience", "Give a whole number of epochs, 0 for never."))
-        if not (
-            isinstance(self.steps, list | tuple)
-            and all(type(one) is int and one >= 0 for one in self.steps)
-        ):
-            wrong.append(("steps", "Give a list of epochs, such as [100, 150]."))
-        if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
-            wrong.append(("weight_decay", "Give 0 or more."))
-        if not isinstance(self.mirror, bool):
-            wrong.append(("mirror", "Give true or false."))
+        never = "Give a whole number, 0 for none."
+        are_epochs = isinstance(self.steps, list | tuple) and all(map(_is_whole, self.steps))
+        checks = (
+            ("epochs", _is_whole(self.epochs), never),
+            (
+                "batch",
+                _is_whole(self.batch) and self.batch > 1,
+                "Give at least 2: batch norm cannot train on one image.",
+            ),
+            ("rate", _is_number(self.rate) and self.rate > 0, "Give a learning rate above 0."),
+            ("schedule", self.schedule in SCHEDULES, f"Known: {', '.join(SCHEDULES)}."),
+            (
+                "body_share",
+                _is_number(self.body_share) and self.body_share <= 1,
+                "Give a share in [0, 1].",
+            ),
+            ("optimizer", self.optimizer in OPTIMIZERS, f"Known: {', '.join(OPTIMIZERS)}."),
+            ("frozen_epochs", _is_whole(self.frozen_epochs), never),
+            ("patience", _is_whole(self.patience), "Give a whole number of epochs, 0 for never."),
+            ("steps", are_epochs, "Give a list of epochs, such as [100, 150]."),
+            ("weight_decay", _is_number(self.weight_decay), "Give 0 or more."),
+            ("mirror", isinstance(self.mirror, bool), "Give true or false."),
+        )
         return [
             Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix)
-            for name, fix in wrong
+            for name, is_right, fix in checks
+            if not is_right
         ]
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a whole number from 0 on."""
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a finite number from 0 on."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def recipe_settings(
@@ -130,10 +138,6 @@ class Nowhere:
 
     def clear(self) -> None:
         return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # Which parts of the performance-weighted loss act in pruning and which in retraining. No torch.
@@ -191,31 +195,17 @@ class LossPlan:
         """Numbers out of range."""
         found = []
         if not 0.0 <= self.theta <= 1.0:
-            found.append(
-                Fault(
-                    "theta",
-                    f"{self.theta} is outside [0, 1].",
-                    "Give the least weight of an image.",
-                )
-            )
-        if not 0.0 <= self.gamma < float("inf"):
-            found.append(
-                Fault(
-                    "gamma of the PW loss",
-                    f"{self.gamma} is negative or infinite.",
-                    "Give 0 or more.",
-                )
-            )
+            what = f"{self.theta} is outside [0, 1]."
+            found.append(Fault("theta", what, "Give the least weight of an image."))
+        if not 0.0 <= self.gamma < math.inf:
+            what = f"{self.gamma} is negative or infinite."
+            found.append(Fault("gamma of the PW loss", what, "Give 0 or more."))
         return found
 
 
 def known_losses() -> list[str]:
     """Every written form; a part without a place acts in both."""
-    return [
-        PLAIN,
-        *PARTS,
-        *(f"{part}@{place}" for part in PARTS for place in PLACES if place != "both"),
-    ]
+    return [PLAIN, *PARTS, *(f"{part}@{place}" for part in PARTS for place in PLACES[1:])]
 
 
 def loss_while_pruning(loss: str, looks_at_images: bool) -> str:

@@ -443,9 +443,9 @@ class TestImageNet:
                 ask()
 
     def test_a_new_head_is_seeded_and_said(self, hub, state, monkeypatch):
-        architecture = architecture_for("resnet18")
         monkeypatch.setattr("urllib.request.urlopen", lambda request, timeout: io.BytesIO())
-        monkeypatch.setattr(type(architecture), "imagenet", lambda self, name: dict(state))
+        weights = type(architecture_for("resnet18").published("resnet18"))
+        monkeypatch.setattr(weights, "get_state_dict", lambda self, **how: dict(state))
         one, same, other = (
             fresh_classifier("resnet18", ["x", "y"], seed=seed, weights="imagenet", device="cpu")
             for seed in (0, 0, 1)

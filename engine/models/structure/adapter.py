@@ -335,27 +335,12 @@ class Encoder(Adapter):
 
     causal = False
 
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Names of the modules that make up the classification head, the last layer last."""
-        return self.layout.head
-
-    @property
-    def outputs(self) -> str:
-        """Name of the Linear that gives one number per class."""
-        return self.layout.outputs
-
-    @property
-    def pooler(self) -> tuple[str, ...]:
-        """Name of the pooler, where there is one: checkpoints of masked language models come
-        without."""
-        return self.layout.pooler
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
+    def __init__(self, layout: Layout, is_known: bool = False) -> None:
+        super().__init__(layout, is_known)
+        self.head, self.outputs, self.pooler = layout.head, layout.outputs, layout.pooler
+        types = ("token_type_ids",) if layout.types else ()
+        self.input_names = ("input_ids", "attention_mask", *types)
         """What the model takes of what a tokenizer gives."""
-        types = ("token_type_ids",) if self.layout.types else ()
-        return ("input_ids", "attention_mask", *types)
 
     def attention_probabilities(self, model: nn.Module, layer: int) -> nn.Module:
         """The module that returns (output, attention probabilities [batch, heads, tokens, tokens]).

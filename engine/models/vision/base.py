@@ -72,22 +72,6 @@ class Architecture(ABC):
         return None
 
     @final
-    def imagenet(self, name: str) -> dict[str, Tensor] | None:
-        """torchvision's ImageNet weights by name, in the model's shapes; None where there are none.
-
-        They come through torchvision's own download into its hub folder; only
-        image_classifier_sources.py calls this. Raises what urllib raises without a network. Never
-        runs code of the file.
-        """
-        weights = self.published(name)
-        if weights is None:
-            return None
-        found = weights.get_state_dict(
-            progress=False, check_hash=True, weights_only=True, map_location="cpu"
-        )
-        return self.without_extras(found)
-
-    @final
     def without_extras(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors by the model's names but for those of `left_off`."""
         kept = {
