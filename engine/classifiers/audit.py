@@ -1,7 +1,7 @@
 """One audit of a classifier, whatever it classifies: opened, measured, written, and asked again.
 
-A track says what is its own in a `ClassifierAudit`: how its request is checked, what a plan is
-measured in, which measurements there are, and which tables and words for run.json follow from them.
+A track says what is its own in a `ClassifierAudit`: how its request is checked, and what a plan is
+measured in. It names the measurements, and which tables and words for run.json follow from them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 ends.
 
 A gap is the highest minus the lowest value among the groups that may be compared, so it is above
-zero even when all groups are equal: the band holds the gaps that come from exchanging group labels
+zero even when all groups are equal. The band holds the gaps that come from exchanging group labels
 between images of the same class.
 """
 
@@ -42,9 +42,9 @@ class Exchange:
     """The exchanged labels of one axis, drawn once and used for the dense model and all variants.
 
     rows [images in groups] int, codes [images in groups, n_permutations] int16, as from
-    `Axis.exchanges`; labels: true classes [images] int. There are none for groups that are classes
-    (an image of one class cannot stand for another), for groups that hold whole classes each (there
-    is nothing to exchange), and for fewer than two groups that may be compared. multi_class: as in
+    `Axis.exchanges`; labels: true classes [images] int. There are none for groups that are classes:
+    an image of one class cannot stand for another. There are none for groups that hold whole
+    classes each, and for fewer than two groups that may be compared. multi_class: as in
     `of_images`.
     """
 

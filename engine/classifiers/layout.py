@@ -1,7 +1,7 @@
 """Which images belong to which group of which axis, who may be compared, and how images are redrawn
 and exchanged.
 
-Images are redrawn within each group of an axis, so that group sizes stay as they are; the same
+Images are redrawn within each group of an axis, so that group sizes stay as they are. The same
 draws serve every metric of the axis, the dense model and all variants. Draws depend on the images
 and their groups, not on their order.
 """
@@ -54,8 +54,8 @@ class Axis:
     [members] int, by name.
 
     groups: one row per group with group, stratum (position), cls (class, -1 when the group is the
-    whole stratum), n, n_positive, units (observations behind auc, accuracy, tpr, fpr: see
-    `metrics`), counted (the images each of these is a share of) and verdict.
+    whole stratum), n, n_positive and verdict. Its units are the observations behind auc, accuracy,
+    tpr and fpr (see `metrics`), counted the images each of these is a share of.
     """
 
     name: str

@@ -30,10 +30,9 @@ def again_from_answers(
     """AUC and accuracy of every variant, computed again from its answers and compared with the
     stored results.
 
-    results: the table `results`; answers: one row per variant and item with p_0, p_1, …; items:
-    their labels, by `key`;
-    multi_class: the AUC of more than two classes; split: of the items. Returns one check {"what",
-    "ok"} per metric.
+    results: the table `results`. answers: one row per variant and item with p_0, p_1, …. items:
+    their labels, by `key`. multi_class: the AUC of more than two classes. split: of the items.
+    Returns one check {"what", "ok"} per metric.
     """
     columns = [name for name in answers if name.startswith("p_")]
     checks = []

@@ -131,9 +131,10 @@ def window_of(pixels: np.ndarray) -> int:
 
 
 def occlusion(classifier: Classifier, pixels: np.ndarray, target: int) -> np.ndarray:
-    """By how much hiding a place lowers the log-odds of a class, [size, size] float64: a square of
-    the training images' mean colour moves over the picture (Zeiler and Fergus 2014); where squares
-    overlap, their mean.
+    """By how much hiding a place lowers the log-odds of a class, [size, size] float64.
+
+    A square of the training images' mean colour moves over the picture (Zeiler and Fergus 2014);
+    where squares overlap, their mean.
     """
     side = window_of(pixels)
     step = max(1, side // 2)

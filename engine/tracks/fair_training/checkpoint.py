@@ -32,7 +32,7 @@ def write_fair_checkpoint(
     mask.json.
 
     A pooled variant stands for its first seed. RequestError where the weights of this seed were not
-    kept or the model is not the run's; MaskError where the reloaded model does not answer as the
+    kept or the model is not the run's. MaskError where the reloaded model does not answer as the
     audit says, or its zeros are not there.
     """
     seed = first_repeat(run, variant)

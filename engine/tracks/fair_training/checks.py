@@ -116,7 +116,7 @@ def _sparsities(run: Run) -> dict[str, Any]:
 
 def _targets(run: Run) -> dict[str, Any]:
     """Where a seed is said to have reached gap and accuracy, its curve has two such looks in a row,
-    or one at its end, and no earlier ones; `held` is about the last look."""
+    or one at its end, and no earlier ones. `held` is about the last look."""
     table, curves = run.table("reached"), run.table("curves")
     variants = run.table("variants").set_index("variant")
     realised = variants["realised"]

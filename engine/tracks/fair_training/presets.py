@@ -1,9 +1,9 @@
 """The paper's settings as far as it states them (BiFP, Section 5), and sizes for two CPU cores.
 
-Stated: the models, data, targets and the sensitive attribute; that models are fitted on the
-training images, cut and tuned on the validation images and tested on the test images; the Lottery
-Ticket's sparsities; a trade-off at 70 %. Not stated, so chosen here: image size, learning rates,
-batches, how long, λ.
+Stated: the models, data, targets and the sensitive attribute, the Lottery Ticket's sparsities, a
+trade-off at 70 %. Stated too: models are fitted on the training images, cut and tuned on the
+validation images and tested on the test images. Not stated, so chosen here: image size, learning
+rates, batches, how long, λ.
 """
 
 from __future__ import annotations

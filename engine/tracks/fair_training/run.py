@@ -32,7 +32,11 @@ from engine.tracks.fair_training.warnings import fair_warnings
 FairAudit = Session[FairPlan, FairContext]
 
 
-def context_of(plan: FairPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> FairContext:  # noqa: B008  (frozen)
+def context_of(
+    plan: FairPlan,
+    store: Store | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+) -> FairContext:
     """What a plan is measured in; measurements are kept in the store, in memory where there is
     none."""
     return FairContext(
@@ -95,9 +99,9 @@ def targets_of(context: FairContext, request: FairRequest) -> dict[str, float]:
     """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the
     dense model's.
 
-    The gap is of the request's notion; where none was asked for, it is where half of the dense
-    model's excess over its null band is gone, and of degradation, of which the dense model has
-    none, half of its gap of accuracy. NaN where fewer than two groups may be compared, or the dense
+    The gap is of the request's notion. Where none was asked for, it is where half of the dense
+    model's excess over its null band is gone. The dense model has no degradation: there it is half
+    of its gap of accuracy. NaN where fewer than two groups may be compared, or the dense
     model has no excess.
     """
     look = context.look

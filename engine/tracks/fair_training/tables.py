@@ -79,8 +79,8 @@ DIFFERENCE_COLUMNS = (
 def fair_tables(
     audit: Session[FairPlan, FairContext], made: tuple[Sequence[FairArm], Mapping[str, float]]
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """All tables of the run, and sentences about the groups that a screen must show. made: the arms,
-    and the gap and accuracy on validation images that were to be reached."""
+    """All tables of the run, and sentences about the groups that a screen must show. made: the
+    arms, and the gap and accuracy on validation images that were to be reached."""
     arms, targets = made
     context, request, check = audit.context, audit.request, audit.context.hooks.check
     dense, images = context.answers(ImageShard("")), test_images(context)

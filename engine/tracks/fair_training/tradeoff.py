@@ -75,13 +75,12 @@ def hypervolume_table(
     measured: Mapping[FairArm, Arm],
     images: pd.DataFrame,
 ) -> pd.DataFrame:
-    """One row per method and axis: the area that the points of all λ dominate, of every seed, then
-    the mean over seeds; and that area minus BiFP-str's, seed by seed and image by image (base ""
-    for none).
+    """One row per method and axis: the area that the points of all λ dominate.
 
-    The reference is the same for all methods: the accuracy of always naming the most frequent
-    class, and the largest gap that any seed of any point has on the axis. NaN where too few groups
-    may be compared for a gap.
+    Of every seed, then the mean over seeds; and that area minus BiFP-str's, seed by seed and image
+    by image (base "" for none). The reference is the same for all methods. It is the accuracy of
+    always naming the most frequent class, and the largest gap of any seed of any point on the axis.
+    NaN where too few groups may be compared for a gap.
     """
     points = tradeoff_arms(request, list(arms))
     guess = float(images["label"].value_counts(normalize=True).iloc[0])

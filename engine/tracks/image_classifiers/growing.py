@@ -2,7 +2,7 @@
 group by group.
 
 Nothing is trained again, unlike for the audit's own variants. A set is tried on validation images,
-or on training images where there are none, before it is measured on test images; then it is also
+or on training images where there are none, before it is measured on test images. Then it is also
 cut for real, proved to be the masked model, and costs what that costs. What comes out is an
 addition to the run (engine/store/additions.py). No torch until something is measured.
 """

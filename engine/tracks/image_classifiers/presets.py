@@ -13,9 +13,9 @@ from engine.training.recipe import ADDED, IMAGE, MIXED, VIEW
 
 @dataclass(frozen=True)
 class Preset:
-    """One model on one data set. autobot, taylor: settings (PW loss, Tables 1 and 2); pw: theta and
-    gamma per method (Table 3); retrain (Table 4) and train: recipes, of CelebA with the parameters
-    of the lowest validation loss of all epochs (a patience as long as the training); speedups: the
+    """One model on one data set. autobot, taylor: settings (PW loss, Tables 1 and 2). pw: theta and
+    gamma per method (Table 3). retrain (Table 4) and train: recipes, of CelebA with the parameters
+    of the lowest validation loss of all epochs (a patience as long as the training). speedups: the
     targets of its figure."""
 
     autobot: dict[str, Any]

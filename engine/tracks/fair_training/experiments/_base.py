@@ -221,7 +221,7 @@ def effort(run: Run) -> Iterator[Finding]:
     method.
 
     Where none of the others got there in every seed, their whole training counts, so that what is
-    saved is a lower bound; where BiFP did not, nothing can be said.
+    saved is a lower bound. Where BiFP did not, nothing can be said.
     """
     if not run.has("reached"):
         return

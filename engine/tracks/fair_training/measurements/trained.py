@@ -44,7 +44,7 @@ def _usual(settings: FairSettings) -> bool:
 
 class TrainedModel(Measurement):
     """Array table: weights/… in full shapes, keep and scores [units], curve/…, probabilities [test
-    images, classes] of the cut model; and plainly history, flops, parameters, n_zero, spent,
+    images, classes] of the cut model. Plainly: history, flops, parameters, n_zero, spent,
     agreement of masked and cut.
 
     All sparsities of a descent are one training.

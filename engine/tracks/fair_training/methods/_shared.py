@@ -60,8 +60,9 @@ def by_flops(method: FairMethod, job: FairJob) -> bool:
 def prune(
     method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float
 ) -> None:
-    """From now on only the units with the best scores [units] act: as many as the sparsity says, as
-    its FLOPs have room for, or as the widths say that another method found.
+    """From now on only the units with the best scores [units] act.
+
+    As many as the sparsity says, as its FLOPs have room for, or as another method found widths.
 
     Filters are cut for real.
     """

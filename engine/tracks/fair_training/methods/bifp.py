@@ -1,6 +1,8 @@
-"""BiFP: mask and weights trained together under the fairness term, of whole filters, which are cut
-for real, or of single weights, which are set to zero; and BiFP-str with the fairness term taken
-from the mask, from the weights, or from both (BiFP, Fig. 7)."""
+"""BiFP: mask and weights trained together under the fairness term.
+
+Of whole filters, which are cut for real, or of single weights, which are set to zero. Ablations are
+BiFP-str with the fairness term taken from the mask, from the weights, or from both (BiFP, Fig. 7).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Methods that train, cut once, and train in stages: pruning alone (SNIP, Lee et al. 2019; FPGM, He
-et al. 2019), prune then fair (P&F), fair then prune (F&P), nothing cut, and controls in the widths
-that BiFP-str kept.
+"""Methods that cut once at most, and train in stages.
+
+Pruning alone (SNIP, Lee et al. 2019; FPGM, He et al. 2019), prune then fair (P&F), fair then prune
+(F&P), nothing cut, and controls in the widths that BiFP-str kept.
 
 Both stages together take as long as the others take. The controls tell what BiFP learned about
 filters from what it learned about layers.

@@ -4,7 +4,6 @@ and 4)."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -270,17 +269,6 @@ def _hovers(run: Run, measure: Measure, rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
-    text = f"<b>{words.method_name(row['method'])}</b><br>{track_of(run).reached(run, row)}"
-    text += f"<br>{measure.name} {measure.with_interval(row)}"
-    if math.isfinite(row["null_high"]):
-        text += f"<br>null band {measure.span(row['null_low'], row['null_high'])}"
-    if math.isfinite(row["delta"]):
-        text += f"<br>change {measure.change(row)}"
-    flag = track_of(run).flag(row)
-    return text + (f"<br>{flag}" if flag else "")
-
-
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, str]:
     """The chosen method at the chosen sparsity; what must be kept in mind; intervals, and who has
     the smallest gap."""
@@ -302,7 +290,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, st
     where = f"at {phrasing.percent(at)}" if at else "with nothing cut"
     none = "" if (table["metric"] == f"{_quality(choice)}_gap").any() else NO_GAP
     mind = f"{none}{not_the_fair_axis(run, choice)}".strip()
-    more = f"{_rates(run, choice, str(here['variant'].iat[0]))}{_lowest(table, at, f'{_quality(choice)}_gap')}"
+    more = _rates(run, choice, str(here["variant"].iat[0]))
+    more += _lowest(table, at, f"{_quality(choice)}_gap")
     return (
         f"{name} {where}: {'; '.join(short)}.",
         mind,

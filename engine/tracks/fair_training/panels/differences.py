@@ -90,8 +90,9 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         " all methods, "
         "BiFP-uns with those that cut weights."
         f" {share_said(run)}{flops_said(run, [base, *order], at)}"
-        f"{images_read(run, [base, *order], at)}{'' if set(CONTROLS) & set(order) else f' {own.NO_CONTROLS}'}"
+        f"{images_read(run, [base, *order], at)}"
     )
+    note += "" if set(CONTROLS) & set(order) else f" {own.NO_CONTROLS}"
     answer, more = _answer(run, choice, table, name, gap, at)
     mind, shown = not_the_fair_axis(run, choice).strip(), readable(table, COLUMNS)
     return Panel(

@@ -29,7 +29,8 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     if variant["variant"] == "dense":
         return classifier_headline.sentence(run, choice, variant)
     paid = classifier_headline.who_paid(run, choice, variant)
-    return f"{paid}{_gap(run, choice, variant)}{_before(run, choice, variant)}{_beside(run, choice, variant)}"
+    parts = (say(run, choice, variant) for say in (_gap, _before, _beside))
+    return f"{paid}{''.join(parts)}"
 
 
 def _uncut(run: Run, choice: Choice, variant: dict[str, Any]) -> str:

@@ -1,8 +1,10 @@
 """How mask scores move: momentum, one scale for all scores, and projection on the budget.
 
-    v <- mean over units of g^2, fading      m <- P(m - rate * momentum / sqrt(v))      P: on {0 <= m <= 1, sum m = k}
+v <- mean over units of g^2, fading.
+m <- P(m - rate * momentum / sqrt(v)).
+P: on {0 <= m <= 1, sum m = k}.
 
-Adam would scale every score by its own gradient and so forget which unit matters more: all scores
+Adam would scale every score by its own gradient and so forget which unit matters more. All scores
 whose gradient has the right sign rise alike until they meet at 1 and ties decide the mask
 (docs/LOG.md). The sum is the number of units that stay, so a score can only rise where others fall.
 """
@@ -148,16 +150,18 @@ def _size(tensor: Tensor) -> int:
 
 
 def _blocks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Views of the same places of tensors [units], BLOCK of them at a time, so that a block stays
-    in a core's cache from one operation to the next: at millions of scores memory is what costs."""
+    """Views of the same places of tensors [units], BLOCK of them at a time.
+
+    A block stays in a core's cache from one operation to the next: at millions of scores memory is
+    what costs."""
     return zip(*(tensor.split(_size(tensor)) for tensor in tensors), strict=True)
 
 
 # A mask under a budget of FLOPs: which filters stay, and what each is charged where scores
 # compete for it.
 #
-# A count of filters charges every filter alike, and a budget of FLOPs by what it would save: where a
-# filter of an early layer costs ten of a late one, its score must be as much better to stay.
+# A count of filters charges every filter alike, and a budget of FLOPs by what it would save: where
+# a filter of an early layer costs ten of a late one, its score must be as much better to stay.
 
 
 @dataclass(frozen=True, eq=False)

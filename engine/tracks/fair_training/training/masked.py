@@ -1,10 +1,10 @@
 """A model whose parameters are multiplied by a mask, z = m * theta, with the gradient of every
 factor at hand.
 
-A *unit* is what one entry of the mask switches: a filter (all parameters of the modules that first
-carry its channel after its batch norm: m * BN(x) = BN with m * gamma and m * beta), or a single
-weight. The latent parameters theta are kept where m is 0 (no gradient reaches them, weight decay
-does), so a unit that was switched off can come back.
+A *unit* is what one entry of the mask switches: a filter, or a single weight. Of a filter these are
+all parameters of the modules that first carry its channel, after its batch norm. There m * BN(x) is
+BN with m * gamma and m * beta. The latent parameters theta are kept where m is 0 (no gradient
+reaches them, weight decay does), so a unit that was switched off can come back.
 """
 
 from __future__ import annotations

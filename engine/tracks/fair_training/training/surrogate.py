@@ -1,22 +1,20 @@
 """A gap between groups that can be differentiated (BiFP Eqs. 6 to 8), for any number of groups and
 classes.
 
-The paper's gap of two groups, and what replaces its indicator by a smooth u:
+The paper's gap of two groups, and what replaces its indicator by a smooth u.
 
-    F = E[1(Y f(X) > 0) | S = 1] − E[1(Y f(X) > 0) | S = −1]                       (BiFP Eqs. 6 and 7)
-    F = 1/N Σ_i u(y_i f(x_i)) / P(S_i) − 1                                         (BiFP Eq. 8)
+BiFP, equations 6 and 7: F = E[1(Y f(X) > 0) | S = 1] − E[1(Y f(X) > 0) | S = −1].
+BiFP, equation 8: F = 1/N Σ_i u(y_i f(x_i)) / P(S_i) − 1.
 
-With more groups and classes the signs of BiFP Eq. 8 become a difference between two of the groups'
-levels
-
-    a_s = 1/N Σ_{i in s} u(margin_i) / P(s)        u = logistic,  margin = logit of the truth − logsumexp of the others
-
-so that u(margin) is the probability the model gives to the true class (with sharpness k: logistic(k
-margin)). The gap is that of the groups with the highest and the lowest a_s; for performance
-degradation, of a_s minus what the original model has. The penalty is the batch's gap minus τ, which
-may be below zero, where the running gap exceeds τ, and 0 where it does not. A batch holds few
-images of a small group: the sign, the two groups and whether the gap exceeds τ are read off a
-running mean over batches, the gradient is the batch's.
+With more groups and classes the signs of equation 8 become a difference between two of the groups'
+levels. The level of a group is a_s = 1/N Σ_{i in s} u(margin_i) / P(s). There u is the logistic
+function, and the margin the logit of the truth minus the logsumexp of the others. So u(margin) is
+the probability the model gives to the true class (with sharpness k: logistic(k margin)). The gap is
+that of the groups with the highest and the lowest a_s; for performance degradation, of a_s minus
+what the original model has. The penalty is the batch's gap minus τ, which may be below zero, where
+the running gap exceeds τ, and 0 where it does not. A batch holds few images of a small group. So
+the sign, the two groups and whether the gap exceeds τ are read off a running mean over batches; the
+gradient is the batch's.
 """
 
 from __future__ import annotations
@@ -122,22 +120,24 @@ def levels_of(
 
 # The gradient of the mask when the weights answer to it (BiFP Eqs. 5 and 9; Zhang et al. 2022).
 #
-# Lower level: theta*(m) = argmin over theta of l(m * theta) + rho/2 |theta|^2. Upper level: F(m) = u(m * theta*(m)).
-# With z = m * theta, g = the gradient of u at z and g_lower that of l,
+# Lower level: theta*(m) = argmin over theta of l(m * theta) + rho/2 |theta|^2.
+# Upper level: F(m) = u(m * theta*(m)).
+# With z = m * theta, g = the gradient of u at z, g_lower that of l, and H the Hessian of l at z,
 #
 #     dF/dm = theta * g + (d theta*/dm)^T (m * g)
-#     (d theta*/dm)^T = -(diag(g_lower) + diag(theta) H diag(m)) (diag(m) H diag(m) + rho I)^-1      H: Hessian of l at z
+#     (d theta*/dm)^T = -(diag(g_lower) + diag(theta) H diag(m)) (diag(m) H diag(m) + rho I)^-1
 #
-# `exact` is that, for small problems. Training uses the closed form, (theta - m * g_lower / rho) * g,
-# which takes H as 0 and needs first derivatives only. Where both levels have one loss and one set of
-# images the term says nothing: by the envelope theorem it is 0 as rho goes to 0, and at a solved
-# lower level the closed form is twice the first order. It is worth its name where the levels differ:
-# another loss (BiFP's ablations), or images of the upper level's own. The ridge must then be part of
-# what the weights are trained by; under AdamW's decay rho is a setting and nothing that is measured.
+# `exact` is that, for small problems. Training uses the closed form,
+# (theta - m * g_lower / rho) * g, which takes H as 0 and needs first derivatives only. Where both
+# levels have one loss and one set of images the term says nothing: by the envelope theorem it is 0
+# as rho goes to 0, and at a solved lower level the closed form is twice the first order. It is
+# worth its name where the levels differ: another loss (BiFP's ablations), or images of the upper
+# level's own. The ridge must then be part of what the weights are trained by; under AdamW's decay
+# rho is a setting and nothing that is measured.
 #
-# Zhang et al. print the form as (theta - g / rho) * g, without the m that the chain rule puts there;
-# both agree where m is 1. Where m is 0 the printed form is not the derivative, but it lets units grow
-# back whose gradient is large: it is a choice, not a default.
+# Zhang et al. print the form as (theta - g / rho) * g, without the m that the chain rule puts
+# there; both agree where m is 1. Where m is 0 the printed form is not the derivative, but it lets
+# units grow back whose gradient is large: it is a choice, not a default.
 
 
 CROSS = "cross"
@@ -158,11 +158,11 @@ def closed_form(
     """The gradient of BiFP Eq. 9, m ← m − β dF/dm, of every masked entry under H = 0; all tensors
     of one shape.
 
-        dF/dm = (θ − m g_lower / ρ) g        "cross"; "derived": g_lower = g; without m "published"; θ g "none"
+    dF/dm = (θ − m g_lower / ρ) g for "cross". With g_lower = g for "derived", without m for
+    "published", θ g for "none".
 
-    theta: θ, g: the gradient of the upper level's loss at z = m θ, lower: of the lower level's
-    (None: the same), mask:
-    m, rho: ρ. out: where it is written, in place of a new tensor.
+    theta: θ. g: the gradient of the upper level's loss at z = m θ. lower: of the lower level's
+    (None: the same). mask: m. rho: ρ. out: where it is written, in place of a new tensor.
     """
     if form == "none":
         return torch.mul(theta, g, out=out)
@@ -194,8 +194,8 @@ def exact(
 # Images of the upper level's own: a share of the training images that the mask learns from and
 # no weight does.
 #
-# Where both levels read the same images the weights have already answered to what the mask is asked,
-# and the implicit term says nothing (`bilevel`).
+# Where both levels read the same images the weights have already answered to what the mask is
+# asked, and the implicit term says nothing.
 
 
 @dataclass(frozen=True, eq=False)

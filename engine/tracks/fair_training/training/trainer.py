@@ -1,12 +1,12 @@
 """Trains a masked model phase by phase: cross-entropy plus λ times the fairness gap, cancel per
 batch, resumed exactly.
 
-    lower level:  theta <- AdamW(theta, gradient of  l + λ max(F - τ, 0)  at z = m * theta)
-    upper level:  m <- step against the gradient of the same, with the implicit term;  hard mask = the best k
+Lower level: theta <- AdamW(theta, gradient of l + λ max(F - τ, 0) at z = m * theta).
+Upper level: m <- step against the gradient of the same, with the implicit term.
 
-The hard mask acts in every forward pass and its gradient goes straight through to the scores m. A
-finished phase is found again and not repeated; an unfinished one goes on at its last kept step, on
-the same batches, to the same weights.
+The hard mask is the best k. It acts in every forward pass and its gradient goes straight through to
+the scores m. A finished phase is found again and not repeated; an unfinished one goes on at its
+last kept step, on the same batches, to the same weights.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ SPENT = ("iterations", "mask_updates", "examples", "seconds")
 class MaskLearning:
     """How the mask learns.
 
-    count: units that stay; strength: λ in its loss; rate: of the scores, falling to zero as a
-    cosine; inner: weight updates between two of the mask; rho: weight of the ridge in the implicit
-    term, `form` as in bilevel.FORMS;
+    count: units that stay. strength: λ in its loss. rate: of the scores, falling to zero as a
+    cosine. inner: weight updates between two of the mask. rho: weight of the ridge in the implicit
+    term. form: as in surrogate.FORMS.
     settle: share of the iterations, at their end, in which the mask stays as it is. flops: the mask
     under a budget of FLOPs, in place of the count. plain: the scores follow Eq. 9 alone, m ← m − β
     dF/dm in [0, 1], without momentum, scale, budget and schedule. own: share of the images that the

@@ -1,7 +1,7 @@
 """A figure of the paper (Meyer and Wong 2023) as requests, and their runs read beside the numbers
 it prints.
 
-On the paper's own data set where it is given, with the paper's model and hyper-parameters; with
+On the paper's own data set where it is given, with the paper's model and hyper-parameters. With
 `quick` on embedded images and a small model, or on the paper's data in a size for two CPU cores.
 """
 

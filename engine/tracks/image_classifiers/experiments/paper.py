@@ -70,7 +70,8 @@ ROWS = (
             "Is the harm of pruning explained by how many training images a group or class has?"
         ),
         dataset="celeba",
-        quick_data="avatars:30000",  # the balanced subset has four times as many images as the rarest cell
+        # The balanced subset has four times as many images as the rarest cell.
+        quick_data="avatars:30000",
         paper_model="resnet18",
         retrains=True,
         full_speedups=(8.0, 32.0, 128.0),

@@ -87,8 +87,9 @@ def learn_bottlenecks(
 
 
 def distance(flops: Tensor, goal: float, everything: float) -> Tensor:
-    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal
-    T, 1 for nothing.
+    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T.
+
+    It is 1 for the whole model, 0 at the goal T, 1 for nothing.
 
     flops: F, FLOPs of one image, a scalar with its gradient; goal: T, everything: F_all, in the
     same unit.
@@ -118,8 +119,8 @@ def _finite(loss: Tensor, number: int) -> float:
 # Taylor pruning: train, and every few iterations cut the filters whose removal changes the loss
 # least to first order.
 #
-# The gates that mask what is cut already are the ones whose gradient is read, so importance costs no
-# second pass.
+# The gates that mask what is cut already are the ones whose gradient is read, so importance costs
+# no second pass.
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def _answer(
         f"{phrasing.sentence(what)}: {measure.change(as_change(row))}, n = {row['n']:.0f} images,"
         f" {trials}."
     )
-    text += f"{_elsewhere(measure, mine, at)}{_worst_off_said(run, choice, measure, table, at, most['group'])}"
+    text += _elsewhere(measure, mine, at)
+    text += _worst_off_said(run, choice, measure, table, at, most["group"])
     return f"{start}; {said}.", f"{text}{_gap_said(run, choice, table, at)}"
 
 
