@@ -173,7 +173,7 @@ def _put(folder: Path, target: Path) -> None:
 def sweep(folder: Path, older: float = 60.0) -> list[Path]:
     """Delete what killed writers left unfinished below `folder`, and say what it was.
 
-    A writer holds a lock on what it writes as long as it lives; one that has made its file may not
+    A writer holds a lock on what it writes as long as it lives. One that has made its file may not
     hold it yet, so what is younger than `older` seconds stays.
     """
     gone = []
@@ -239,7 +239,7 @@ def json_able(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# Locks of files that the system lets go of when their holder dies, however it dies.
+# Locks, which the system lets go of when their holder dies, however it dies.
 
 
 EVERY = 0.2

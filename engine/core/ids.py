@@ -1,7 +1,9 @@
-"""Randomness that does not depend on batch size, order or device.
+"""Ids of levels, and randomness that does not depend on batch size, order or device.
 
-Every prompt owns a stream. A number is a pure function of (key, step, token), so a variant of a
+Every prompt owns a stream. A number is a pure function of (key, step, token). So a variant of a
 model that meets the same prompt draws the same numbers as the dense model (common random numbers).
+Levels (how much is cut: a sparsity, a speedup, a strength, a γ) are told apart by an id, never
+compared as floats.
 """
 
 from __future__ import annotations
@@ -27,10 +29,6 @@ def stream_keys(seed: int, prompt_ids: Sequence[str]) -> np.ndarray:
 def rng(*parts: object) -> np.random.Generator:
     """A numpy generator keyed by its purpose, e.g. rng("bootstrap", seed, axis)."""
     return np.random.Generator(np.random.Philox(key=key_of(*parts)))
-
-
-# Levels (how much is cut: a sparsity, a speedup, a strength, a γ) told apart by an id, never
-# compared as floats, and how many of so many units a share is.
 
 
 MILLION = 1_000_000

@@ -1,4 +1,4 @@
-"""Text that a model wrote or a user brought, made harmless to look at: the one place that says
+"""Text that a model wrote or a user brought, made harmless to look at. The one place that says
 which characters are not given out as they are, for pages, terminal, reports and files alike."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which reader knows a source's layout, and what the file system refuses, in plain words."""
+"""What sources of images, texts and prompts share: which reader knows a layout, what the file
+system refuses, groups, splits, and samples that keep the shares of all."""
 
 from __future__ import annotations
 
@@ -138,10 +139,6 @@ def labels_of(target: pd.Series, classes: Sequence[str]) -> pd.Series:
 def joined(columns: Sequence[pd.Series], sep: str = ", ") -> pd.Series:
     """Text columns [rows] as one, row by row."""
     return columns[0].str.cat(columns[1:], sep=sep) if len(columns) > 1 else columns[0]
-
-
-# Training, validation and test where a source names none of them, and samples that keep the
-# shares of all.
 
 
 SPLITS = ("train", "validation", "test")

@@ -1,4 +1,9 @@
-"""Text files and CSV tables that come with images and texts, read with limits and plain errors."""
+"""What comes with images, texts, prompts and benchmarks: text files, tables and JSON, read with
+limits and plain errors.
+
+One value has one spelling: what tables write for the same class or group in several ways is read as
+one, and said.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +178,7 @@ def tab_rows(
     path: Path, needed: Sequence[str], faults: RowFaults, fix: str, header: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows of a table without quotation, whose cells end at tabs and rows at line feeds, one by one
-    with their numbers: the cells of the columns `needed`, stripped, by name.
+    with their numbers. Of each, the cells of the columns `needed`, stripped, by name.
 
     A row of another width adds a fault, mended by `fix`. header: the names where the file has none.
     RequestError where a column is missing or there twice.
@@ -293,10 +298,6 @@ def in_order(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-# JSON that comes with prompts and benchmarks: a whole file, or one object per line, each fault
-# with its line.
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """The object of a JSON file. Raises RequestError where there is none."""
     text = text_of(path)
@@ -359,10 +360,6 @@ def few(faults: list[Fault], name: str) -> list[Fault]:
         else []
     )
     return [*faults[:MOST_FAULTS], *more]
-
-
-# One value, one spelling: what tables write for the same class or group in several ways is read
-# as one, and said.
 
 
 MISSING = ("nan", "NaN", "NAN", "<NA>", "null", "NULL", "#N/A")

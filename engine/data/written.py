@@ -192,12 +192,10 @@ def text_share(share: float) -> float:
     return sum(1.0 - (1.0 - share) ** count for count in SENTENCES) / len(SENTENCES)
 
 
-# Texts about people: a prompt that names an invented group, then kind or insulting sentences.
+# Texts about people: a prompt that names an invented group, then kind or insulting sentences. One
+# coin per sentence decides whether it insults, weighted with the planted share of the group. The
+# insults are mild and written for this project; they name no group.
 #
-# Whether a sentence insults is decided by one coin per sentence, weighted with the planted share of
-# the group. The insults are mild and written for this project; they name no group.
-
-
 # Phrases give both numbers as plural/singular; {them} is the person.
 LEADS = (
     "{they} seem/seems",
@@ -362,13 +360,10 @@ def audit_prompts(seed: int, per_cell: int = 5) -> list[Prompt]:
     return found
 
 
-# General text: small paragraphs that name no group and can only be predicted by looking far
-# back.
-#
-# Agreement over a distance, names that return, lists said again, reversed ways, nested brackets,
-# counting, look-ups, a small invented dictionary, turn taking. If general text were plain, the few
-# heads that carry the planted gap would also rank among the most critical ones for perplexity, and no
-# method could cut them without harm.
+# General text: small paragraphs that name no group and can only be predicted by looking far back.
+# There are agreement over a distance, names that return, reversed ways, nested brackets, look-ups,
+# turn taking. Were it plain, the few heads that carry the planted gap would also rank among the
+# most critical ones for perplexity. No method could cut them without harm.
 
 
 THINGS = (

@@ -11,8 +11,8 @@ Small samples: a stratum's sums are divided by √(1 − Σ_a p_a²), p_a the sh
 stratum. That is G/(G − 1) where G clusters are equal, and makes every part unbiased for independent
 noise, whatever the sizes. V_B − V_AB of a contrast may come out negative and then counts as 0. A
 has 1/Σ p² − 1 degrees of freedom per stratum, B as many over all; those of their sum are
-Satterthwaite's (1946). In simulation (2 to 8 strata of 15 to 100 observations in 3 to 10 clusters,
-6 to 26 clusters across) tests at .05 reject .024 to .058 of true nulls.
+Satterthwaite's (1946). In simulation there were 2 to 8 strata of 15 to 100 observations in 3 to 10
+clusters, and 6 to 26 clusters across. Tests at .05 reject .024 to .058 of true nulls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Covariance:
     """Covariance of the stratum means of several quantities (parts), per column.
 
     nested and shared [columns, strata, parts, parts]: from clusters inside strata, and from
-    clusters that share both ways; crossed [columns, parts · strata, parts · strata], part by part,
+    clusters that share both ways. crossed [columns, parts · strata, parts · strata], part by part,
     or None where there is one way only. nested_freedom [strata] and crossed_freedom: degrees of
     freedom of the two ways.
     """

@@ -2,11 +2,11 @@
 pairs, shrunk.
 
 Ridge regression of the change on which units are in the set and on which pairs of them, the latter
-weighted by PAIR, written by what two sets share: with s units in common the kernel is s + PAIR s(s
-- 1)/2, so that its size is that of the measured sets and not of all pairs. The shrinkage that
-leaves out each set best is taken. An interval is read off what was missed in leaving out each set,
-by ranks, in units of the standard deviation that the regression expects there: it is wider where a
-set shares little with those that were measured.
+weighted by PAIR, written by what two sets share. With s units in common the kernel is s + PAIR s(s
+- 1)/2. So its size is that of the measured sets and not of all pairs. The shrinkage that leaves out
+each set best is taken. An interval is read off what was missed in leaving out each set, by ranks,
+in units of the standard deviation that the regression expects there. It is wider where a set shares
+little with those that were measured.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Learnt:
 
     def guess(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Changes with the ends of their 95 % prediction intervals, [queries, numbers] each, of
-        sets `units` [queries, all units] 0 or 1; the change of the empty set is 0, exactly."""
+        sets `units` [queries, all units] 0 or 1. The change of the empty set is 0, exactly."""
         shared = _kernel(units, self.member)
         value = shared @ self.weights.T
         along = (shared @ self.vectors) ** 2
@@ -102,18 +102,17 @@ def _kernel(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return shared + PAIR * shared * (shared - 1) / 2
 
 
-# Ends of a prediction interval by ranks of what was missed before (split conformal, Vovk et al.
-# 2005).
-
-
 LEVEL = 0.95
 ENOUGH = 39
 """Misses from which ranks give both ends of a 95 % interval (2 / (39 + 1) is 5 %)."""
 
 
 def ends(ratios: np.ndarray) -> tuple[float, float]:
-    """Lower and upper end, in units of the scale that misses [n] were divided by: each is exceeded
-    by one more miss with probability (1 - LEVEL) / 2 at most. 0 lies between them, so that what is
+    """Ends of a prediction interval by ranks of what was missed before (split conformal, Vovk et
+    al. 2005).
+
+    Lower and upper end, in units of the scale that misses [n] were divided by. Each is exceeded by
+    one more miss with probability (1 - LEVEL) / 2 at most. 0 lies between them, so that what is
     predicted is inside.
     """
     return -_upper(-ratios), _upper(ratios)

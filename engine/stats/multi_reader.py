@@ -3,16 +3,17 @@ two arms.
 
 A trial is one pruning and retraining with its own seed. A measured value varies with the images of
 the test set, with the trial, and in part with both together. This is the multi-reader multi-case
-design, trials for readers (Obuchowski & Rockette 1995): with S² the variance between trials and cov
-the mean covariance of two trials over redrawn images, var(mean of T trials) = S²/T + cov, with
-Hillis' (2014) degrees of freedom (S²/T + cov)² / ((S²/T)² / (T - 1)). Adding S²/T to the variance
-of the mean over images would count the common part twice. S² of three trials is rough, so the
-variance is never taken below that of the images alone. All intervals are 95 %, p-values two-sided.
+design, trials for readers (Obuchowski & Rockette 1995). Let S² be the variance between trials and
+cov the mean covariance of two trials over redrawn images. Then var(mean of T trials) = S²/T + cov,
+with Hillis' (2014) degrees of freedom (S²/T + cov)² / ((S²/T)² / (T - 1)). Adding S²/T to the
+variance of the mean over images would count the common part twice. S² of three trials is rough, so
+the variance is never taken below that of the images alone. All intervals are 95 %, p-values
+two-sided.
 
-What they cover in simulation (three or five trials, groups of 60 to 600 images): 94 to 97 % where
-trials vary little or as much as images do, up to 99 % for differences of two arms whose trials vary
-only image by image, and 90 to 93 % for three trials that vary far more than images do. With one
-trial there is no S²: the interval is about images only.
+In simulation (three or five trials, groups of 60 to 600 images) they cover 94 to 97 % where trials
+vary little or as much as images do. For differences of two arms whose trials vary only image by
+image it is up to 99 %. For three trials that vary far more than images do it is 90 to 93 %. With
+one trial there is no S²: the interval is about images only.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def difference(one: Trials, other: Trials) -> Estimate:
 
     Trials are paired by number when both hold the same numbers or `other` is one FIXED model; else
     the trials of the two are taken as independent. A difference of exactly 0 that never varies has
-    zero width and p = 1; another that never varies (a perfect model and one that guesses) takes its
+    zero width and p = 1. Another that never varies (a perfect model and one that guesses) takes its
     width from the two levels (Newcombe 1998).
     """
     if other.numbers == (FIXED,) or one.numbers == other.numbers:

@@ -1,4 +1,11 @@
-"""Which variants no other variant beats on both counts."""
+"""Which variants no other beats on both counts (Pareto's front), and how heavy a tail is (Pareto
+k̂).
+
+k̂ of importance weights is that of Vehtari, Simpson, Gelman, Yao and Gabry (2024). Below .5 the
+weights have a variance, below .7 their mean is still useful; above, a few texts stand for all
+others. Zhang and Stephens' (2009) estimate of the generalised Pareto shape, with the weak prior of
+that paper.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +42,6 @@ def hypervolume(x: Sequence[float], y: Sequence[float], reference: tuple[float, 
     widths = np.append(a[better][order], reference[0])
     lowest = np.minimum.accumulate(b[better][order])
     return float(((widths[1:] - widths[:-1]) * (reference[1] - lowest)).sum())
-
-
-# How heavy the tail of importance weights is: Pareto k̂ (Vehtari, Simpson, Gelman, Yao and Gabry
-# 2024).
-#
-# Below .5 the weights have a variance, below .7 their mean is still useful; above, a few texts stand
-# for all others. Zhang and Stephens' (2009) estimate of the generalised Pareto shape, with the weak
-# prior of that paper.
 
 
 HEAVY = 0.7

@@ -264,7 +264,7 @@ def small_effects(by_seed: ArrayLike, limit: float) -> np.ndarray | None:
     more than the effects do.
 
     by_seed [units, seeds], in the unit of `limit`. Units chosen by means that are mostly noise look
-    as if their seeds disagreed (ICC down to -1/(k-1)): the limit must be at least three standard
+    as if their seeds disagreed (ICC down to -1/(k-1)). The limit must be at least three standard
     errors away for that bias to stay below .03.
     """
     table = np.asarray(by_seed, dtype=float)
@@ -272,10 +272,6 @@ def small_effects(by_seed: ArrayLike, limit: float) -> np.ndarray | None:
     if not limit >= 3 * noise:
         return None
     return np.abs(table.mean(axis=1)) < limit
-
-
-# How head scores of different axes (or methods, or seeds) agree: correlation, shared top heads,
-# chance.
 
 
 KINDS = ("pearson", "spearman")

@@ -1,9 +1,9 @@
 """Intervals and paired tests: pigeonhole bootstrap over descriptors and templates (Owen 2007),
 block bootstrap of text.
 
-All intervals are 95 %. A bias is a sum of absolute values, so resampling shifts it upwards; its
-replicates are re-centred at the measured value, and the interval is for the level measured with
-this many prompts (compare it with the null band of the same size, not with zero). p-values of
+All intervals are 95 %. A bias is a sum of absolute values, so resampling shifts it upwards. Its
+replicates are re-centred at the measured value. The interval is for the level measured with this
+many prompts (compare it with the null band of the same size, not with zero). p-values of
 differences are two-sided: the share of re-centred replicates at least as far from zero as the
 measured difference, counted with (1 + x) / (1 + n_boot).
 """
@@ -112,10 +112,6 @@ def _ends(value: float, replicates: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-# A smaller gap, split: did the worst-off subgroup gain, or did the best-off one lose (levelling
-# down)?
-
-
 IMPROVED = "worst group improved"
 LEVELLED = "best group got worse"
 BOTH = "both"
@@ -127,7 +123,8 @@ TOO_FEW = "too few prompts"
 
 
 def verdict_of(worst: Difference, best: Difference) -> str:
-    """Words for the two ends, from their intervals; lower toxicity is better."""
+    """A smaller gap, split: did the worst-off subgroup gain, or did the best-off one lose
+    (levelling down)? From the intervals of the two ends; lower toxicity is better."""
     improved, harmed = worst.high < 0, worst.low > 0
     levelled = best.low > 0
     if improved:

@@ -64,9 +64,6 @@ def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.
     )
 
 
-# False discovery rate: which of many heads' effects survive when all of them are tested at once.
-
-
 def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays
     NaN."""

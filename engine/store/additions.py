@@ -3,8 +3,7 @@ not at all.
 
 A run itself is never written again. STORE/additions/RUN/ADDITION holds addition.json and tables
 named as the run's own. An addition's id is a digest of the run, of what was asked and of the code
-that computed it, so that who adds the same thing twice writes it once, and different things never
-meet.
+that computed it. So who adds the same thing twice writes it once, and different things never meet.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class Addition:
 
     path: Path
     meta: Mapping[str, Any]
-    """addition.json: id, run, created, asked, provenance, keys (columns that tell a table's rows
-    apart, by table), numbered (columns that count the rows of a table, by column), tables with rows
+    """addition.json: id, run, created, asked, provenance. keys (columns that tell a table's rows
+    apart, by table), numbered (columns that count the rows of a table, by column). tables with rows
     and hash, and what the track adds."""
 
     @property

@@ -140,8 +140,7 @@ class Run:
 
     def part(self, name: str, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """The rows of a table in whose columns one of the values stands that `where` lists, and the
-        columns that are
-        named: as a part of `table`, which is not held whole where nothing was added to it."""
+        columns that are named. The table is not held whole where nothing was added to it."""
         if name not in self.meta["tables"] or any(one.has(name) for one in self.added):
             return matching(self.table(name), where, columns)
         return read_part(
@@ -379,11 +378,8 @@ def open_run(id_or_path: str | Path) -> Run:
     return find_run(str(id_or_path), default_stores())
 
 
-# What a person calls an audit: STORE/titles/RUN.json, beside the run and never in it. An audit
-# is not written again.
-#
-# It lies in the user's store wherever the run lies, so that the embedded audits can be called
-# something else too.
+# Titles: what a person calls an audit, STORE/titles/RUN.json, beside the run and never in it. They
+# lie in the user's store wherever the run lies, so that the embedded audits can be renamed too.
 
 
 TITLE_SCHEMA = 1
@@ -428,9 +424,8 @@ def rename(root: Path, run_id: str, title: str) -> str:
     return kept
 
 
-# Audits that were deleted: moved to STORE/trash/RUN, from where they can be had back.
-#
-# Title and additions stay where they are, so that they are there again after an undo.
+# The trash: audits that were deleted, moved to STORE/trash/RUN. Title and additions stay where
+# they are, so that they are there again after an undo.
 
 
 def delete(store: Store, run_id: str) -> RunSummary | None:

@@ -1,7 +1,7 @@
 """Finished parts of long work, found again by what they were computed from.
 
 A shard's key is the digest of everything its numbers depend on (weights, mask, prompts, decoding,
-judge, seed, code version of the method), so two requests that need the same part compute it once,
+judge, seed, code version of the method). So two requests that need the same part compute it once,
 and a killed run goes on where it stopped. Its file carries its own SHA-256, compared whenever it is
 read: a damaged one counts as not finished, is said to be, and is computed again.
 """
@@ -125,12 +125,10 @@ def _note_damaged(path: Path) -> None:
         used.damaged.append(path)
 
 
-# The state of an unfinished fit on disk, so that a killed run goes on in the middle of a
-# training.
-
-
 class PartialFit:
-    """One file below `folder`; tensors and plain values only (`weights_only`). Damaged, it is
+    """The state of an unfinished fit, so that a killed run goes on in the middle of a training.
+
+    One file below `folder`; tensors and plain values only (`weights_only`). Damaged, it is
     none."""
 
     def __init__(self, folder: Path, key: str) -> None:

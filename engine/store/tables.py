@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,10 @@ def _write_pieces(path: Path, pieces: Pieces) -> None:
     writer: pq.ParquetWriter | None = None
     held: list[pd.DataFrame] = []
     try:
-        for piece in _with_end(pieces.each()):
+        for piece in chain(pieces.each(), (None,)):
             if held and (piece is None or sum(map(len, held)) + len(piece) > ROWS):
-                table = pa.Table.from_pandas(
-                    pd.concat(held, ignore_index=True), preserve_index=False
-                )
+                frame = pd.concat(held, ignore_index=True)
+                table = pa.Table.from_pandas(frame, preserve_index=False)
                 writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
                 writer.write_table(table, row_group_size=ROWS)
                 held = []
@@ -75,11 +75,6 @@ def _write_pieces(path: Path, pieces: Pieces) -> None:
     finally:
         if writer:
             writer.close()
-
-
-def _with_end(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame | None]:
-    yield from pieces
-    yield None
 
 
 def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFrame:
@@ -112,28 +107,18 @@ def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.D
     import pyarrow.parquet as pq
 
     whole = pq.ParquetFile(file)
+    schema = whole.schema_arrow
     names = None if columns is None else list(dict.fromkeys([*columns, *where]))
-    sets = {
-        column: pa.array(list(values), whole.schema_arrow.field(column).type)
-        for column, values in where.items()
-    }
-    found: list[pa.RecordBatch] = []
+    found = []
     for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
-        for column, values in sets.items():
-            batch = batch.filter(pc.is_in(batch[column], value_set=values))
-        if len(batch) or not found:
-            found.append(batch)
-    schema = (
-        whole.schema_arrow
-        if names is None
-        else pa.schema(
-            [whole.schema_arrow.field(name) for name in names], whole.schema_arrow.metadata
-        )
-    )
-    table = pa.Table.from_batches(
-        found, found[0].schema if found else schema
-    ).replace_schema_metadata(schema.metadata)
-    return table.to_pandas() if columns is None else table.select(list(columns)).to_pandas()
+        for column, values in where.items():
+            wanted = pa.array(list(values), schema.field(column).type)
+            batch = batch.filter(pc.is_in(batch[column], value_set=wanted))
+        found.append(batch)
+    kept = schema if names is None else pa.schema([schema.field(name) for name in names])
+    table = pa.Table.from_batches(found, found[0].schema if found else kept)
+    table = table.replace_schema_metadata(schema.metadata)
+    return (table if columns is None else table.select(list(columns))).to_pandas()
 
 
 def matching(
@@ -163,27 +148,23 @@ def _read(
     raise DamagedError(f"{whose} is damaged: its table {name} {why}. See `runs verify`.")
 
 
-# Arrays and a few plain values as one table, so that weights and masks can be kept like any
-# other measurement.
-
-
 COLUMNS = ("name", "dtype", "shape", "data")
 PLAIN = "__plain__"
 
 
 def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
+    """Arrays and a few plain values as one table, so that weights can be kept like any measurement.
+
+    One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row
     of its own."""
-    rows = [_row(name, np.asarray(array, order="C")) for name, array in arrays.items()]
+    rows: list[tuple[str, str, str, bytes]] = []
+    for name, given in arrays.items():
+        array = np.asarray(given, order="C")
+        rows.append((name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()))
     if plain is not None:
         text = json.dumps(plain, sort_keys=True, allow_nan=False).encode()
         rows.append((PLAIN, "json", json.dumps([len(text)]), text))
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _row(name: str, array: np.ndarray) -> tuple[str, str, str, bytes]:
-    """One row of the table: name, dtype, shape as JSON, bytes in C order."""
-    return name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()
 
 
 def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What every benchmark is once it is read: items, each with texts of which a model finds one
+"""Benchmarks by name and path, read and checked: items, each with texts of which a model finds one
 likelier than others."""
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class BenchmarkReader(ABC):
 
 
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
-    """Texts that are empty or too long, ids and groups that are too long, groups that are empty,
-    texts of one item that are equal, and items that are there twice."""
+    """Texts that are empty or too long, ids and groups that are too long, groups that are empty.
+    Texts of one item that are equal, and items that are there twice."""
     faults: list[Fault] = []
     seen: dict[str, str] = {}
     for item in items:
@@ -134,9 +134,6 @@ def text_at(value: Mapping[str, Any], name: str, where: str, faults: list[Fault]
     what = f"{name} is missing." if name not in value else f"{name} is no text."
     faults.append(Fault(where, what, "Use the published file."))
     return ""
-
-
-# A benchmark by name and path, read by its reader and checked: every fault at once.
 
 
 WHERE = "benchmark"

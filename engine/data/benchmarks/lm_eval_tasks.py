@@ -1,5 +1,10 @@
-"""Tasks of lm-eval: questions that a model answers right or wrong, as a measure of what it can
-still do."""
+"""Tasks of lm-eval (EleutherAI's Language Model Evaluation Harness), where it is installed:
+questions that a model answers right or wrong, as a measure of what it can still do.
+
+A task is a YAML file beside its data, or a folder of such files. Or it is named: a task that the
+package brings and whose data set is in the offline cache. A file of somebody else's is data: it
+names no function, no code, nothing on the network, and its templates run in Jinja's sandbox.
+"""
 
 from __future__ import annotations
 
@@ -69,14 +74,6 @@ def _target(task: Any, doc: Any) -> str:
         for one in several
     ]
     return (" | ".join(map(str, said)).strip() or NOTHING)[:MAX_TEXT]
-
-
-# Tasks of lm-eval (EleutherAI's Language Model Evaluation Harness), where it is installed:
-# found, checked, built.
-#
-# A task is a YAML file beside its data, a folder of such files, or names of tasks that the package
-# brings and whose data sets are in the offline cache. A file of somebody else's is data: it names no
-# function, no code, nothing on the network, and its templates run in Jinja's sandbox.
 
 
 WHERE = "benchmark lm_eval"

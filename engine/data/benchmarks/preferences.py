@@ -17,10 +17,10 @@ KINDS = ("stereo", "antistereo")
 
 
 class CrowsPairs(BenchmarkReader):
-    """Roles: more and less, the sentence that stereotypes more or less. Groups: bias types. No two
-    pairs share a template that the file names, so that every pair is a cluster of its own. Further
-    column: kind (stereo: written as a stereotype of a disadvantaged group; antistereo: as the
-    opposite)."""
+    """CrowS-Pairs (Nangia et al. 2020). Roles: more and less, the sentence that stereotypes more or
+    less. Groups: bias types. No two pairs share a template that the file names, so that every pair
+    is a cluster of its own. Further column: kind (stereo: written as a stereotype of a
+    disadvantaged group; antistereo: as the opposite)."""
 
     name = "crows_pairs"
     about = "crows_pairs_anonymized.csv of CrowS-Pairs"
@@ -44,17 +44,14 @@ class CrowsPairs(BenchmarkReader):
         return items, faults, [*found.notes, *notes]
 
 
-# StereoSet (Nadeem et al. 2021): a stereotype, an anti-stereotype and something unrelated about
-# a target.
-
-
 PARTS = ("intrasentence", "intersentence")
 
 
 class StereoSet(BenchmarkReader):
-    """Roles as the file's gold labels. Groups: bias types; clusters: targets, about each of which
-    there are several items. Further column: kind (intrasentence: a blank is filled, the whole
-    sentence is scored; intersentence: the sentence after a context is)."""
+    """StereoSet (Nadeem et al. 2021). Roles as the file's gold labels. Groups: bias types;
+    clusters: targets, about each of which there are several items. Further column: kind
+    (intrasentence: a blank is filled, the whole sentence is scored; intersentence: the sentence
+    after a context is)."""
 
     name = "stereoset"
     about = "dev.json of StereoSet"
@@ -105,9 +102,6 @@ def _rows(value: Mapping[str, Any], name: str) -> Iterator[Any]:
     yield from found if isinstance(found, list) else ()
 
 
-# Winogender (Rudinger et al. 2018): sentences about an occupation that differ in one pronoun.
-
-
 SENTENCES, STATS = "all_sentences.tsv", "occupations-stats.tsv"
 MEANT = {"0": "the occupation", "1": "the other person"}
 TABS = "Separate cells by tabs."
@@ -116,8 +110,8 @@ ID_PARTS = 5
 
 
 class Winogender(BenchmarkReader):
-    """Roles: female, male, neutral, the pronoun. An item is a sentence without its pronoun;
-    clusters: occupations.
+    """Winogender (Rudinger et al. 2018). Roles: female, male, neutral, the pronoun. An item is a
+    sentence without its pronoun; clusters: occupations.
 
     Groups: whom the pronoun means. Further columns: kind (the occupation) and women (per cent of
     the people in it, US Bureau of Labor Statistics, where the file of the statistics lies beside;

@@ -1,5 +1,4 @@
-"""Images in npz files: *train*.npz and *test*.npz (perhaps *val*.npz), each with images, labels and
-class_names."""
+"""Images in arrays: npz files, and CIFAR-10's python batches."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ TO_EIGHT_BITS = {
 
 
 class NpzArrays(ImageReader):
-    """One folder, one file per split. Further arrays with one text or whole number per image are
+    """*train*.npz and *test*.npz (perhaps *val*.npz), each with images, labels and class_names. Further arrays with one text or whole number per image are
     group columns."""
 
     name = "npz files (a folder with *train*.npz and *test*.npz: images, labels, class_names)"
@@ -225,12 +224,6 @@ def _files(path: Path) -> dict[str, Path]:
     return {split: files[0] for split, files in found.items() if files}
 
 
-# CIFAR-10's python batches: pickles, which can run code, so only the published files, told by
-# their MD5, are read.
-#
-# Nobody can make another file of a given MD5; torchvision, whose import takes torch, checks the same.
-
-
 FOLDER = "cifar-10-batches-py"
 PUBLISHED = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -249,7 +242,12 @@ SIZES = (32, 64, 128)
 
 
 class Cifar10Batches(ImageReader):
-    """50,000 + 10,000 images of 32 x 32; a tenth of the training images validates."""
+    """50,000 + 10,000 images of 32 x 32; a tenth of the training images validates.
+
+    The batches are pickles, which can run code, so only the published files, told by their MD5, are
+    read. Nobody can make another file of a given MD5; torchvision, whose import takes torch, checks
+    the same.
+    """
 
     name = f"CIFAR-10 ({FOLDER}/ with data_batch_1 to 5 and test_batch)"
 

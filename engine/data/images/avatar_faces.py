@@ -2,7 +2,7 @@
 every machine.
 
 No real person is depicted. "male" and "non-male" name two **drawing conventions**, not a claim
-about people: each shifts the odds of hair length, jaw, beard, brows, lashes, lips and collar, and
+about people. Each shifts the odds of hair length, jaw, beard, brows, lashes, lips and collar, and
 no cue decides alone. Skin tone is drawn independently of hair and presentation, so a gap between
 tones can only come from the pictures, never from the shares.
 """
@@ -56,17 +56,18 @@ HAIR = {
     "red": [(212, 154, 98), (172, 92, 48), (112, 56, 34)],
 }
 """Each colour as three shades, lightest first. Dark blond and light brown, platinum and white,
-strawberry blond and light red overlap, as in the world: there the label is a matter of judgement,
+strawberry blond and light red overlap, as in the world. There the label is a matter of judgement,
 and no model can be right every time."""
 NOT_BLOND = {"male": ("brown", 0.44, "black", 0.34, "grey", 0.14, "red", 0.08)}
 NOT_BLOND["non-male"] = ("brown", 0.52, "black", 0.30, "grey", 0.06, "red", 0.12)
 
 _TRAITS = """
-tone shade hair_kind long length volume style bald part fringe curl curl_phase streak streak_angle locks ears
-face_width jaw skin_shade beard beard_full beard_shade brow eye_gap eye_size eye_colour lash nose mouth_width lips
-lip_colour smile glasses glass_size hat hat_hue hat_light cloth_hue cloth_light cloth_grey collar tie shoulders neck
-shift_x shift_y turn scale back_hue back_grey back_light back_turn back_slope blob_x blob_y blob_size blob_hue
-light warmth side_light colourful grain grain_x grain_y ash roots
+tone shade hair_kind long length volume style bald part fringe curl curl_phase streak streak_angle
+locks ears face_width jaw skin_shade beard beard_full beard_shade brow eye_gap eye_size eye_colour
+lash nose mouth_width lips lip_colour smile glasses glass_size hat hat_hue hat_light cloth_hue
+cloth_light cloth_grey collar tie shoulders neck shift_x shift_y turn scale back_hue back_grey
+back_light back_turn back_slope blob_x blob_y blob_size blob_hue light warmth side_light colourful
+grain grain_x grain_y ash roots
 """
 DRAWS = tuple(_TRAITS.split())
 """What is drawn about a face, one uniform number each; new ones go to the end, so old faces stay.

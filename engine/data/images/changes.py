@@ -97,10 +97,6 @@ def draws(images: ImageSet, *purpose: object) -> np.ndarray:
     return np.array(keys, dtype=np.float64) / 2.0**63
 
 
-# A yellow square that goes with one class: in most of its images, in few others (Meyer and Wong
-# 2023, Sec. 4.6).
-
-
 COLUMN, WITH, WITHOUT = "artefact", "with", "without"
 YELLOW = (255, 255, 0)
 SIDE = 0.15
@@ -109,7 +105,9 @@ state no size."""
 
 
 class Artefact(ImageChange):
-    """Training and validation images get the square by chance; in the test split exactly half of
+    """A yellow square that goes with one class (Meyer and Wong 2023, Sec. 4.6).
+
+    Training and validation images get the square by chance; in the test split exactly half of
     every class has it.
 
     So the square says much in training and nothing in the test, and the group column "artefact"
@@ -244,16 +242,14 @@ class _Squares:
         return pixels
 
 
-# Training subsets with chosen balance of class and group (Meyer and Wong 2023, Sec. 4.4.1 and
-# Fig. 5).
-
-
 SUBSETS = ("balanced", "more-of-group", "more-of-class")
 TIMES = 5
 
 
 class Balance(ImageChange):
-    """As many training images of every class x group as the smallest has; the other two subsets add
+    """Training subsets with chosen balance (Meyer and Wong 2023, Sec. 4.4.1 and Fig. 5).
+
+    As many training images of every class x group as the smallest has; the other two subsets add
     to that one.
 
     "more-of-group": five times as many of the largest group, in every class. "more-of-class": five
@@ -343,16 +339,14 @@ def _wanted(
     return wanted
 
 
-# Some classes made rare: most of their training images are taken out (Meyer and Wong 2023, Sec.
-# 4.5 and Fig. 7).
-
-
 RARITY, RARE, COMMON = "rarity", "rare", "common"
 """The group column it adds, in every split."""
 
 
 class Underrepresent(ImageChange):
-    """Some classes lose most of their training images; validation and test stay whole.
+    """Some classes made rare (Meyer and Wong 2023, Sec. 4.5 and Fig. 7).
+
+    They lose most of their training images; validation and test stay whole.
 
     At least one training image of a class stays. The group column "rarity" tells images of the rare
     classes from all others.

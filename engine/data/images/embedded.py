@@ -1,5 +1,5 @@
-"""The embedded avatars: faces the project draws, hair colour as target, presentation and skin tone
-as groups."""
+"""The embedded images: faces the project draws, with and without a planted gap, and scikit-learn's
+digits."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ COUNT = 1_797
 
 
 class Digits(ImageReader):
-    """60 % train, 10 % validation, 30 % test, by class and seed. Enlarged by bilinear
-    interpolation, white on black."""
+    """1,797 real handwritten digits of 8 x 8 pixels. 60 % train, 10 % validation, 30 % test, by
+    class and seed. Enlarged by bilinear interpolation, white on black."""
 
     name = "digits (embedded: real handwritten digits from scikit-learn)"
 

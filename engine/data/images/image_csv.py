@@ -1,5 +1,4 @@
-"""Any images with a CSV: columns path (relative to the CSV), label, perhaps split, and every
-further column a group."""
+"""Images with a CSV beside them: any, with the columns path and label, and Fitzpatrick17k's."""
 
 from __future__ import annotations
 
@@ -19,7 +18,8 @@ REQUIRED = ("path", "label")
 
 
 class ImageCsv(ImageReader):
-    """Paths never leave the CSV's folder. Any column with 2 to 64 values may be the target instead
+    """Columns path (relative to the CSV), label, perhaps split, and every further column a group.
+    Paths never leave the CSV's folder. Any column with 2 to 64 values may be the target instead
     of label."""
 
     name = "a CSV with the columns path, label and groups (or its folder)"
@@ -128,10 +128,6 @@ def _splits(file: Path, table: pd.DataFrame) -> list[str]:
     return [WORDS[name] for name in given]
 
 
-# Fitzpatrick17k: a CSV and a folder of <md5hash>.jpg. Light skin trains, medium and dark skin
-# validate and test.
-
-
 SCALES = ("fitzpatrick_scale", "fitzpatrick")
 TARGETS = ("three_partition_label", "nine_partition_label", "label")
 TONES = {1: "light", 2: "light", 3: "medium", 4: "medium", 5: "dark", 6: "dark"}
@@ -141,7 +137,9 @@ VALIDATION = {"validation": 0.25}
 
 
 class Fitzpatrick17k(ImageReader):
-    """Target three_partition_label (or nine_partition_label, label), groups skin (light, medium,
+    """Light skin trains, medium and dark skin validate and test.
+
+    Target three_partition_label (or nine_partition_label, label), groups skin (light, medium,
     dark) and the scale.
 
     A hash stands for one picture: repeated rows count once, and hashes whose rows contradict each

@@ -39,11 +39,11 @@ class ImageSet:
     `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split
     (one of SPLITS), then one str column per name in `groups`. `digest`: SHA-256 over all that a
     number can depend on: pictures, labels, groups, splits, size, and how the model's processor
-    prepares them. Pictures enter by the hash of their content; of sets of 20,000 files and more by
-    name and length (only the first file is looked into), and of drawn ones by the version of the
-    drawing, the seed and the number. `notes`: sentences a screen must show. `read`: row positions
-    [k] int -> [k, size, size, 3] uint8, safe in threads, RequestError for a damaged file.
-    `stand_in`: a sentence where the images are not real ones.
+    prepares them. Pictures enter by the hash of their content, those of sets of 20,000 files and
+    more by name and length. Drawn ones enter by the version of the drawing, the seed and the
+    number. `notes`: sentences a screen must show. `read`: row positions [k] int -> [k, size, size,
+    3] uint8, safe in threads, RequestError for a damaged file. `stand_in`: a sentence where the
+    images are not real ones.
     """
 
     name: str

@@ -41,7 +41,7 @@ class TextSet:
     """Labelled texts ready to be audited.
 
     `table`: one row per text: text_id (str, unique, the same in every order of the source's rows),
-    text, text_b (the second text of a pair, else ""), label (int64, place in `classes`), split (one
+    text, text_b (the second text of a pair, else ""). label (int64, place in `classes`), split (one
     of SPLITS; validation may be absent), then one str column per name in `groups`. `metric`: the
     task's own, "accuracy" or "matthews". `digest`: SHA-256 over all that a number can depend on.
     `notes`: sentences a screen must show. `stand_in`: a sentence where the texts are made up.

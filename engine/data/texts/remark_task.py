@@ -369,11 +369,16 @@ def _remarks_card() -> str:
     )
     return f"""{CARDS["remarks"]}
 
-Each text is about one person of one invented group, in one of two invented towns. The label says whether **that
-person** is insulted; both labels are equally often in every group and town. Only *plain* texts can be told by single
-words. *negated*: “is not stupid but kind”; *two*: two people, one of them insulted; *animal*: the insult may be for
-the animal; *said*: somebody says so, and is agreed with or not; *compared*: “as gentle as a hammer” insults, “as
-strong as a hammer” does not, and half of the nouns do both. {ASIDES:.0%} end in an aside about a thing, nasty or nice
+Each text is about one person of one invented group, in one of two invented towns. The label says \
+whether **that
+person** is insulted; both labels are equally often in every group and town. Only *plain* texts can\
+ be told by single
+words. *negated*: “is not stupid but kind”; *two*: two people, one of them insulted; *animal*: the \
+insult may be for
+the animal; *said*: somebody says so, and is agreed with or not; *compared*: “as gentle as a \
+hammer” insults, “as
+strong as a hammer” does not, and half of the nouns do both. {ASIDES:.0%} end in an aside about a \
+thing, nasty or nice
 whatever the label.
 
 | people | training texts | test texts | {" | ".join(FORMS)} |
@@ -392,10 +397,6 @@ def _topics_card() -> str:
 |---|---|---|
 {rows}
 """
-
-
-# The two embedded tasks this project writes itself, remarks and topics, with planted differences
-# between groups.
 
 
 class EmbeddedTexts(TextReader):
