@@ -21,7 +21,7 @@ from engine.core.types import POOLED
 from engine.data.images.load import ImageSet
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
-from engine.store.tables import pack, unpack, within
+from engine.store.tables import pack, unpack, where, within
 
 DIFFERENCE = ("axis", "metric", "group", "value", "low", "high", "p", "n", "verdict")
 Check = Callable[[], None]
@@ -340,9 +340,7 @@ def brought_warnings(results: pd.DataFrame) -> list[str]:
 
     results: the table `results`.
     """
-    auc = results[
-        (results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")
-    ]["value"]
+    auc = where(results, variant="dense", metric="auc", axis="")["value"]
     low = [value for value in auc.head(1) if value < 0.5]
     return [
         f"The dense model's AUC of {one:.3f} is below one half: are its outputs in another order?"

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from engine.classifiers.metrics import OVO, OVR
 from engine.core.words import is_by_hand
 from engine.store.runs import Run
+from engine.store.tables import where
 
 TOLERANCE = 1e-6
 TRIED, TRIED_ITEMS = "tried_predictions", "tried_items"
@@ -37,9 +38,7 @@ def again_from_answers(
     columns = [name for name in answers if name.startswith("p_")]
     checks = []
     for metric in ("auc", "accuracy"):
-        rows = results[
-            (results["metric"] == metric) & (results["axis"] == "") & (results["split"] == split)
-        ]
+        rows = where(results, metric=metric, axis="", split=split)
         stored = rows.set_index("variant")["value"]
         again = {
             str(name): _again(
@@ -123,9 +122,7 @@ def pooled_are_means(run: Run) -> dict[str, Any]:
     """Pooled variants are the means of their trials."""
     variants, results = run.table("variants"), run.table("results")
     trials = variants[variants["pooled"] != ""].set_index("variant")["pooled"]
-    rows = results[
-        (results["metric"] == "auc") & (results["axis"] == "") & (results["split"] == "test")
-    ]
+    rows = where(results, metric="auc", axis="", split="test")
     auc = rows.set_index("variant")["value"]
     trials = trials[
         trials.index.isin(auc.index)

@@ -180,6 +180,13 @@ def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return arrays, plain
 
 
+def where(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """The rows of a table, of any columns, that have these values in the columns of these names."""
+    for column, value in wanted.items():
+        table = table[table[column] == value]
+    return table
+
+
 def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Arrays whose name starts with `prefix`, under the rest of their name."""
     return {

@@ -11,6 +11,7 @@ from engine.classifiers.layout import IMAGES, ONE_CLASS
 from engine.classifiers.metrics import METRICS, degenerate
 from engine.core.errors import PruneAuditError, RequestError
 from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
+from engine.store.tables import where
 
 
 def images_of(labels, **columns):
@@ -193,9 +194,7 @@ def test_classes_as_groups():
         assert one(found.groups, axis="class", group=name, metric="auc")["value"] == pytest.approx(
             roc_auc_score(own, cut[:, cls])
         )
-        rows = found.groups[
-            (found.groups["axis"] == "class") & (found.groups["group"] == name)
-        ].set_index("metric")
+        rows = where(found.groups, axis="class", group=name).set_index("metric")
         said = cut.argmax(axis=1) == cls
         assert (
             rows.loc["tpr", "value"]

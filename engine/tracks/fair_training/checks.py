@@ -12,6 +12,7 @@ from engine.classifiers.images import inspection
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.verification import TOLERANCE, again_from_answers, pooled_are_means
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 def inspected(given: Mapping[str, Any]) -> list[str]:
@@ -61,9 +62,7 @@ def _gaps(
         by_group[str(name)] = pd.Series(right).groupby(mine[axis].to_numpy()).mean().loc[kept.index]
     worst, n = 0.0, 0
     for metric in ("accuracy_gap", "degradation_gap"):
-        stored = results[(results["metric"] == metric) & (results["axis"] == axis)].set_index(
-            "variant"
-        )["value"]
+        stored = where(results, metric=metric, axis=axis).set_index("variant")["value"]
         for name, own in by_group.items():
             if name in stored.index and len(own) > 1:
                 levels = own if metric == "accuracy_gap" else by_group["dense"] - own

@@ -10,6 +10,7 @@ import pandas as pd
 from engine.core.words import AXES
 from engine.report.summaries import Summary, ends, number, paid_most
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.fair_training.methods.base import DEGRADATION
 
 SURE = 0.05
@@ -36,9 +37,7 @@ class Fair(Summary):
 
     def lines(self, run: Run) -> list[str]:
         results, groups, variants = run.table("results"), run.table("groups"), run.table("variants")
-        accuracy = results[(results["metric"] == "accuracy") & (results["axis"] == "")].set_index(
-            "variant"
-        )["value"]
+        accuracy = where(results, metric="accuracy", axis="").set_index("variant")["value"]
         found = []
         for axis in run.meta["request"]["axes"]:
             rows = results[results["axis"] == axis]
@@ -46,11 +45,7 @@ class Fair(Summary):
                 rows[rows["metric"] == name].set_index("variant")
                 for name in ("accuracy_gap", "degradation_gap")
             )
-            mine = groups[
-                (groups["metric"] == "accuracy")
-                & (groups["axis"] == axis)
-                & (groups["verdict"] == "")
-            ]
+            mine = where(groups, metric="accuracy", axis=axis, verdict="")
             found.append(
                 f"\n{AXES.get(axis, axis)}  (accuracy; its gap with 95 % interval and change; null"
                 " band up to; gap of what was lost; lowest change)"
@@ -86,7 +81,7 @@ def _lost(rows: pd.DataFrame, variant: str) -> str:
 def _compared(run: Run, axis: str) -> list[str]:
     """Methods whose gap of accuracy differs from BiFP's, with q below SURE; whether any does."""
     table = run.table("arm_differences")
-    table = table[(table["axis"] == axis) & (table["metric"] == "accuracy_gap")]
+    table = where(table, axis=axis, metric="accuracy_gap")
     if table.empty:
         return []
     table = table[table["q"].notna()]

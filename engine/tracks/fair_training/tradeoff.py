@@ -12,6 +12,7 @@ from engine.classifiers.gaps import Band, Exchange, band
 from engine.classifiers.groups import RESULTS, Arm
 from engine.stats.multi_reader import Estimate, Trials, difference, level
 from engine.stats.pareto import front, hypervolume
+from engine.store.tables import where
 from engine.tracks.fair_training.arms import STRUCTURED, FairArm, tradeoff_arms
 from engine.tracks.fair_training.request import FairRequest
 
@@ -160,11 +161,7 @@ def _areas(points: Sequence[Arm], place: int, reference: tuple[float, float]) ->
 def _cell(arm: Arm, axis: str, metric: str) -> int:
     """Where a quantity that is no group's is among the cells."""
     cells = arm.measure.cells
-    return int(
-        cells[(cells["axis"] == axis) & (cells["metric"] == metric) & (cells["group"] == "")].index[
-            0
-        ]
-    )
+    return int(where(cells, axis=axis, metric=metric, group="").index[0])
 
 
 def _said(name: str, found: Estimate, cell: int) -> dict[str, float]:
@@ -245,11 +242,7 @@ def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
     cells = arm.measure.cells
     values, draws = [], []
     for axis in arm.measure.axes[1:]:
-        rows = cells[
-            (cells["axis"] == axis.name)
-            & (cells["metric"] == "accuracy")
-            & (cells["verdict"] == "")
-        ].index
+        rows = where(cells, axis=axis.name, metric="accuracy", verdict="").index
         values.append(_range(lost[..., rows]))
         draws.append(_range(drawn[..., rows]))
     none = np.zeros(len(values), dtype=bool)
@@ -286,4 +279,4 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
 
 
 def _gap_cell(cells: pd.DataFrame, axis: str) -> int:
-    return int(cells[(cells["axis"] == axis) & (cells["metric"] == "auc_gap")].index[0])
+    return int(where(cells, axis=axis, metric="auc_gap").index[0])

@@ -23,6 +23,7 @@ from engine.classifiers.tables import (
 )
 from engine.core.types import Hooks
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.request import (
@@ -131,7 +132,7 @@ def _without(tables: Tables) -> list[str]:
     if "without_degenerate" not in tables:
         return []
     both = [
-        table[(table["metric"] == "auc") & (table["axis"] == "")].set_index("variant")["value"]
+        where(table, metric="auc", axis="").set_index("variant")["value"]
         for table in (tables["results"], tables["without_degenerate"])
     ]
     said = [f"{name} {both[0][name]:.3f} / {value:.3f}" for name, value in both[1].items()]
@@ -141,12 +142,12 @@ def _without(tables: Tables) -> list[str]:
 def _stopped(plan: ImagePlan, curves: pd.DataFrame) -> list[str]:
     """How often fitting stopped early, where it could."""
     found = []
-    for where, recipe in plan.request.recipes.items():
+    for place, recipe in plan.request.recipes.items():
         if recipe.get("patience"):
-            mine = curves[curves["phase"] == where].groupby("variant").size()
+            mine = curves[curves["phase"] == place].groupby("variant").size()
             n = int((mine < recipe_of(recipe).epochs).sum())
             found.append(
-                f"{n} of {len(mine)} fits ({where}) stopped early; each has the weights of its"
+                f"{n} of {len(mine)} fits ({place}) stopped early; each has the weights of its"
                 " epoch with the lowest loss on validation images."
             )
     return found

@@ -10,6 +10,7 @@ import pandas as pd
 from engine.core.words import AXES
 from engine.report.summaries import Summary, ends, number, paid_most
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 class Filters(Summary):
@@ -23,13 +24,11 @@ class Filters(Summary):
     def lines(self, run: Run) -> list[str]:
         results, groups, variants = run.table("results"), run.table("groups"), run.table("variants")
         test = results[results["split"] == "test"]
-        auc = test[(test["metric"] == "auc") & (test["axis"] == "")].set_index("variant")["value"]
+        auc = where(test, metric="auc", axis="").set_index("variant")["value"]
         found = []
         for axis in run.meta["request"]["axes"]:
-            gaps = test[(test["metric"] == "auc_gap") & (test["axis"] == axis)].set_index("variant")
-            mine = groups[
-                (groups["metric"] == "auc") & (groups["axis"] == axis) & (groups["verdict"] == "")
-            ]
+            gaps = where(test, metric="auc_gap", axis=axis).set_index("variant")
+            mine = where(groups, metric="auc", axis=axis, verdict="")
             found.append(
                 f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC;"
                 " lowest change)"

@@ -24,7 +24,7 @@ from engine.core.types import FilterMask
 from engine.stats.pareto import front
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
-from engine.store.tables import pack
+from engine.store.tables import pack, where
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
 
@@ -678,7 +678,7 @@ def _weights(arms: list[tuple]) -> pd.DataFrame:
 
 def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
     options = world.options
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    dense = where(groups, variant="dense", metric="accuracy")
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
         "track": "fair_training",

@@ -14,6 +14,7 @@ from engine.core.errors import RequestError
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.checks import recomputed
 from engine.tracks.fair_training.panels.widths import widths
@@ -65,16 +66,10 @@ def test_controls_have_the_widths_of_their_seed_and_other_filters(run):
 
 def test_draws_of_a_seed_are_averaged_before_seeds_are_compared(run):
     table = run.table("arm_differences")
-    mine = table[
-        (table["method"] == "bifp-widths-random")
-        & (table["metric"] == "accuracy")
-        & (table["axis"] == "")
-    ]
+    mine = where(table, method="bifp-widths-random", metric="accuracy", axis="")
     (row,) = mine.to_dict("records")
     results = run.table("results")
-    accuracy = results[(results["metric"] == "accuracy") & (results["axis"] == "")].set_index(
-        "variant"
-    )["value"]
+    accuracy = where(results, metric="accuracy", axis="").set_index("variant")["value"]
     control = np.mean(
         [accuracy[f"bifp-widths-random-50%#{number}"] for number in range(SEEDS * DRAWS)]
     )

@@ -21,6 +21,7 @@ from engine.report.model_card import model_card
 from engine.report.report import report_html
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.surgery.filters.record import read_filter_mask
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import (
@@ -193,7 +194,7 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     panel = differences.bifp_against(run, STR)
     table = run.table("arm_differences")
     rows = table[(table["base"] == "bifp-str") & ((table["sparsity"] - 0.672).abs() < 1e-9)]
-    gap = rows[(rows["axis"] == "gender") & (rows["metric"] == "accuracy_gap")].set_index("method")
+    gap = where(rows, axis="gender", metric="accuracy_gap").set_index("method")
     said = panel.table.query("measure == 'accuracy gap'").set_index("against")
     assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), (
         "BiFP minus the other"

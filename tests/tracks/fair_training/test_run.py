@@ -21,7 +21,7 @@ from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.store.sealed import write_document
-from engine.store.tables import unpack
+from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
@@ -402,16 +402,14 @@ def test_the_surface_goes_through_its_three_models(run):
     results = run.table("results")
     for row in points.itertuples():
         ends = [
-            *path[(path["other"] == row.method) & (path["t"] == 1.0)]["loss"],
+            *where(path, other=row.method, t=1.0)["loss"],
             *(path[path["t"] == 0.0]["loss"] if row.method == "bifp-str" else []),
         ]
         assert ends == pytest.approx([row.loss] * len(ends), abs=1e-5)
     own = value_of(
         results, "bifp-str-no-w-70%#0", "cross_entropy"
     )  # of 200 test images all are looked at
-    end = path[(path["other"] == "bifp-str-no-w") & (path["t"] == 1.0)][
-        "loss_without_recalibration"
-    ].item()
+    end = where(path, other="bifp-str-no-w", t=1.0)["loss_without_recalibration"].item()
     assert end == pytest.approx(own, abs=1e-4)
 
 

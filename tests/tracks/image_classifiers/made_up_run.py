@@ -20,6 +20,7 @@ import pandas as pd
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
 from engine.core.ids import rng
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from tests.builders import hash_of, options_of
 from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
 from tests.tracks.image_classifiers.made_up_world import (
@@ -322,7 +323,7 @@ def _meta(
     notes: tuple[str, ...],
 ) -> dict[str, Any]:
     options = world.options
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    dense = where(groups, variant="dense", metric="accuracy")
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
         "track": "image_classifiers",

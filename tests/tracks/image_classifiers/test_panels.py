@@ -24,6 +24,7 @@ from engine.report.charts import (
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, beside
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
 from tests import made_up
@@ -256,7 +257,7 @@ def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
 def test_loss_shares_are_means_over_steps_and_trials(run):
     panel = loss_share.loss_share(run, PLAIN)
     table = run.table("loss_share")
-    mine = table[(table["base"] == "autobot") & (table["group"] == "male") & (table["label"] == 1)]
+    mine = where(table, base="autobot", group="male", label=1)
     means = mine.groupby("loss")["share"].mean()
     row = panel.table.query(
         "method == 'AutoBot' and subgroup == 'male' and `class` == 'blond'"

@@ -21,7 +21,7 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
-from engine.store.tables import unpack
+from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import with_weights
@@ -148,11 +148,9 @@ def test_targets_are_met_and_the_masks_are_what_was_cut(run):
         )
         mine = layers[layers["variant"] == name].sort_values("layer")
         assert mine["kept"].sum() == mask.total - mask.n_cut and mine["kept"].min() >= 1
-        kept = scores[
-            (scores["method"] == row["method"])
-            & (scores["speedup"] == row["speedup"])
-            & (scores["seed"] == row["seed"])
-        ].sort_values("unit")["kept"]
+        kept = where(
+            scores, method=row["method"], speedup=row["speedup"], seed=row["seed"]
+        ).sort_values("unit")["kept"]
         assert np.array_equal(kept.to_numpy(), mask.keep())
 
 

@@ -30,6 +30,7 @@ from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import (
     equal_of,
@@ -111,7 +112,7 @@ def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     parts = []
     for measure in measures(run, choice):
         axis = choice.measured if measure.per_axis else ""
-        rows = results[(results["metric"] == measure.metric) & (results["axis"] == axis)]
+        rows = where(results, metric=measure.metric, axis=axis)
         rows = rows[rows["split"] == lookup.REPORTED].drop(
             columns=["split", "axis", "group", "verdict"]
         )

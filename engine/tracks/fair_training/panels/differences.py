@@ -20,6 +20,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import (
     CONTROLS,
@@ -109,10 +110,8 @@ def differences(
         return pd.DataFrame()
     table, at = lookup.frame(run, "arm_differences"), lookup.level_of(run, choice)
     rows = table[(table["base"] == base) & at_level(table["sparsity"], at) & (table["group"] == "")]
-    gaps = rows[(rows["axis"] == choice.measured) & (rows["metric"] == gap.metric)]
-    rows = pd.concat(
-        [gaps, rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]], ignore_index=True
-    )
+    gaps = where(rows, axis=choice.measured, metric=gap.metric)
+    rows = pd.concat([gaps, where(rows, axis="", metric="accuracy")], ignore_index=True)
     rows = rows[
         rows["method"].isin(shown_of(lookup.methods(run), family, choice.method))
         & (rows["method"] != base)

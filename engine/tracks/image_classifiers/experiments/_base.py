@@ -29,6 +29,7 @@ from engine.data.images.load import look
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers.panels.loss_share import shares
 from engine.tracks.image_classifiers.presets import (
     PAPER,
@@ -301,11 +302,7 @@ def changes_of_auc(run: Run) -> Iterator[Finding]:
     """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
     first axis."""
     request, groups = run.meta["request"], run.table("groups")
-    mine = groups[
-        (groups["split"] == "test")
-        & (groups["axis"] == request["axes"][0])
-        & (groups["metric"] == "auc")
-    ]
+    mine = where(groups, split="test", axis=request["axes"][0], metric="auc")
     variants = run.table("variants")
     arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
     for arm in arms.itertuples():

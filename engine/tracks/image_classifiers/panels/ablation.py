@@ -20,6 +20,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.palette import series_styles
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_of, pooled
 from engine.tracks.image_classifiers.panels.pw import differences
@@ -122,7 +123,7 @@ def _figure(choice: Choice, measure: Measure, table: pd.DataFrame, groups: list[
     figure = around_zero(choice, 120 + HEIGHT * len(places), what, choice.theme.soft)
     for index, (part, style) in enumerate(zip(PARTS, series_styles(choice.dark), strict=False)):
         for other, group in enumerate(groups):
-            mine = table[(table["part"] == part) & (table["group"] == group)]
+            mine = where(table, part=part, group=group)
             if mine.empty:
                 continue
             y = [places.index(place) + 0.26 - 0.26 * index - 0.1 * other for place in mine["place"]]

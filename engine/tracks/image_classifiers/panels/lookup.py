@@ -11,6 +11,7 @@ from engine.report.charts.panel import Choice
 from engine.report.palette import Look, Style, pair_style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
 
 PLAIN, PW = "plain", "pw"
@@ -42,11 +43,7 @@ def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) 
     """
     metric = lookup.reading(run, choice).group.metric
     rows = lookup.frame(run, "groups")
-    rows = rows[
-        (rows["metric"] == metric)
-        & (rows["axis"] == choice.measured)
-        & (rows["split"] == lookup.REPORTED)
-    ]
+    rows = where(rows, metric=metric, axis=choice.measured, split=lookup.REPORTED)
     rows = rows[rows["verdict"] == ""].drop(columns=["split", "axis", "metric"])
     arms = pooled(run)
     arms = arms[arms["loss"].isin(losses)]

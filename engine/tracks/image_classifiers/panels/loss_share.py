@@ -19,6 +19,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 from engine.tracks.image_classifiers.words import units_of
 
@@ -116,7 +117,7 @@ def _classes(run: Run, summary: pd.DataFrame) -> pd.Series:
 
 def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:
     """Columns step and change: mean over trials, running mean over steps."""
-    mine = table[(table["group"] == cell[0]) & (table["label"] == cell[1])]
+    mine = where(table, group=cell[0], label=cell[1])
     mean = mine.groupby("step")["change"].mean()
     return mean.rolling(SMOOTH, min_periods=1, center=True).mean().reset_index()
 

@@ -18,6 +18,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import (
     PLAIN,
@@ -77,9 +78,7 @@ def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
         return pd.DataFrame()
     reading = lookup.reading(run, choice)
     table = lookup.frame(run, "arm_differences")
-    mine = table[
-        (table["base"] == base) & (table["loss"] == loss) & (table["axis"] == choice.measured)
-    ]
+    mine = where(table, base=base, loss=loss, axis=choice.measured)
     mine = mine[
         mine["metric"].isin([reading.group.metric, reading.harm.metric]) & mine["value"].notna()
     ]
@@ -107,7 +106,7 @@ def _answer(
     if paid is None:
         return f"Who pays most without it at {at:g}× cannot be told.", ""
     most, name = paid.most, words.quoted(paid.most["group"])
-    mine = table[(table["metric"] == measure.metric) & (table["group"] == most["group"])]
+    mine = where(table, metric=measure.metric, group=most["group"])
     here = mine[at_level(mine["speedup"], at)]
     pays = (
         f"{name} pays most ({measure.change(most)})"

@@ -17,6 +17,7 @@ from engine.report.charts.heat_map import bar_above, cells, veil
 from engine.report.charts.marks import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers.words import said as in_words
 from engine.tracks.image_classifiers.words import units_of
 
@@ -69,7 +70,7 @@ def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
     if not run.has("scores") or choice.method == DENSE:
         return pd.DataFrame()
     table = lookup.frame(run, "scores")
-    mine = table[(table["method"] == choice.method) & (table["seed"] == trial)]
+    mine = where(table, method=choice.method, seed=trial)
     mine = mine[at_level(mine["speedup"], lookup.level_of(run, choice))]
     kept = mine["kept"].astype(bool)
     return mine.assign(kept=kept).sort_values(["layer", "filter"], ignore_index=True)

@@ -23,6 +23,7 @@ from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_name, bases
 
@@ -79,7 +80,7 @@ def _column(run: Run, choice: Choice, look: _Look, table: pd.DataFrame) -> go.Fi
         figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
     for group, shift in zip(look.styles, beside(len(look.styles), 1), strict=True):
         for loss, aside in ((PLAIN, -0.25), (PW, 0.25)):
-            mine = table[(table["group"] == group) & (table["loss"] == loss)]
+            mine = where(table, group=group, loss=loss)
             if not mine.empty:
                 _line(run, figure, look, mine, shift + aside)
     _stars(run, choice, figure, look.room, table)
@@ -250,7 +251,7 @@ def _base_said(measure: Measure, table: pd.DataFrame, base: str) -> str:
         text = f"{name} costs no subgroup clearly, lowest is {group}: {measure.brief(most)}"
     else:
         text = f"{name} costs {group} most: {measure.brief(most)}"
-    same = table[(table["loss"] == PW) & (table["group"] == most["group"])]
+    same = where(table, loss=PW, group=most["group"])
     if first == PLAIN and not same.empty:
         text += f", with PW {measure.brief(same.iloc[0].to_dict())}"
     doubt = paid.doubt(measure)
