@@ -24,11 +24,6 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{info.name}")
 
 
-def concrete_classes(package: ModuleType, base: Callable[..., T]) -> list[type[T]]:
-    """Every non-abstract subclass of `base` defined in a module of `package`, by module name."""
-    return [kind for module in modules(package) for kind in _classes_of(module, base)]
-
-
 def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
     """One of each kind: a module's `ROWS` where it has them, else an instance of each of its
     concrete classes."""

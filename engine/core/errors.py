@@ -60,6 +60,11 @@ class RequestError(PruneAuditError):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
+def refusal(where: str, what: str, fix: str) -> RequestError:
+    """To be raised where a single thing is wrong."""
+    return RequestError(Fault(where, what, fix))
+
+
 class StoreError(PruneAuditError):
     """The store cannot be read or written. A store the user pointed at wrongly is a wrong request
     (exit code 2)."""

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 
 STATED = "PRUNEAUDIT_MEMORY"
 LEAST = 1 << 30
@@ -22,9 +22,7 @@ def amount(said: str, where: str = STATED) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", said.strip(), re.IGNORECASE)
     size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else 0.0
     if not 1 <= size < 2**62:
-        raise RequestError(
-            Fault(where, f"{said[:40]!r} is no amount.", "Write it like 2G or 500M.")
-        )
+        raise refusal(where, f"{said[:40]!r} is no amount.", "Write it like 2G or 500M.")
     return int(size)
 
 

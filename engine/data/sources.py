@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import key_of
 
 
@@ -48,7 +48,7 @@ def reader_of(
     readers = readers_in(package, kind)
     known = f"Known: {'; '.join(reader.name for reader in readers)}."
     if not source.strip():
-        raise RequestError(Fault(where, f"No {where} is named.", known))
+        raise refusal(where, f"No {where} is named.", known)
     path = Path(source).expanduser()
     for reader in readers:
         if reader.recognises(source, path):
@@ -58,7 +58,7 @@ def reader_of(
         if path.exists()
         else "There is no such file or folder."
     )
-    raise RequestError(Fault(f"{where} {source[:200]}", what, known))
+    raise refusal(f"{where} {source[:200]}", what, known)
 
 
 @contextlib.contextmanager
@@ -80,8 +80,8 @@ def explained(source: str) -> Iterator[None]:
     except ValueError as error:
         if "null" not in str(error):
             raise
-        raise RequestError(
-            Fault("data", "The path holds a character no path can hold.", "Check the path.")
+        raise refusal(
+            "data", "The path holds a character no path can hold.", "Check the path."
         ) from error
 
 
@@ -223,7 +223,7 @@ def sampled(
         labels = table["label"].iloc[rows].astype(str)
         if most < labels.nunique():
             what = f"{most} {noun}s cannot show {labels.nunique()} classes ({split} {noun}s)."
-            raise RequestError(Fault(f"max_{noun}s", what, f"Give at least {labels.nunique()}."))
+            raise refusal(f"max_{noun}s", what, f"Give at least {labels.nunique()}.")
         own = cells.iloc[rows] if cells.iloc[rows].nunique() <= most else labels
         names, cell = np.unique(own.to_numpy(dtype=str), return_inverse=True)
         take = allotted(np.bincount(cell, minlength=len(names)), most)

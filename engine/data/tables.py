@@ -21,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.data.sources import CLASS
 
 MAX_FILE = 256 * 2**20
@@ -99,12 +99,12 @@ def text_of(path: Path, head: bool = False) -> str:
     """The text of a file in UTF-8, or in UTF-16 with a mark; head: only its first part, whole
     lines. RequestError."""
     if not path.is_file():
-        raise RequestError(
-            Fault(str(path), "There is no such file.", "Check the path; see README for the layout.")
+        raise refusal(
+            str(path), "There is no such file.", "Check the path; see README for the layout."
         )
     if (size := path.stat().st_size) > MAX_FILE:
         what = f"The file has {size / 2**20:.0f} MB."
-        raise RequestError(Fault(path.name, what, f"At most {MAX_FILE // 2**20} MB are read."))
+        raise refusal(path.name, what, f"At most {MAX_FILE // 2**20} MB are read.")
     with path.open("rb") as file:
         content = file.read(HEAD) if head else file.read()
     if head and size > HEAD:
@@ -115,11 +115,9 @@ def text_of(path: Path, head: bool = False) -> str:
             "The file is not text (a zero byte in line"
             f" {text.count(chr(10), 0, text.index(chr(0))) + 1})."
         )
-        raise RequestError(Fault(path.name, what, "Check that it is the right file."))
+        raise refusal(path.name, what, "Check that it is the right file.")
     if not text.strip():
-        raise RequestError(
-            Fault(path.name, "The file is empty.", "Check that it is the right file.")
-        )
+        raise refusal(path.name, "The file is empty.", "Check that it is the right file.")
     return text
 
 
@@ -136,7 +134,7 @@ def decoded(content: bytes, where: str) -> str:
             "Save it as UTF-8. Spreadsheets call that “CSV UTF-8”; their plain CSV is in an older"
             " coding."
         )
-        raise RequestError(Fault(where, what, fix)) from error
+        raise refusal(where, what, fix) from error
 
 
 def csv_table(path: Path, own: Sequence[str] = (), whole: str = "") -> CsvTable:
@@ -188,7 +186,7 @@ def tab_rows(
     if absent := [name for name in needed if names.count(name) != 1]:
         what = f"Columns missing, or there twice: {', '.join(absent)}."
         found = ", ".join(name[:40] for name in names[:40])
-        raise RequestError(Fault(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}."))
+        raise refusal(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}.")
     places = {name: names.index(name) for name in needed}
     for number, line in enumerate(lines, 1):
         cells = line.split("\t")
@@ -287,7 +285,7 @@ def need_columns(path: Path, table: pd.DataFrame, needed: Sequence[str]) -> None
     if absent := [name for name in needed if name not in table.columns]:
         found = ", ".join(str(name)[:40] for name in table.columns[:40])
         what = f"Columns missing: {', '.join(absent)}."
-        raise RequestError(Fault(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}."))
+        raise refusal(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}.")
 
 
 def in_order(values: Iterable[str]) -> tuple[str, ...]:
@@ -305,20 +303,18 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(text)
         json.dumps(content, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RequestError(
-            Fault(path.name, "Some text holds half a character.", "Use the published file.")
+        raise refusal(
+            path.name, "Some text holds half a character.", "Use the published file."
         ) from error
     except (
         ValueError,
         RecursionError,
     ) as error:  # ValueError: no JSON, or a number of thousands of digits
-        raise RequestError(
-            Fault(path.name, f"Not JSON ({str(error)[:200]}).", "Use the published file.")
+        raise refusal(
+            path.name, f"Not JSON ({str(error)[:200]}).", "Use the published file."
         ) from error
     if not isinstance(content, dict) or not content:
-        raise RequestError(
-            Fault(path.name, "Expected a JSON object with entries.", "Use the published file.")
-        )
+        raise refusal(path.name, "Expected a JSON object with entries.", "Use the published file.")
     return content
 
 

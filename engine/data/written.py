@@ -344,8 +344,12 @@ def stories(seed: int) -> Iterator[Story]:
         yield tell(draw_prompt(axis, subgroup, rng), rng)
 
 
-def audit_prompts(seed: int, per_cell: int = 5) -> list[Prompt]:
-    """The prompts of the demo audit: `per_cell` texts for each descriptor x template, so subgroups
+PER_CELL = 5
+"""Texts of the demo audit for each descriptor x template."""
+
+
+def audit_prompts(seed: int) -> list[Prompt]:
+    """The prompts of the demo audit: PER_CELL texts for each descriptor x template, so subgroups
     are balanced."""
     rng = Random(seed)
     found: list[Prompt] = []
@@ -353,7 +357,7 @@ def audit_prompts(seed: int, per_cell: int = 5) -> list[Prompt]:
         for subgroup, which in product(axis.subgroups, range(len(TEMPLATES[axis.structure]))):
             for descriptor in subgroup.descriptors:
                 cell: dict[str, Prompt] = {}
-                while len(cell) < per_cell:
+                while len(cell) < PER_CELL:
                     prompt = _fill(axis, subgroup, descriptor, which, rng)
                     cell[prompt.text] = prompt
                 found.extend(cell.values())

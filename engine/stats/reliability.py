@@ -22,16 +22,13 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class SetOverlap:
-    """Mean share of a set found again in another, the same by chance, and how far above chance (1 =
-    identical).
+    """Mean share of a set found again in another, and the same by chance.
 
     `low` to `high`: where independent random sets of these sizes lie 95 times in 100.
     """
 
     share: float
     expected: float
-    above_chance: float
-    n_sets: int
     low: float = math.nan
     high: float = math.nan
 
@@ -139,13 +136,10 @@ def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
     kept = [set(one) for one in sets if len(set(one))]
     pairs = list(combinations(kept, 2))
     if not pairs:
-        return SetOverlap(math.nan, math.nan, math.nan, len(sets))
+        return SetOverlap(math.nan, math.nan)
     share = float(np.mean([len(a & b) / min(len(a), len(b)) for a, b in pairs]))
     expected = float(np.mean([max(len(a), len(b)) / n_units for a, b in pairs]))
-    above = (share - expected) / (1 - expected) if expected < 1 else math.nan
-    return SetOverlap(
-        share, expected, above, len(sets), *_chance_band(tuple(len(one) for one in kept), n_units)
-    )
+    return SetOverlap(share, expected, *_chance_band(tuple(map(len, kept)), n_units))
 
 
 def cross_overlap(
@@ -160,7 +154,7 @@ def cross_overlap(
     """
     one, other = (_members(part, n_units) for part in (first, second))
     if not len(one) or not len(other):
-        return SetOverlap(math.nan, math.nan, math.nan, len(first) + len(second))
+        return SetOverlap(math.nan, math.nan)
     smaller = np.minimum(one.sum(axis=1)[:, None], other.sum(axis=1))
     share = float((one @ other.T / smaller).mean())
     expected = float(np.mean(np.maximum(one.sum(axis=1)[:, None], other.sum(axis=1)) / n_units))
@@ -169,8 +163,7 @@ def cross_overlap(
         (one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)
     ]
     low, high = np.quantile(draws, [0.025, 0.975], method="higher")
-    above = (share - expected) / (1 - expected) if expected < 1 else math.nan
-    return SetOverlap(share, expected, above, len(one) + len(other), float(low), float(high))
+    return SetOverlap(share, expected, float(low), float(high))
 
 
 def _members(sets: Sequence[Sequence[int]], n_units: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.errors import StoreError, refusal
 from engine.core.files import ASSETS, explained, folder_whole, locked, probe, safe_id, sha256_of
 from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.sealed import DamagedError, read_document, write_document
@@ -239,9 +239,7 @@ class Store:
         """The run itself. An id that is not there raises RequestError and lists the known ones."""
         if not self.has(run_id):
             known = ", ".join(self.ids()) or "none yet"
-            raise RequestError(
-                Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}.")
-            )
+            raise refusal("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}.")
         return Run(self.runs_folder / run_id, self.additions(run_id), title_of(self.root, run_id))
 
     def additions(self, run_id: str) -> tuple[Path, ...]:
@@ -358,7 +356,7 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
                 store.runs_folder / run_id, beside, called((one.root for one in stores), run_id)
             )
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
-    raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
+    raise refusal("run", f"{run_id!r} is in no store.", f"Known: {known}.")
 
 
 def open_run(id_or_path: str | Path) -> Run:
@@ -411,9 +409,7 @@ def rename(root: Path, run_id: str, title: str) -> str:
     its own name back."""
     kept = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
     if len(kept) > LONGEST:
-        raise RequestError(
-            Fault("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
-        )
+        raise refusal("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
     path = path_of(root, run_id)
     with explained(root):
         if not kept:
@@ -436,7 +432,7 @@ def delete(store: Store, run_id: str) -> RunSummary | None:
     """
     if store.read_only:
         what = f"{run_id!r} comes with the program and cannot be deleted."
-        raise RequestError(Fault("run", what, "Only audits of your own store can."))
+        raise refusal("run", what, "Only audits of your own store can.")
     if not store.has(run_id):
         store.open(run_id)  # says what is there
     path, target = store.runs_folder / run_id, store.root / "trash" / safe_id(run_id)
@@ -455,14 +451,12 @@ def restore(store: Store, run_id: str) -> Run:
     source, target = store.root / "trash" / safe_id(run_id), store.runs_folder / run_id
     if not (source / RUN).is_file():
         known = ", ".join(deleted(store)) or "nothing"
-        raise RequestError(
-            Fault("run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}.")
+        raise refusal(
+            "run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}."
         )
     if target.exists():
-        raise RequestError(
-            Fault(
-                "run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."
-            )
+        raise refusal(
+            "run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."
         )
     with explained(store.root):
         target.parent.mkdir(parents=True, exist_ok=True)

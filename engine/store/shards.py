@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.core.files import safe_id
-from engine.core.types import digest_of
 from engine.store.sealed import DamagedError, read_bytes, write_bytes
 
 
@@ -97,16 +96,6 @@ class Shards:
             return None
         except OSError as error:
             raise DamagedError(f"{self.path(key)} cannot be read ({error.strerror}).") from error
-
-    def once(self, parts: dict[str, Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """The table computed from `parts`, from disk when it is there. `parts` must be
-        JSON-able."""
-        key = digest_of(parts)
-        table = self.get(key)
-        if table is None:
-            table = compute()
-            self.put(key, table)
-        return table
 
 
 def _table(body: bytes) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.core.discover import concrete_classes, members
+from engine.core.discover import members
 
 CONTRACT = """
 from abc import ABC, abstractmethod
@@ -61,8 +61,3 @@ def test_rows_and_classes_by_module_name_and_rows_in_their_order(package):
 
     assert [one.name for one in members(package, Method)] == ["ant", "second", "first", "zebra"]
     assert [one.go() for one in members(package, Method)] == [1, 2, 2, 1]
-
-
-def test_the_contract_itself_is_no_member_even_where_it_is_concrete(package):
-    found = concrete_classes(package, object)
-    assert object not in found and [kind.__name__ for kind in found] == ["Go", "Row", "Go"]

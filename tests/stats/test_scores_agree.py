@@ -58,7 +58,7 @@ def test_overlap_against_chance():
     assert found.p == pytest.approx(5 / 6)  # 1 - C(2,0)C(2,2)/C(4,2)
     np.testing.assert_allclose(expected_in_axes(28, 144, 5).sum(), 144)
     assert set_overlap([[0, 1], [0, 1], [2, 3]], 4).share == pytest.approx(1 / 3)
-    assert set_overlap([[0, 1], [0, 1]], 4).above_chance == 1.0
+    assert set_overlap([[0, 1], [0, 1]], 4).share == 1.0
     assert math.isnan(set_overlap([[0, 1]], 4).share)
 
 

@@ -13,7 +13,6 @@ from engine.core.errors import RequestError, StoreError
 from engine.core.files import explained, folder_whole, write_json, write_whole
 from engine.store import tables as stored
 from engine.store.runs import Store, damaged_tables, find_run
-from engine.store.shards import Shards
 
 META = {
     "title": "t",
@@ -93,13 +92,6 @@ def test_an_unknown_run_lists_the_known_ones(tmp_path):
         find_run("run2", [store])
 
 
-def test_damage_is_noticed(tmp_path):
-    run = write(Store(tmp_path))
-    path = run.path / "results.parquet"
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert damaged_tables(run) == ["results"]
-
-
 def test_a_write_that_fails_leaves_nothing(tmp_path):
     def fail(path):
         path.write_text("half")
@@ -136,23 +128,6 @@ def test_a_store_below_a_file_is_refused(tmp_path):
         Store(tmp_path / "file" / "store").prove_writable()
 
 
-def test_a_shard_is_computed_once_and_a_damaged_one_again(tmp_path):
-    shards, calls = Shards(tmp_path), []
-
-    def compute():
-        calls.append(1)
-        return pd.DataFrame({"x": [len(calls)]})
-
-    assert (
-        shards.once({"a": 1}, compute)["x"].tolist()
-        == shards.once({"a": 1}, compute)["x"].tolist()
-        == [1]
-    )
-    path = next(tmp_path.rglob("*.shard"))
-    path.write_bytes(b"PAR1 half")
-    assert shards.once({"a": 1}, compute)["x"].tolist() == [2]
-
-
 @pytest.mark.parametrize("text", ["{", "{}", '{"schema": 99}', "[]", ""])
 def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
     store = Store(tmp_path)
@@ -167,6 +142,7 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
 def test_a_damaged_table_is_named(tmp_path):
     run = write(Store(tmp_path))
     (run.path / "results.parquet").write_bytes(b"PAR1")
+    assert damaged_tables(run) == ["results"]
     with pytest.raises(StoreError, match="run1 is damaged: its table results"):
         run.table("results")
     (run.path / "results.parquet").unlink()

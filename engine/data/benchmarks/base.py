@@ -14,7 +14,7 @@ import pandas as pd
 
 import engine.data.benchmarks
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import digest_of
 from engine.data.sources import explained
 from engine.data.tables import few
@@ -96,15 +96,10 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
             for role in roles
             for what in _wrong_with(item.texts.get(role, ""))
         ]
-        faults += [
-            Fault(
-                where,
-                f"The {what} has {len(name):,} characters.",
-                f"At most {MAX_NAME}: use the published file.",
-            )
-            for what, name in (("id", item.item_id), ("group", item.group))
-            if len(name) > MAX_NAME
-        ]
+        for what, name in (("id", item.item_id), ("group", item.group)):
+            if len(name) > MAX_NAME:
+                fix = f"At most {MAX_NAME}: use the published file."
+                faults.append(Fault(where, f"The {what} has {len(name):,} characters.", fix))
         if not item.group.strip():
             faults.append(
                 Fault(where, "It belongs to no group.", "Name its group, or leave it out.")
@@ -156,7 +151,7 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
         path = Path(path).expanduser()
         if not path.exists() and not reader.is_name(str(path)):
             what = f"{str(path)[:200]!r}: there is no such file or folder."
-            raise RequestError(Fault(f"{WHERE} {name}", what, f"Name {reader.about}."))
+            raise refusal(f"{WHERE} {name}", what, f"Name {reader.about}.")
         items, faults, notes = reader.read(path)
     faults = faults + row_faults(path.name, items, reader.roles)
     if not faults and len(items) < FEWEST:

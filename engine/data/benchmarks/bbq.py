@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, refusal
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
 from engine.data.tables import read_json_lines
 
@@ -42,9 +42,7 @@ class Bbq(BenchmarkReader):
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
         files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
         if not files:
-            raise RequestError(
-                Fault(path.name, "The folder holds no .jsonl file.", f"Name {self.about}.")
-            )
+            raise refusal(path.name, "The folder holds no .jsonl file.", f"Name {self.about}.")
         items: list[Item] = []
         faults: list[Fault] = []
         unclear = 0

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.types import digest_of
 from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item
 from engine.data.tables import text_of
@@ -150,9 +150,7 @@ def tasks_of(place: str) -> list[Built]:
     configs = {} if are_names(place) else {path: checked(path) for path in _files(Path(place))}
     if not is_installed():
         what = "needs lm-eval, accelerate and peft, which are not installed here."
-        raise RequestError(
-            Fault(WHERE, what, f"pip install -r {NEEDS} (into the environment this runs in).")
-        )
+        raise refusal(WHERE, what, f"pip install -r {NEEDS} (into the environment this runs in).")
     with quiet():
         _sandbox()
         if not configs:
@@ -166,10 +164,8 @@ def tasks_of(place: str) -> list[Built]:
         ]
     names = [one.name for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise RequestError(
-            Fault(
-                WHERE, f"{', '.join(twice)} is there twice.", "Give every task a name of its own."
-            )
+        raise refusal(
+            WHERE, f"{', '.join(twice)} is there twice.", "Give every task a name of its own."
         )
     return found
 
@@ -181,10 +177,8 @@ def _files(place: Path) -> list[Path]:
         else [place]
     )
     if not found:
-        raise RequestError(
-            Fault(
-                f"{WHERE}: {place.name}", "There is no .yaml file.", "Name a task's file or folder."
-            )
+        raise refusal(
+            f"{WHERE}: {place.name}", "There is no .yaml file.", "Name a task's file or folder."
         )
     return found
 
@@ -196,28 +190,22 @@ def checked(path: Path) -> dict[str, Any]:
 
     text, where = text_of(path), f"{WHERE}: {path.name}"
     if len(text) > MAX_YAML:
-        raise RequestError(
-            Fault(where, f"It has {len(text):,} characters.", f"At most {MAX_YAML:,}.")
-        )
+        raise refusal(where, f"It has {len(text):,} characters.", f"At most {MAX_YAML:,}.")
     try:
         if tags := sorted(
             {event.tag for event in yaml.parse(text, yaml.SafeLoader) if _is_code(event)}
         ):
             what = f"It names code ({', '.join(tags)[:80]}), which is not run."
-            raise RequestError(Fault(where, what, "Write the task with templates and fields only."))
+            raise refusal(where, what, "Write the task with templates and fields only.")
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise RequestError(
-            Fault(where, f"Not YAML ({said_by(error)}).", "Check the file.")
-        ) from error
+        raise refusal(where, f"Not YAML ({said_by(error)}).", "Check the file.") from error
     if (
         not isinstance(found, dict)
         or not isinstance(found.get("task"), str)
         or not NAMES.match(found["task"])
     ):
-        raise RequestError(
-            Fault(where, "It names no task (letters, digits, _).", "Write `task: my_task`.")
-        )
+        raise refusal(where, "It names no task (letters, digits, _).", "Write `task: my_task`.")
     faults = [
         *_plain_faults(where, found),
         *_metric_faults(where, found),
@@ -325,13 +313,11 @@ def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
     except Exception as error:  # whatever the package, a template or a data set lets through
         what = f"{name} cannot be made ({type(error).__name__}: {said_by(error)})."
         fix = "Its data set must be in the offline cache, or beside its file."
-        raise RequestError(Fault(WHERE, what, fix)) from error
+        raise refusal(WHERE, what, fix) from error
     listed = [one for one in getattr(task, "_metric_fn_list", {}) if one in SCORES]
     if not listed or task.OUTPUT_TYPE not in KINDS or getattr(task, "UNSAFE_CODE", False):
         what = f"{name} has no number per item that is read here ({', '.join(SCORES)})."
-        raise RequestError(
-            Fault(WHERE, what, "Name a task of questions that are answered right or wrong.")
-        )
+        raise refusal(WHERE, what, "Name a task of questions that are answered right or wrong.")
     return Built(name, task, listed[0], digest_of([version("lm_eval"), *made_of]))
 
 
@@ -352,7 +338,7 @@ def _own(name: str) -> Any:
             if found
             else f"There is no task called {name}."
         )
-        raise RequestError(Fault(WHERE, what, "Name single tasks, separated by commas."))
+        raise refusal(WHERE, what, "Name single tasks, separated by commas.")
     return found[name]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, refusal
 from engine.data.benchmarks.base import BenchmarkReader, Item, text_at
 from engine.data.tables import RowFaults, csv_table, need_columns, read_json, tab_rows
 
@@ -63,7 +63,7 @@ class StereoSet(BenchmarkReader):
             isinstance(data.get(part), list) for part in PARTS
         ):
             what = f"Columns missing: data with {' or '.join(PARTS)}."
-            raise RequestError(Fault(path.name, what, "Use dev.json as published."))
+            raise refusal(path.name, what, "Use dev.json as published.")
         faults: list[Fault] = []
         items = [
             self._item(path.name, part, number, row, faults)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import ArrayPixels, listed, visible
 from engine.data.tables import one_spelling
@@ -33,8 +33,8 @@ TO_EIGHT_BITS = {
 
 
 class NpzArrays(ImageReader):
-    """*train*.npz and *test*.npz (perhaps *val*.npz), each with images, labels and class_names. Further arrays with one text or whole number per image are
-    group columns."""
+    """*train*.npz and *test*.npz (perhaps *val*.npz), each with images, labels and class_names.
+    Further arrays with one text or whole number per image are group columns."""
 
     name = "npz files (a folder with *train*.npz and *test*.npz: images, labels, class_names)"
     general = True
@@ -45,10 +45,8 @@ class NpzArrays(ImageReader):
     def look(self, source: str, path: Path) -> ImageInfo:
         files = _files(path)
         if "test" not in files:
-            raise RequestError(
-                Fault(
-                    f"npz files in {path}", "There is no *test*.npz.", "Put one beside *train*.npz."
-                )
+            raise refusal(
+                f"npz files in {path}", "There is no *test*.npz.", "Put one beside *train*.npz."
             )
         parts = {split: _Part(file) for split, file in files.items()}
         classes, n = parts["train"].classes, sum(len(part.labels) for part in parts.values())
@@ -80,9 +78,7 @@ class NpzArrays(ImageReader):
             part = _Part(file)
             classes, notes = classes or part.classes, (*notes, *part.notes)
             if part.classes != classes:
-                raise RequestError(
-                    Fault(file.name, "Its class_names differ from those of *train*.npz.", FIX)
-                )
+                raise refusal(file.name, "Its class_names differ from those of *train*.npz.", FIX)
             images.append(part.images)
             cells = {
                 "image_id": [f"{split}/{place:06d}" for place in range(len(part.labels))],
@@ -92,7 +88,7 @@ class NpzArrays(ImageReader):
             own = {name: part.columns[name].astype(str) for name in wanted.columns if name != CLASS}
             tables.append(pd.DataFrame(cells | own))
         if len({image.shape[1:] for image in images}) > 1:
-            raise RequestError(Fault(f"npz files in {path}", "Their images differ in size.", FIX))
+            raise refusal(f"npz files in {path}", "Their images differ in size.", FIX)
         name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
         table = pd.concat(tables, ignore_index=True)
         for column in wanted.columns:
@@ -112,10 +108,8 @@ class _Part:
         for name in ("labels", "class_names"):
             if name not in arrays:
                 found = ", ".join(sorted(arrays)) or "nothing"
-                raise RequestError(
-                    Fault(
-                        file.name, f"There is no array {name}; found besides images: {found}.", FIX
-                    )
+                raise refusal(
+                    file.name, f"There is no array {name}; found besides images: {found}.", FIX
                 )
         self.labels, names = arrays["labels"], arrays["class_names"]
         plain = (
@@ -124,11 +118,11 @@ class _Part:
         )
         self.classes = tuple(map(str, plain))
         if len(set(self.classes)) < len(self.classes):
-            raise RequestError(Fault(file.name, "class_names holds one name twice.", FIX))
+            raise refusal(file.name, "class_names holds one name twice.", FIX)
         good = self.labels.ndim == 1 and self.labels.dtype.kind in "iu" and len(self.labels)
         if not good or self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            raise RequestError(
-                Fault(file.name, f"labels must be whole numbers below {len(self.classes)}.", FIX)
+            raise refusal(
+                file.name, f"labels must be whole numbers below {len(self.classes)}.", FIX
             )
         self.columns = {
             name: array
@@ -174,7 +168,7 @@ class _Part:
                 " width, 3]."
             )
             how = "" if dtype == np.uint8 else TO_EIGHT_BITS.get(dtype.kind, "")
-            raise RequestError(Fault(self.file.name, what, f"{FIX}{how}"))
+            raise refusal(self.file.name, what, f"{FIX}{how}")
 
     def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
         """Arrays of the file by name, in their own shapes; `only` one, or all `but` one. Raises
@@ -182,16 +176,14 @@ class _Part:
         try:
             with np.load(self.file, allow_pickle=False) as opened:
                 if sum(item.file_size for item in opened.zip.infolist()) > MAX_BYTES:
-                    raise RequestError(
-                        Fault(
-                            self.file.name, "It unpacks to more than 8 GB.", "Split or shrink it."
-                        )
+                    raise refusal(
+                        self.file.name, "It unpacks to more than 8 GB.", "Split or shrink it."
                     )
                 if "images" not in opened.files:
                     what = (
                         f"There is no array images; found: {', '.join(opened.files) or 'nothing'}."
                     )
-                    raise RequestError(Fault(self.file.name, what, FIX))
+                    raise refusal(self.file.name, what, FIX)
                 return {
                     name: opened[name]
                     for name in opened.files
@@ -208,7 +200,7 @@ class _Part:
             what = (
                 f"It cannot be read as plain arrays ({str(error)[:120] or type(error).__name__})."
             )
-            raise RequestError(Fault(self.file.name, what, FIX)) from error
+            raise refusal(self.file.name, what, FIX) from error
 
 
 def _files(path: Path) -> dict[str, Path]:
@@ -286,8 +278,8 @@ def _cifar10_batches_files(home: Path) -> list[Path]:
     found = [home / name for name in PUBLISHED if (home / name).is_file()]
     absent = [name for name in (FIRST, TEST) if not (home / name).is_file()]
     if absent:
-        raise RequestError(
-            Fault(f"CIFAR-10 in {home}", f"Absent: {listed(absent)}.", "Unpack the archive again.")
+        raise refusal(
+            f"CIFAR-10 in {home}", f"Absent: {listed(absent)}.", "Unpack the archive again."
         )
     return found
 
@@ -313,5 +305,5 @@ def _sound(files: list[Path]) -> dict[Path, bytes]:
             "Fetch the archive again from CIFAR-10's page, or save your images as npz or in a"
             " folder per class."
         )
-        raise RequestError(Fault(f"CIFAR-10 in {files[0].parent}", what, fix))
+        raise refusal(f"CIFAR-10 in {files[0].parent}", what, fix)
     return found

@@ -12,7 +12,7 @@ import pandas as pd
 
 import engine.data.images
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.ids import key_of, rng
 from engine.core.types import Setting
 from engine.data.images.load import CLASS, ImageSet
@@ -27,10 +27,7 @@ class ImageChange(ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]]
-    of_classes: ClassVar[tuple[str, ...]] = ()
-    """Settings whose values are names of classes, several separated by commas."""
-    of_groups: ClassVar[tuple[str, ...]] = ()
-    """Settings whose value is a group column. Of both, `choices` is empty: they are the data's."""
+    """Of those whose values are the data's own classes or group columns, `choices` is empty."""
 
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
         """The changed set. Seeded, and independent of the order of the images. RequestError with
@@ -149,7 +146,6 @@ class Artefact(ImageChange):
             "A new place in every batch, as in the published code; else one each.",
         ),
     )
-    of_classes = ("cls",)
 
     def change(
         self,
@@ -268,7 +264,6 @@ class Balance(ImageChange):
         Setting("group", "choice", "", "Group column to balance; empty: the first."),
         Setting("times", "integer", TIMES, "How many times as many of the larger side.", 2, 100),
     )
-    of_groups = ("group",)
 
     def change(
         self, images: ImageSet, seed: int, *, subset: str, group: str, times: int
@@ -302,7 +297,7 @@ class Balance(ImageChange):
         if not columns:
             fix = "Name a group column when the images are loaded."
             what = "The images have no group column besides the class."
-            raise RequestError(Fault(f"change {self.name}", what, fix))
+            raise refusal(f"change {self.name}", what, fix)
         if group and group not in columns:
             raise RequestError(unknown(f"change {self.name}, group", group, columns))
         return group or columns[0]
@@ -328,7 +323,7 @@ def _wanted(
             else f"{column} has one value only."
         )
         fix = "Choose a column whose groups have every class."
-        raise RequestError(Fault(f"change {Balance.name}", what, fix))
+        raise refusal(f"change {Balance.name}", what, fix)
     wanted = pd.DataFrame(int(counts.to_numpy().min()), index=counts.index, columns=counts.columns)
     if subset == "more-of-group":
         large = counts.sum().idxmax()
@@ -364,7 +359,6 @@ class Underrepresent(ImageChange):
             "removed", "number", 0.8, "Share of their training images that is taken out.", 0.0, 1.0
         ),
     )
-    of_classes = ("classes",)
 
     def change(
         self, images: ImageSet, seed: int, *, classes: str | Sequence[str], removed: float

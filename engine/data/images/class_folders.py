@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.data.images.arrays import CLASSES
 from engine.data.images.load import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import SUFFIXES, FilePixels, is_picture, listed, visible
@@ -86,7 +86,7 @@ def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
     if absent:
         what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
         fix = f"Endings read: {', '.join(SUFFIXES)}."
-        raise RequestError(Fault(f"image folder {path}", what, fix))
+        raise refusal(f"image folder {path}", what, fix)
     return sorted(found), others
 
 

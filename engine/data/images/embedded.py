@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.ids import key_of
 from engine.data.images.avatar_faces import SIZES, TONES, VERSION, People, draw, people
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
@@ -113,7 +113,7 @@ def _counts(source: str) -> dict[str, int]:
         return COUNTS
     if not number.isdecimal() or not 100 <= int(number) <= MOST:
         what = f"{number!r} is not a number of training images."
-        raise RequestError(Fault("avatars", what, f"Use avatars:N with N from 100 to {MOST:,}."))
+        raise refusal("avatars", what, f"Use avatars:N with N from 100 to {MOST:,}.")
     return {split: round(count * int(number) / COUNTS["train"]) for split, count in COUNTS.items()}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.data.images.load import PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import FilePixels
 from engine.data.sources import CLASS, HELD_OUT, SPLITS, deal
@@ -72,7 +72,7 @@ def _read_columns(file: str, text: str, names: Sequence[str], what: str, **how: 
         return pd.read_csv(io.StringIO(text), names=list(names), quoting=3, **how)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         said = f"{what} ({str(error).strip()[:120]})."
-        raise RequestError(Fault(file, said, AS_PUBLISHED)) from error
+        raise refusal(file, said, AS_PUBLISHED) from error
 
 
 CELEBA_IMAGES = "img_align_celeba"
@@ -126,7 +126,7 @@ def _celeba_header(text: str) -> tuple[int, tuple[str, ...]]:
     names = tuple(rest.partition("\n")[0].split())
     if not first.strip().isdigit() or not names:
         what = "The first line is not a number of images, or no attributes follow."
-        raise RequestError(Fault(CELEBA_ATTRIBUTES, what, AS_PUBLISHED))
+        raise refusal(CELEBA_ATTRIBUTES, what, AS_PUBLISHED)
     return int(first), names
 
 
@@ -148,7 +148,7 @@ def _marks(home: Path, columns: list[str]) -> pd.DataFrame:
     if wrong.any() or not len(marks) or marks.index.has_duplicates:
         first = marks.index[wrong][0] if wrong.any() else "a repeated or no image"
         what = f"Attributes must be 1 or -1, once per image; see {first}."
-        raise RequestError(Fault(CELEBA_ATTRIBUTES, what, AS_PUBLISHED))
+        raise refusal(CELEBA_ATTRIBUTES, what, AS_PUBLISHED)
     return marks
 
 
@@ -158,7 +158,7 @@ def _partition(home: Path) -> pd.Series:
     bad = [" ".join(row) for row in rows if len(row) != 2 or row[1] not in ("0", "1", "2")]
     if bad:
         what = f"Lines must be a file name and 0, 1 or 2; found {bad[0][:80]!r}."
-        raise RequestError(Fault(PARTITION, what, AS_PUBLISHED))
+        raise refusal(PARTITION, what, AS_PUBLISHED)
     return pd.Series({name: SPLITS[int(place)] for name, place in rows}, dtype=object)
 
 
@@ -218,7 +218,7 @@ def _lfw_images(path: Path) -> Path:
             return folder
     what = f"There is {LFW_ATTRIBUTES}, but no folder of images."
     fix = f"Put one of {', '.join(LFW_FOLDERS)} beside it."
-    raise RequestError(Fault(f"LFW in {path}", what, fix))
+    raise refusal(f"LFW in {path}", what, fix)
 
 
 def _has_people(folder: Path) -> bool:
@@ -239,7 +239,7 @@ def _lfw_names(text: str) -> tuple[str, ...]:
             return tuple(cells)
     what = "No line starts with person, imagenum and attributes, separated by tabs."
     fix = "Use the file as published with LFW's attributes."
-    raise RequestError(Fault(LFW_ATTRIBUTES, what, fix))
+    raise refusal(LFW_ATTRIBUTES, what, fix)
 
 
 def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
@@ -258,7 +258,7 @@ def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
     )
     if table.isna().any(axis=None) or not table["imagenum"].str.isdigit().all():
         what = "Some rows lack a person, a number or a score."
-        raise RequestError(Fault(path.name, what, AS_PUBLISHED))
+        raise refusal(path.name, what, AS_PUBLISHED)
     return table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import RequestError, refusal
 from engine.data.images.load import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import FilePixels, listed, visible
 from engine.data.sources import WORDS, deal, left_out, usable
@@ -72,7 +72,7 @@ class ImageCsv(ImageReader):
             what = (
                 f"{len(again)} paths have rows that contradict each other: {listed(list(again))}."
             )
-            raise RequestError(Fault(file.name, what, "Give one row per image."))
+            raise refusal(file.name, what, "Give one row per image.")
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
         classes = in_order(table["target"])
         if faults := regression_faults(f"{file.name}, column {wanted.target}", classes):
@@ -104,12 +104,10 @@ def _table(file: Path) -> CsvTable:
     need_columns(file, table, REQUIRED)
     if taken := [name for name in table.columns if name in (CLASS, "image_id", "target", "unit")]:
         what = f"Columns with names the audit uses itself: {', '.join(taken)}."
-        raise RequestError(Fault(file.name, what, "Call them something else."))
+        raise refusal(file.name, what, "Call them something else.")
     if len(rows := table.index[table["path"] == ""]):
-        raise RequestError(
-            Fault(
-                f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."
-            )
+        raise refusal(
+            f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."
         )
     return csv
 
@@ -122,9 +120,7 @@ def _splits(file: Path, table: pd.DataFrame) -> list[str]:
     given = table["split"].str.lower()
     if odd := sorted(set(given) - set(WORDS)):
         what = f"Splits that are not known: {listed([repr(name) for name in odd])}."
-        raise RequestError(
-            Fault(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}.")
-        )
+        raise refusal(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}.")
     return [WORDS[name] for name in given]
 
 
@@ -259,7 +255,7 @@ def _images(file: Path, hashes: list[str]) -> Path:
             counts[folder] = len(wanted.intersection(os.listdir(folder)))
     if not counts or not max(counts.values()):
         what = "No image named <md5hash>.jpg lies beside the CSV."
-        raise RequestError(
-            Fault(f"Fitzpatrick17k in {file.parent}", what, f"Put them into {FOLDERS[0]}/ there.")
+        raise refusal(
+            f"Fitzpatrick17k in {file.parent}", what, f"Put them into {FOLDERS[0]}/ there."
         )
     return max(counts, key=lambda folder: counts[folder])

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.images
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import digest_of
 from engine.data.images.pixels import Check, Pixels, Preparation, Shelf, listed
 from engine.data.sources import (
@@ -201,7 +201,7 @@ class _Loading:
         rows = np.setdiff1d(np.arange(len(self.table)), missing)
         if not len(rows):
             what, fix = "None of its images is there.", "Check the images' folder."
-            raise RequestError(Fault(f"data {self.source}", what, fix))
+            raise refusal(f"data {self.source}", what, fix)
         return rows
 
     def _grouped(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The only formats that are opened: some others of Pillow's start programs."""
@@ -256,8 +256,8 @@ class ArrayPixels(Pixels):
             Damaged,
             ValueError,
         ) as error:  # all have one shape: what the processor cannot do, it can do to none
-            raise RequestError(
-                Fault("images", f"The model's processor cannot read them ({error}).", "Use others.")
+            raise refusal(
+                "images", f"The model's processor cannot read them ({error}).", "Use others."
             ) from error
         return np.stack(parts) if parts else np.empty((0, size, size, 3), np.uint8)
 
@@ -290,9 +290,7 @@ class FilePixels(Pixels):
         cleaned = [name.replace("\\", "/") for name in names]
         if bad := [name for name in cleaned if not _stays_inside(name)]:
             what = f"{len(bad)} image paths are absolute or climb out with '..': {listed(bad)}."
-            raise RequestError(
-                Fault(f"images in {root}", what, "Name images relative to that folder.")
-            )
+            raise refusal(f"images in {root}", what, "Name images relative to that folder.")
         tidy = [PurePosixPath(name) for name in cleaned]
         there = {
             folder: _sizes_in(root, folder, confined) for folder in {name.parent for name in tidy}
@@ -318,7 +316,7 @@ class FilePixels(Pixels):
             except (Damaged, OSError) as error:
                 what = f"It cannot be decoded ({_why(error)})."
                 fix = "Replace it, or delete it: missing images are left out."
-                raise RequestError(Fault(f"image {name}", what, fix)) from error
+                raise refusal(f"image {name}", what, fix) from error
 
         in_threads(one, range(len(rows)))
         return out

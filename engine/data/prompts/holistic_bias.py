@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each
+from engine.core.errors import each, refusal
 from engine.core.ids import key_of
 from engine.data.prompts.load import COLUMNS, FRAME_MARK, PromptReader, Reading, quota
 from engine.data.tables import read_json
@@ -106,7 +106,7 @@ def _shaped(name: str, what: str, build: Callable[[], Any]) -> Any:
         return build()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         said = f"The {what} do not have the shape of HolisticBias v1.x ({error})."
-        raise RequestError(Fault(name, said, "Compare with v1.1.")) from error
+        raise refusal(name, said, "Compare with v1.1.") from error
 
 
 def _frames(nouns: dict[str, Any], templates: dict[str, Any]) -> list[Frame]:

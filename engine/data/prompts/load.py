@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.prompts
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.ids import key_of
 from engine.core.types import PromptSet, digest_of
 from engine.data.sources import Reader, reader_of
@@ -29,6 +29,8 @@ MIN_PER_SUBGROUP = 2
 MIN_FRAMES = 20
 """From this many templates on, whole templates go to validation or to test, so paired readings stay
 whole."""
+VALIDATION_SHARE = 0.2
+"""Of the prompts of a subgroup, as published."""
 RESERVE = "spare"
 """How the names of splits begin that hold further validation prompts."""
 
@@ -81,8 +83,8 @@ def load_prompts(
     there are enough, never fewer than two per subgroup. Raises RequestError listing all faults.
     """
     if max_prompts is not None and max_prompts < 1:
-        raise RequestError(
-            Fault("max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more.")
+        raise refusal(
+            "max_prompts", f"{max_prompts} is not a number of prompts.", "Give 1 or more."
         )
     reader, path = _reader_of(path)
     found = reader.read(path, tuple(dict.fromkeys(axes)), seed, max_prompts)
@@ -280,22 +282,13 @@ def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) -> PromptSet:
+def split_prompts(prompts: PromptSet, seed: int) -> PromptSet:
     """Add a column `split`, "validation" or "test", drawn per axis and subgroup with `seed`; a
     source's own is kept.
 
     Every subgroup gets at least one prompt in each. Where an axis has at least MIN_FRAMES
-    templates, all subgroups put the same templates into validation. Raises RequestError for a share
-    outside (0, 1).
+    templates, all subgroups put the same templates into validation.
     """
-    if not 0 < validation_share < 1:
-        raise RequestError(
-            Fault(
-                "validation share",
-                f"{validation_share} is outside (0, 1).",
-                "Use 0.2, as published.",
-            )
-        )
     if prompts.own_split:
         return prompts
     table = prompts.table.copy()
@@ -311,12 +304,12 @@ def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) 
             ["_frame", "_own"]
         )
         for _, part in ordered.groupby("subgroup", sort=True):
-            size = int(np.clip(round(validation_share * len(part)), 1, max(1, len(part) - 1)))
+            size = int(np.clip(round(VALIDATION_SHARE * len(part)), 1, max(1, len(part) - 1)))
             table.loc[part.index[:size], "split"] = "validation"
     return replace(prompts, table=table)
 
 
-def with_reserve_prompts(asked: PromptSet, source: PromptSet, seed: int = 0) -> PromptSet:
+def with_reserve_prompts(asked: PromptSet, source: PromptSet) -> PromptSet:
     """`asked` (with its splits) and, as splits "spare 1", "spare 2", …, what `source` holds beyond
     it.
 
@@ -329,7 +322,7 @@ def with_reserve_prompts(asked: PromptSet, source: PromptSet, seed: int = 0) -> 
     if source.own_split:
         left = left[left["split"] == "validation"]
     parts = [
-        _rounds(rows, asked.table[asked.table["axis"] == axis], seed)
+        _rounds(rows, asked.table[asked.table["axis"] == axis])
         for axis, rows in left.groupby("axis")
     ]
     spare = pd.concat([left.iloc[:0].assign(split=""), *parts])
@@ -340,7 +333,7 @@ def with_reserve_prompts(asked: PromptSet, source: PromptSet, seed: int = 0) -> 
     return replace(asked, table=table, digest=digest)
 
 
-def _rounds(left: pd.DataFrame, asked: pd.DataFrame, seed: int) -> pd.DataFrame:
+def _rounds(left: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     """The prompts `left` of one axis with their split, as many as all subgroups have."""
     test = asked[asked["split"] == "test"]
     if asked["template"].nunique() >= MIN_FRAMES:
@@ -348,7 +341,7 @@ def _rounds(left: pd.DataFrame, asked: pd.DataFrame, seed: int) -> pd.DataFrame:
     wanted = asked[asked["split"] == "validation"].groupby("subgroup").size()
     each = int(left.groupby("subgroup").size().reindex(wanted.index, fill_value=0).min())
     ordered = left.assign(
-        _order=left["prompt_id"].map(lambda name: key_of("spare", seed, name))
+        _order=left["prompt_id"].map(lambda name: key_of("spare", 0, name))
     ).sort_values("_order")
     place = ordered.groupby("subgroup").cumcount()
     rounds = (place // int(wanted.min()) + 1).map(lambda number: f"{RESERVE} {number}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each
+from engine.core.errors import Fault, RequestError, each, refusal
 from engine.core.ids import key_of
 from engine.data.prompts.load import MAX_CELL, MIN_PER_SUBGROUP, PromptReader, Reading, quota
 from engine.data.sources import WORDS
@@ -123,7 +123,7 @@ class FaspPair(PromptReader):
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             what = f"The pair does not have the published shape ({error!r})."
             fix = 'See {axis: {title: [prompts]}} and {"axis", "bucket"}.'
-            raise RequestError(Fault(prompts.name, what, fix)) from error
+            raise refusal(prompts.name, what, fix) from error
         rows, faults = [], []
         for axis, found in listed.items():
             named = by_axis.get(axis, [])

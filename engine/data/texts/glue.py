@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, each, unknown
+from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.data.sources import CLASS
 from engine.data.tables import RowFaults, tab_rows
 from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
@@ -80,7 +80,7 @@ def task_of(name: str) -> GlueTask:
             " classifiers."
         )
         fix = "Give it as a CSV whose labels you put into classes, such as similar and different."
-        raise RequestError(Fault(f"data {name}", what, fix))
+        raise refusal(f"data {name}", what, fix)
     if key not in GLUE_TASKS:
         raise RequestError(unknown("data, GLUE task", name[:80], GLUE_TASKS))
     return GLUE_TASKS[key]
@@ -195,7 +195,7 @@ def _sound(
     if faults.n > task.broken:
         raise RequestError(faults.all())
     if not rows:
-        raise RequestError(Fault(faults.file, "The table has no rows.", "Fetch the file again."))
+        raise refusal(faults.file, "The table has no rows.", "Fetch the file again.")
     what = f"{faults.n} damaged rows of {Path(faults.file).name} were left out;"
     note = f"{what} the published file has some too."
     return pd.DataFrame(rows), (note,) if faults.n else ()
@@ -352,7 +352,7 @@ def _fetched(task: GlueTask, split: str) -> Path:
             f" ({type(error).__name__})."
         )
         fix = f"Check the network, or give a folder {task.name} with train.tsv and {task.dev}.tsv."
-        raise RequestError(Fault(f"data {PREFIX}{task.key}", what, fix)) from error
+        raise refusal(f"data {PREFIX}{task.key}", what, fix) from error
 
 
 def _columns_of(file: Path, name: str, task: GlueTask) -> dict[str, list[Any]]:
@@ -366,19 +366,19 @@ def _columns_of(file: Path, name: str, task: GlueTask) -> dict[str, list[Any]]:
         schema = pyarrow.parquet.read_schema(file)
         if absent := [column for column in columns if column not in schema.names]:
             what = f"Columns missing: {', '.join(absent)}."
-            raise RequestError(Fault(name, what, f"Found: {', '.join(schema.names[:40])}."))
+            raise refusal(name, what, f"Found: {', '.join(schema.names[:40])}.")
         if not pyarrow.types.is_integer(schema.field("label").type):
             fix = f"Delete {file} and try again."
-            raise RequestError(Fault(name, "Its labels are not whole numbers.", fix))
+            raise refusal(name, "Its labels are not whole numbers.", fix)
         raw = pyarrow.parquet.read_table(file, columns=columns).to_pydict()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         what = f"It is not a parquet file, or is damaged ({type(error).__name__})."
         fix = f"Delete {file}, so that it is downloaded again."
-        raise RequestError(Fault(name, what, fix)) from error
+        raise refusal(name, what, fix) from error
     names = _class_names(schema.metadata or {})
     if names not in ((), task.hub_classes):
         what = f"Its classes are {', '.join(names)[:200]}; expected {', '.join(task.hub_classes)}."
-        raise RequestError(Fault(name, what, "Give the task as a folder of TSV files."))
+        raise refusal(name, what, "Give the task as a folder of TSV files.")
     return {column: raw[column] for column in columns}
 
 

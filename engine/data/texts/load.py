@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.texts
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.types import Corpus, digest_of
 from engine.data.sources import (
     CLASS,
@@ -382,27 +382,21 @@ def load_corpus(path: str | Path) -> Corpus:
     path = Path(path)
     where = f"text {path}"
     if not path.is_file():
-        raise RequestError(
-            Fault(where, "There is no such file.", "Check the path; it must be a text file.")
-        )
+        raise refusal(where, "There is no such file.", "Check the path; it must be a text file.")
     content = path.read_bytes()
     text = decoded(content, where)
     if "\0" in text:
-        raise RequestError(
-            Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8.")
+        raise refusal(
+            where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8."
         )
     if not text.strip():
-        raise RequestError(
-            Fault(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters.")
-        )
+        raise refusal(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters.")
     if len(text.strip()) < MIN_CHARACTERS:
         what = f"Only {len(text.strip())} characters: too short for a perplexity."
-        raise RequestError(
-            Fault(where, what, f"Give at least {MIN_CHARACTERS} characters, better 100,000.")
-        )
+        raise refusal(where, what, f"Give at least {MIN_CHARACTERS} characters, better 100,000.")
     if _is_json(text):
         what = "It is JSON: its brackets and names of fields would be read as text."
-        raise RequestError(Fault(where, what, "Save the texts alone, as plain text."))
+        raise refusal(where, what, "Save the texts alone, as plain text.")
     if "\r" in text:  # no text that a model was trained on ends its lines so
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         content = text.encode("utf-8")
