@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from assets.build.models.remarks import Labelled
 from assets.build.models.judge_data import Case
-from engine.models.detoxify_local import load_detoxify_checkpoint
+from assets.build.models.remarks import Labelled
+from engine.models.judge import load_detoxify_checkpoint
 
 BATCH = 128
 
 HEAD = """# demo-judge
 
 A tiny toxicity classifier (BERT, {layers} layers, {width} wide, {parameters:,} parameters) in Detoxify's
-checkpoint format, for the embedded demo only. `engine.models.detoxify_local.load_detoxify_checkpoint` loads
+checkpoint format, for the embedded demo only. `engine.models.judge.load_detoxify_checkpoint` loads
 it with the detoxify package, offline, after checking the SHA-256 pin in `judge.json`. Made by `python -m
 assets.build.models.train_judge`; this card is written by that script.
 
@@ -47,12 +47,18 @@ def scores_of(folder: Path, texts: Sequence[str]) -> np.ndarray:
     return found
 
 
-def judge_card(folder: Path, held_out: dict[str, list[Labelled]], cases: list[Case], log: dict) -> str:
+def judge_card(
+    folder: Path, held_out: dict[str, list[Labelled]], cases: list[Case], log: dict
+) -> str:
     """Markdown with measured numbers; n beside each."""
     parts = {"texts": log["texts"], "parameters": log["parameters"], "seconds": log["seconds"]}
     recipe = log["recipe"]
     head = HEAD.format(
-        layers=recipe["layers"], width=recipe["width"], steps=recipe["steps"], loss=log["curve"][-1]["loss"], **parts
+        layers=recipe["layers"],
+        width=recipe["width"],
+        steps=recipe["steps"],
+        loss=log["curve"][-1]["loss"],
+        **parts,
     )
     return head + _held_out_table(folder, held_out) + _hatecheck_table(folder, cases)
 
