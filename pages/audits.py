@@ -8,15 +8,15 @@ from collections.abc import Callable
 import streamlit as st
 
 from engine.core import words
-from engine.core.errors import PruneAuditError, RequestError
+from engine.core.errors import PruneAuditError
 from engine.report import phrasing
 from engine.report.tracks import tracks
-from engine.store import titles, trash
+from engine.store import runs
 from engine.store.runs import RunSummary, default_root
 from pages.shared import cache, jobs, state
-from pages.shared.controls import capital
-from pages.shared.frame import begin_app, boundary, heading, title_of
-from pages.shared.safe import plain, visible
+from pages.shared.controls import button, capital
+from pages.shared.frame import draw_page, heading, title_of
+from pages.shared.safe import boundary, faults_of, plain, show_errors, visible
 
 MOST = 5
 """Audits that are compared at a time."""
@@ -56,14 +56,8 @@ def _audit(summary: RunSummary) -> None:
             st.text(visible(title))
             about = capital(track.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
-        st.button(
-            "Open",
-            key=state.key_of("open", summary.id),
-            icon=":material/dashboard:",
-            width="content",
-            on_click=jobs.open_run,
-            args=(summary.id,),
-        )
+        key = ("open", summary.id)
+        button("Open", key, state.open_run, summary.id, icon="dashboard", width="content")
         _more(summary, title)
 
 
@@ -73,42 +67,23 @@ def _tick(run_id: str) -> str:
 
 def _more(summary: RunSummary, title: str) -> None:
     """Rename and delete, folded away."""
-    key = state.key_of(state.TITLE, summary.id)
-    with st.popover("More", key=state.key_of("more", summary.id), width="content"):
-        st.text_input(
-            "Title",
-            value=visible(title),
-            key=key,
-            help="Kept beside the audit. Empty: its own title.",
-        )
-        st.button(
-            "Rename",
-            key=state.key_of("rename", summary.id),
-            on_click=_rename,
-            args=(summary.id, key),
-        )
+    key, run_id = state.key_of(state.TITLE, summary.id), summary.id
+    with st.popover("More", key=state.key_of("more", run_id), width="content"):
+        help_text = "Kept beside the audit. Empty: its own title."
+        st.text_input("Title", value=visible(title), key=key, help=help_text)
+        button("Rename", ("rename", run_id), _rename, run_id, key)
         if summary.embedded:
             st.caption("An embedded audit comes with the program and cannot be deleted.")
         else:
-            key = state.key_of("delete", summary.id)
-            st.button(
-                "Delete", key=key, icon=":material/delete:", on_click=_delete, args=(summary.id,)
-            )
+            button("Delete", ("delete", run_id), _delete, run_id, icon="delete")
 
 
 def _compare(ticked: list[str]) -> None:
     """What is ticked, side by side."""
     enough = 2 <= len(ticked) <= MOST
     with st.container(horizontal=True, vertical_alignment="center"):
-        label = f"Compare {len(ticked)} audits" if enough else "Compare"
-        st.button(
-            label,
-            key=state.key_of("compare", "ticked"),
-            disabled=not enough,
-            icon=":material/compare_arrows:",
-            on_click=_open_compare,
-            args=(ticked,),
-        )
+        label, key = f"Compare {len(ticked)} audits" if enough else "Compare", ("compare", "ticked")
+        button(label, key, _open_compare, ticked, icon="compare_arrows", disabled=not enough)
         if not enough:
             st.caption(f"Tick two to {MOST} audits to lay them side by side.")
 
@@ -120,16 +95,16 @@ def _open_compare(ticked: list[str]) -> None:
 
 
 def _rename(run_id: str, key: str) -> None:
-    _try(lambda: titles.rename(default_root(), run_id, str(state.value_of(key) or "")))
+    _try(lambda: runs.rename(default_root(), run_id, str(state.value_of(key) or "")))
 
 
 def _delete(run_id: str) -> None:
-    if _try(lambda: trash.delete(jobs.store(), run_id)):
+    if _try(lambda: runs.delete(jobs.store(), run_id)):
         state.keep(state.DELETED, run_id)
 
 
 def _restore(run_id: str) -> None:
-    if _try(lambda: trash.restore(jobs.store(), run_id)):
+    if _try(lambda: runs.restore(jobs.store(), run_id)):
         state.take(state.DELETED)
 
 
@@ -139,12 +114,7 @@ def _try(do: Callable[[], object]) -> bool:
     try:
         do()
     except PruneAuditError as error:
-        faults = (
-            [str(fault) for fault in error.faults]
-            if isinstance(error, RequestError)
-            else [str(error)]
-        )
-        state.keep(state.REFUSED, faults)
+        state.keep(state.FAILED, faults_of(error))
         return False
     cache.look_again()
     return True
@@ -152,42 +122,33 @@ def _try(do: Callable[[], object]) -> bool:
 
 def _undo() -> None:
     """What was deleted last, and the way back; or why something could not be done."""
-    for fault in state.take(state.REFUSED) or ():
-        st.error(plain(fault), icon=":material/error:")
+    show_errors(state.take(state.FAILED) or ())
     run_id = state.kept(state.DELETED)
     if run_id is None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        found = trash.deleted(jobs.store()).get(run_id)
-        st.text(f"{title_of(found.title, found.axes) if found else run_id} was moved to the trash.")
-        st.button(
-            "Undo",
-            key=state.key_of("undo", "delete"),
-            type="primary",
-            icon=":material/undo:",
-            on_click=_restore,
-            args=(run_id,),
-        )
+        named = _deleted_title(run_id, runs.deleted(jobs.store()).get(run_id))
+        st.text(f"{named} was moved to the trash.")
+        key = ("undo", "delete")
+        button("Undo", key, _restore, run_id, icon="undo", type="primary")
+
+
+def _deleted_title(run_id: str, summary: RunSummary | None) -> str:
+    return title_of(summary.title, summary.axes) if summary else run_id
 
 
 def _trash() -> None:
-    """Everything that was deleted and can be had back."""
-    found = trash.deleted(jobs.store())
+    """Everything that was deleted and can be brought back."""
+    found = runs.deleted(jobs.store())
     if not found:
         return
     with st.expander(f"Trash ({len(found)})", icon=":material/delete:"):
-        st.caption(
-            plain(f"Kept in {default_root() / 'trash'}: delete folders there to free their space.")
-        )
+        folder = default_root() / "trash"
+        st.caption(plain(f"Kept in {folder}: delete folders there to free their space."))
         for run_id, summary in found.items():
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(title_of(summary.title, summary.axes) if summary else run_id)
-                key = state.key_of("restore", run_id)
-                st.button(
-                    "Bring back", key=key, icon=":material/undo:", on_click=_restore, args=(run_id,)
-                )
+                st.text(_deleted_title(run_id, summary))
+                button("Bring back", ("restore", run_id), _restore, run_id, icon="undo")
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

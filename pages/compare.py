@@ -3,44 +3,40 @@ compare at all."""
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from engine.report import phrasing
 from engine.report.charts import compare, compare_kinds, compare_settings
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
-from pages.shared import cache, frame, panels, safe, state
+from pages.shared import cache, panels, state
 from pages.shared.controls import axis_label, choose, choose_reading
-from pages.shared.frame import begin_app, boundary, heading, need_run, title_of
+from pages.shared.frame import draw_page, heading, link, need_run, title_of
+from pages.shared.safe import escaped, plain, visible
 
 
 def page() -> None:
     heading("compare")
     run = need_run()
-    every = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
-    summaries = {name: one for name, one in every.items() if _comparable(run, name)}
-    if not summaries:
-        only = (
-            f"only one finished audit of {track_of(run).about}"
-            if every
-            else "only one finished audit"
-        )
+    every = [summary for summary in cache.all_runs() if summary.id != run.id]
+    others = [summary for summary in every if _comparable(run, summary.id)]
+    if not others:
+        kind = f" of {track_of(run).about}" if every else ""
         with st.container(border=True):
-            st.markdown(f"There is {only}, so there is nothing to compare it with.")
-            frame.link("new_audit", "Start another audit")
+            st.markdown(
+                f"There is only one finished audit{kind}, so there is nothing to compare it with."
+            )
+            link("new_audit", "Start another audit")
         return
     choice = choose_reading(run, choose(run))
-    mine = set(
-        _axes(run)
-    )  # audits with an axis in common come first: one of them is compared unasked
-    summaries = dict(sorted(summaries.items(), key=lambda item: not mine & set(item[1].axes)))
+    # Audits with an axis in common come first: one of them is compared unasked.
+    others.sort(key=lambda summary: not set(_axes(run)) & set(summary.axes))
     names = {
-        run_id: f"{frame.title_of(summary.title, summary.axes)} ({summary.created[:10]})"
-        for run_id, summary in summaries.items()
+        summary.id: f"{title_of(summary.title, summary.axes)} ({summary.created[:10]})"
+        for summary in others
     }
-    others = st.multiselect(
-        frame.plain(f"Compare “{frame.title_of(run.meta['title'])}” with"),
+    picked = st.multiselect(
+        plain(f"Compare “{title_of(run.meta['title'])}” with"),
         list(names),
         default=list(names)[:1],
         format_func=names.__getitem__,
@@ -48,10 +44,10 @@ def page() -> None:
         persist_state="session",
         max_selections=4,
     )
-    if not others:
+    if picked:
+        _draw([run, *map(cache.open_run, picked)], choice)
+    else:
         st.info("Choose at least one other audit.")
-        return
-    _draw([run, *(cache.open_run(run_id) for run_id in others)], choice)
 
 
 def _comparable(run: cache.KeptRun, other: str) -> bool:
@@ -60,62 +56,52 @@ def _comparable(run: cache.KeptRun, other: str) -> bool:
     return its is not None and (its is mine or its.measures == mine.measures != "")
 
 
+def _axes(run: cache.KeptRun) -> list[str]:
+    return list(run.meta["request"].get("axes") or ())
+
+
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
     alike = [runs[0], *(other for other in runs[1:] if choice.axis in _axes(other))]
     if len(alike) < len(runs):
-        st.info(safe.plain(_without_the_axis(runs, choice.axis)), icon=":material/info:")
+        st.info(plain(_without_the_axis(runs, choice.axis)), icon=":material/info:")
     if len(alike) > 1:
         _charts(alike, choice)
     st.header("Which settings differ?", anchor=False)
-    _settings(compare_settings.settings_table(runs))
+    differing = compare_settings.settings_table(runs)
+    if differing.empty:
+        st.markdown("None: all were asked the same.")
+        return
+    # A plain table, whose cells wrap: values may be long, and clipped ones tell nothing. It reads
+    # Markdown, which names of users must not become.
+    shown = differing.map(lambda text: plain(visible(text)))
+    st.table(shown, hide_index=True, border="horizontal")
+    st.caption("Settings of a method that only one audit has are left out.")
 
 
 def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
     """Audits that measured the chosen axis, with what must be known before they are read side by
     side."""
     for warning in compare.comparability(runs)[1]:
-        st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
-    st.caption(frame.plain(compare.named(runs)))
+        st.html(f'<p class="pa-warning">{escaped(warning)}</p>')
+    st.caption(plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
     if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
         panels.draw(compare_kinds.compare_kinds(runs, choice))
 
 
-def _axes(run: cache.KeptRun) -> list[str]:
-    return list(run.meta["request"].get("axes") or ())
-
-
 def _without_the_axis(runs: list[cache.KeptRun], axis: str) -> str:
     """Which audits cannot be laid beside the first on this axis, once, and on which they can."""
     others = [other for other in runs[1:] if axis not in _axes(other)]
-    named = phrasing.listing(
-        f"“{safe.visible(title_of(other.meta['title'], _axes(other)))}”" for other in others
-    )
-    said = f"{named} did not measure {axis_label(axis)}"
+    titles = [f"“{title_of(other.meta['title'], _axes(other))}”" for other in others]
+    said = f"{phrasing.listing(titles)} did not measure {axis_label(axis)}"
     shared = [one for one in _axes(runs[0]) if all(one in _axes(other) for other in runs[1:])]
     if shared:
-        return (
-            f"{said}. All of these audits measured {phrasing.listing(map(axis_label, shared))}:"
-            " choose that above."
-        )
-    measured = phrasing.listing(
-        axis_label(one) for one in dict.fromkeys(one for run in others for one in _axes(run))
-    )
-    return f"{said} but {measured}. Only settings are compared."
+        axes = phrasing.listing(map(axis_label, shared))
+        return f"{said}. All of these audits measured {axes}: choose that above."
+    measured = dict.fromkeys(one for run in others for one in _axes(run))
+    axes = phrasing.listing(map(axis_label, measured))
+    return f"{said} but {axes}. Only settings are compared."
 
 
-def _settings(differing: pd.DataFrame) -> None:
-    """A plain table, whose cells wrap: values may be long, and clipped ones tell nothing."""
-    if differing.empty:
-        st.markdown("None: all were asked the same.")
-        return
-    # This kind of table reads Markdown, which names of users must not become.
-    shown = differing.map(lambda text: frame.plain(safe.visible(text)))
-    st.table(shown, hide_index=True, border="horizontal")
-    st.caption("Settings of a method that only one audit has are left out.")
-
-
-begin_app()
-with boundary():
-    page()
+draw_page(page)

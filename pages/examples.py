@@ -3,17 +3,6 @@ intervals elsewhere."""
 
 from __future__ import annotations
 
-from pages.shared import navigation
-from pages.shared.controls import choose
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.frame import draw_page, tabbed
 
-
-def page() -> None:
-    heading("examples")
-    run = need_run("examples")
-    navigation.draw("examples", run, choose(run))
-
-
-begin_app()
-with boundary():
-    page()
+draw_page(lambda: tabbed("examples"))

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from engine.core.errors import PruneAuditError, RequestError
+from engine.report import bundle
 from engine.report.charts import lookup
 from engine.report.contract import Foreign
 from engine.report.figures import find_browser
@@ -21,48 +23,58 @@ from engine.report.tracks import track_of
 from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import capital, choose, select
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.frame import draw_page, heading, need_run
 from pages.shared.roots import refuse_target
-from pages.shared.safe import plain, visible
+from pages.shared.safe import boundary, plain, visible
 
 PARTS = {
-    "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
-    "figures": ("Charts", "Every chart as a web page, SVG and PNG.", "figures.zip"),
+    "tables": (
+        "Tables",
+        "Every number of this audit: CSV, parquet and JSON.",
+        "tables.zip",
+        "application/zip",
+    ),
+    "figures": (
+        "Charts",
+        "Every chart as a web page, SVG and PNG.",
+        "figures.zip",
+        "application/zip",
+    ),
     "report": (
         "Report",
         "One page, and everything else as its appendix: a file that opens anywhere, offline.",
-        "",
+        "report.html",
+        "text/html",
     ),
-    "pdf": ("Report as PDF", "The same, printed on A4.", ""),
+    "pdf": ("Report as PDF", "The same, printed on A4.", "report.pdf", "application/pdf"),
 }
-KINDS = {"report": ("html", "text/html"), "pdf": ("pdf", "application/pdf")}
+"""Title, what it is, end of the file's name, and its kind."""
 
 
 def page() -> None:
     heading("export")
     run = need_run()
-    choice = choose(run)
+    choice, track = choose(run), track_of(run)
     variant = lookup.variant_of(run, choice)
     with_texts = run.has("texts") and st.toggle(
-        "Include texts in the clear",
-        key=state.EXPORT_TEXTS,
-        help=track_of(run).handout.texts,
+        "Include texts in the clear", key=state.EXPORT_TEXTS, help=track.handout.texts
     )
     left, right = st.columns(2, gap="large")
     with left:
         st.header(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
         st.caption(plain(lookup.amount(run, variant)))
         with boundary():
-            taken = _one_of(track_of(run).takable(run, variant))
-            if not track_of(run).instead(run, variant):
+            taken = _one_of(track.takable(run, variant))
+            stands = bool(track.instead(run, variant))
+            if not stands:
                 _mask(run, taken)
-            _checkpoint(run, taken, bool(track_of(run).instead(run, variant)))
+            _checkpoint(run, taken, stands)
     with right:
         st.header("The whole audit", anchor=False)
         for what in PARTS:
             with boundary():
                 _part(run, what, with_texts)
-        for one in track_of(run).foreign:
+        for one in track.foreign:
             with boundary():
                 _foreign(run, one)
 
@@ -71,9 +83,15 @@ def _one_of(takable: dict[str, str]) -> str:
     """The id whose mask and weights are taken: of several trials, one."""
     if len(takable) == 1:
         return next(iter(takable))
-    return select(
-        "Mask and weights of", list(takable), state.TAKEN, lambda name: capital(takable[name])
-    )
+    named = {name: capital(label) for name, label in takable.items()}
+    return select("Mask and weights of", named, state.TAKEN)
+
+
+def _download(
+    label: str, data: str | Callable[[], bytes], name: str, kind: str, key: str, **more: Any
+) -> None:
+    icon = ":material/download:"
+    st.download_button(label, data, name, kind, icon=icon, on_click="ignore", key=key, **more)
 
 
 def _mask(run: KeptRun, variant: str) -> None:
@@ -81,23 +99,19 @@ def _mask(run: KeptRun, variant: str) -> None:
     with st.container(border=True):
         st.markdown(f"**Mask**  \n{handout.mask}")
         name = f"{file_name(run.meta['model']['name'])}-{file_name(variant)}.mask.json"
-        st.download_button(
+        _download(
             "Download mask",
             lambda: _made(run, "masks", False, variant),
             name,
             "application/json",
+            state.MASK,
             type="primary",
-            icon=":material/download:",
-            on_click="ignore",
-            key=state.MASK,
         )
         st.code(handout.apply.format(name=name), language=None, wrap_lines=True)
 
 
 def _part(run: KeptRun, what: str, with_texts: bool) -> None:
-    title, text, archive = PARTS[what]
-    ending, mime = KINDS.get(what, ("zip", "application/zip"))
-    name = f"{run.id}-{archive}" if archive else f"{run.id}-report.{ending}"
+    title, text, ending, kind = PARTS[what]
     with st.container(border=True):
         st.markdown(f"**{title}**  \n{text}")
         if what == "pdf" and find_browser() is None:
@@ -106,15 +120,9 @@ def _part(run: KeptRun, what: str, with_texts: bool) -> None:
                 " report instead."
             )
             return
-        st.download_button(
-            f"Download {title[:1].lower()}{title[1:]}",
-            lambda: _made(run, what, with_texts),
-            name,
-            mime,
-            icon=":material/download:",
-            on_click="ignore",
-            key=state.key_of("part", what),
-        )
+        label, name = f"Download {title[:1].lower()}{title[1:]}", f"{run.id}-{ending}"
+        make = lambda: _made(run, what, with_texts)  # noqa: E731
+        _download(label, make, name, kind, state.key_of("part", what))
 
 
 def _foreign(run: KeptRun, one: Foreign) -> None:
@@ -126,37 +134,23 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
         except RequestError as error:
             st.caption(plain(str(error)))
             return
-        st.download_button(
-            f"Download {one.file}",
-            text,
-            one.file,
-            one.mime,
-            icon=":material/download:",
-            on_click="ignore",
-            key=state.key_of("foreign", one.name),
-        )
+        key = state.key_of("foreign", one.name)
+        _download(f"Download {one.file}", text, one.file, one.mime, key)
 
 
 def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:
     """The bytes to download: the file itself when there is one, else all of them zipped."""
-    from engine.report import bundle  # late: it is not needed to draw the page
-
-    with tempfile.TemporaryDirectory() as folder:
-        paths = bundle.export_run(
-            run, Path(folder), [what], show_offensive=with_texts, variant=variant
-        )
-        return _packed(paths, Path(folder))
-
-
-def _packed(paths: Sequence[Path], folder: Path) -> bytes:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    if len(files) == 1:
-        return files[0].read_bytes()
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in files:
-            archive.write(path, path.relative_to(folder))
-    return memory.getvalue()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bundle.export_run(run, folder, [what], show_offensive=with_texts, variant=variant)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        if len(files) == 1:
+            return files[0].read_bytes()
+        memory = io.BytesIO()
+        with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in files:
+                archive.write(path, path.relative_to(folder))
+        return memory.getvalue()
 
 
 def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
@@ -167,26 +161,17 @@ def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
         st.markdown(f"**Checkpoint**  \n{handout.standing if stands else handout.checkpoint}")
         folder = st.text_input(
             "Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model"
-        )
-        if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
+        ).strip()
+        if st.button("Write checkpoint", icon=":material/save:", disabled=not folder):
             with boundary():  # what goes wrong here is said here; the rest of the page stays
-                _write_checkpoint(run, variant, folder.strip())
+                _write_checkpoint(run, variant, folder)
 
 
 def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
     refuse_target(folder)
-    command = [
-        sys.executable,
-        "-m",
-        "engine",
-        "export",
-        run.id,
-        "--to",
-        folder,
-        "--what",
-        "checkpoint",
-    ]
-    command += ["--variant", variant, "--store", str(run.path.parent.parent)]
+    command = [sys.executable, "-m", "engine", "export", run.id, "--to", folder]
+    command += ["--what", "checkpoint", "--variant", variant]
+    command += ["--store", str(run.path.parent.parent)]
     with st.spinner(track_of(run).handout.checkpoint_wait):
         ended = subprocess.run(command, capture_output=True, text=True, cwd=frame.ROOT, check=False)
     if ended.returncode:
@@ -195,6 +180,4 @@ def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
     safe.passage(ended.stdout.strip()[:2000] or folder, label="Written")
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -1,19 +1,54 @@
-"""Filters: which subgroup pays at which speedup, what is cut, and does the promised speedup come
-true?"""
+"""Filters: who pays, what is left of each layer, what the scores say, and whether the speedup comes
+true."""
 
 from __future__ import annotations
 
-from pages.shared import navigation
-from pages.shared.controls import choose
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from engine.report.charts import cost, filter_layers
+from engine.report.charts.panel import Choice
+from engine.tracks.image_classifiers.panels import loss_share, pw, scores, speedup
+from pages.shared import panels, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import choose_reading, line, segmented
+from pages.shared.frame import draw_page, tabbed
+from pages.shared.navigation import Tab
+from pages.tabs.changed import one_repeat
+
+SHOW = {"change": "Change since the dense model", "level": "Level"}
 
 
-def page() -> None:
-    heading("filters")
-    run = need_run("filters")
-    navigation.draw("filters", run, choose(run))
+def who_pays(run: KeptRun, choice: Choice) -> None:
+    """Every subgroup at every speedup, and whether the performance-weighted loss helps it: does it,
+    which part of it, which images it looks at. What was not run is not offered."""
+    with line():
+        choice = choose_reading(run, choice)
+        show = segmented("Show", SHOW, state.SHOW)
+    along = speedup.groups_along_speedup
+    panels.show(run, choice, along, pw.pw_difference, options={along: {"show": show}})
+    if len(made(run, pw.switches)):
+        panels.draw_folded(made(run, pw.ablation, choice), "ablation")
+    if made(run, loss_share.has_loss_share, choice):
+        panels.draw_folded(made(run, loss_share.loss_share, choice), "loss_share")
 
 
-begin_app()
-with boundary():
-    page()
+def layers(run: KeptRun, choice: Choice) -> None:
+    panels.show(run, choice, (filter_layers.layer_survival, filter_layers.layers_by_speedup))
+
+
+def of_scores(run: KeptRun, choice: Choice) -> None:
+    """What each unit has, and which of them go, in one trial."""
+    trial = one_repeat(run, choice, "Scores")
+    options = {} if trial is None else {"trial": trial}
+    panels.show(run, choice, scores.score_map, options={scores.score_map: options})
+
+
+def of_speed(run: KeptRun, choice: Choice) -> None:
+    panels.show(run, choice, (speedup.speed, cost.cost))
+
+
+TABS = (
+    Tab("Who pays", who_pays),
+    Tab("Layers", layers),
+    Tab("Scores", of_scores),
+    Tab("Speed", of_speed),
+)
+draw_page(lambda: tabbed("filters", TABS))

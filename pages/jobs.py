@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pages.shared import jobs
-from pages.shared.frame import begin_app, boundary, heading
+from pages.shared.frame import draw_page, heading
 
 
 def page() -> None:
@@ -11,6 +11,4 @@ def page() -> None:
     jobs.watch()
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from engine.report import measured
-from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.controls import fold
+from pages.shared.frame import draw_page, heading, need_run
 
 FOLDS: Mapping[str, tuple[Callable[..., pd.DataFrame], bool]] = {
     "Subgroups and how much each was measured on": (measured.subgroups, False),
@@ -36,20 +37,14 @@ def page() -> None:
             st.header(part.title, anchor=False)
             panels.listed(part.told)
     for title, (make, chosen) in FOLDS.items():
-        _fold(run, title, make, choice if chosen else None)
+        draw = partial(_table, run, make, *([choice] if chosen else []))
+        fold(title, state.key_of("about", make.__name__), draw)
 
 
-def _fold(
-    run: KeptRun, title: str, make: Callable[..., pd.DataFrame], choice: Choice | None
-) -> None:
-    """A table behind its title, made when it is opened: two columns as names and what is known of
-    them."""
-    with st.expander(title, key=state.key_of("about", make.__name__), on_change="rerun") as box:
-        if box.open:
-            table = made(run, make, *([choice] if choice else []))
-            (panels.facts if table.shape[1] == 2 else panels.table)(table)
+def _table(run: KeptRun, make: Callable[..., pd.DataFrame], *choice: object) -> None:
+    """A table; of two columns as names and what is known of them."""
+    table = made(run, make, *choice)
+    (panels.facts if table.shape[1] == 2 else panels.table)(table)
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -7,7 +7,8 @@ import streamlit as st
 
 from engine.audit.tracks import track_named
 from pages.shared import form, jobs, state
-from pages.shared.frame import begin_app, boundary, heading
+from pages.shared.frame import draw_page, heading
+from pages.shared.safe import boundary
 
 
 def page() -> None:
@@ -21,13 +22,12 @@ def page() -> None:
 def _quick() -> None:
     """The audit that was asked for by naming a model: checked and started at once, then how far it
     is."""
-    if form := state.take(state.QUICK):
-        track, model = form
+    if asked := state.take(state.QUICK):
+        track, model = asked
         state.keep(state.QUICK_STARTED, None)
         with st.spinner("Checking the model …"):
-            state.keep(
-                state.QUICK_STARTED, jobs.start(track_named(track).part("quick").request(model))
-            )
+            request = track_named(track).part("quick").request(model)
+            state.keep(state.QUICK_STARTED, jobs.start(request))
     if state.kept(state.QUICK_STARTED):
         jobs.one(state.kept(state.QUICK_STARTED))
 
@@ -41,13 +41,13 @@ def _new() -> None:
     request, faults = form.any_kind()
     state.keep_form()
     ray, memory = _where()
-    form.line(request)
-    form.summary(request)
+    form.amount_line(request)
+    form.summary_of_faults(request)
     under_way = st.container()  # above the buttons: below them nobody sees it without scrolling
     start, look = st.columns([1, 3], vertical_alignment="center")
     with look:
-        form.button(request)
-    form.answer(request)
+        form.inspect_button(request)
+    form.inspected(request)
     if start.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"), form.remembered(request):
@@ -84,6 +84,4 @@ def _where() -> tuple[str, str]:
     return typed.strip(), allowed.strip()
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

@@ -13,35 +13,28 @@ from engine.report.charts import lookup
 from engine.report.charts.class_chances import class_chances
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, where_it_looks
-from pages.shared import anecdote, panels, safe, state
+from pages.shared import panels, safe, state
+from pages.shared.anecdote import answered, ask_both
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
-from pages.shared.frame import begin_app, boundary, link
+from pages.shared.frame import draw_page, link
 
-ANECDOTE = (
-    "This is an anecdote: one picture. What holds on many, with intervals, is in the summary."
-)
+ANECDOTE = "one picture. What holds on many, with intervals, is in the summary."
 
 
 def page() -> None:
-    found = anecdote.answered("picture", ANECDOTE, "The models are loaded and look …", _question)
-    if found:
+    if found := answered("picture", ANECDOTE, _question, ask_both):
         _answer(*found)
 
 
-def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
-    """The form: what is asked, and whether it was sent."""
+def _question(run: KeptRun, choice: Choice) -> dict[str, Any]:
+    """The form: what is asked."""
     pictures = made(run, pictures_of)
-    given: dict[str, Any] = {"run": run.id, "variant": lookup.variant_of(run, choice)["variant"]}
+    given: dict[str, Any] = {"variant": lookup.variant_of(run, choice)["variant"]}
     left, right = st.columns([2, 3], gap="medium")
     with left:
         if pictures:
-            image = select(
-                "A picture that the audit kept",
-                list(pictures),
-                state.KEPT_PICTURE,
-                pictures.__getitem__,
-            )
+            image = select("A picture that the audit kept", pictures, state.KEPT_PICTURE)
             table = run.table("thumbs").set_index("image_id")
             safe.gallery([safe.Shot(table.loc[image, "png"], "", ())])
             given["image"] = image
@@ -58,13 +51,9 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
         if file:
             given.pop("image", None)
             given["file"] = base64.b64encode(file.getvalue()).decode()
-        way = segmented("Where each model looks, by", list(WAYS), state.LOOK, WAYS.__getitem__)
-        given["way"] = way
-        st.caption(ABOUT[way])
-    pressed = st.button(
-        "Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture")
-    )
-    return given, pressed
+        given["way"] = segmented("Where each model looks, by", WAYS, state.LOOK)
+        st.caption(ABOUT[given["way"]])
+    return given
 
 
 def pictures_of(run: KeptRun) -> dict[str, str]:
@@ -73,25 +62,21 @@ def pictures_of(run: KeptRun) -> dict[str, str]:
         return {}
     table = run.table("thumbs")[["image_id"]].merge(run.table("images"), on="image_id")
     classes, groups = run.meta["model"]["classes"], run.meta["data"]["groups"]
-
-    def named(place: int, row: dict[str, Any]) -> str:
+    named = {}
+    for place, row in enumerate(table.to_dict("records"), 1):
         parts = [classes[int(row["label"])], *(str(row[name]) for name in groups if name in row)]
-        return f"{place}: {safe.visible(', '.join(words.group_name(part) for part in parts))}"
-
-    return {
-        row["image_id"]: named(place, row) for place, row in enumerate(table.to_dict("records"), 1)
-    }
+        about = ", ".join(map(words.group_name, parts))
+        named[row["image_id"]] = f"{place}: {safe.visible(about)}"
+    return named
 
 
-def _answer(choice: Choice, answer: dict[str, Any]) -> None:
+def _answer(run: KeptRun, choice: Choice, answer: dict[str, Any]) -> None:
     for note in (f"Pruned: {answer['cut']}, {answer['gone']} gone.", *answer["notes"]):
-        st.caption(safe.plain(safe.visible(capital(note))))
+        st.caption(safe.plain(capital(note)))
     panels.draw(class_chances(answer, choice))
     panels.draw(where_it_looks(answer, choice))
     link("summary", "Read the statistics")
     link("examples", "See which images changed class")
 
 
-begin_app()
-with boundary():
-    page()
+draw_page(page)

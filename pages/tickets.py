@@ -2,17 +2,83 @@
 
 from __future__ import annotations
 
-from pages.shared import navigation
-from pages.shared.controls import choose
-from pages.shared.frame import begin_app, boundary, heading, need_run
+import streamlit as st
+
+from engine.report.charts.classifier_groups import paid_by_group
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
+from engine.tracks.text_classifiers.panels import (
+    chance,
+    curve,
+    groups,
+    help,
+    iterations,
+    lookup,
+    published,
+    survival,
+    table,
+    truth,
+)
+from pages.shared import cache, panels, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import choose_reading, group_label, line, select
+from pages.shared.frame import draw_page, tabbed
+from pages.shared.navigation import Tab
+from pages.shared.safe import plain
 
 
-def page() -> None:
-    heading("tickets")
-    run = need_run("tickets")
-    navigation.draw("tickets", run, choose(run))
+def who(run: KeptRun, choice: Choice) -> None:
+    """Up to which share of heads it is still a winning ticket, and for which group it is lost
+    first."""
+    with line():
+        with st.container(width=320):
+            offered = ["", *lookup.groups_of_axis(run, choice.measured)]
+            group = select("Measured on", offered, state.TICKET_GROUP, group_label)
+        choice = choose_reading(run, choice)
+    panels.show(
+        run,
+        choice,
+        curve.tickets_curve,
+        (table.tickets_table, paid_by_group),
+        options={curve.tickets_curve: {"group": group}},
+    )
+    panels.draw_folded(made(run, curve.tickets_by_group, choice), "by_group")
+    if made(run, groups.has_borkan, choice):
+        panels.draw_folded(made(run, groups.borkan, choice), "borkan")
 
 
-begin_app()
-with boundary():
-    page()
+def which_heads(run: KeptRun, choice: Choice) -> None:
+    """Does the score choose better heads than chance, which survive, and in which order do they
+    go?"""
+    panels.show(
+        run,
+        choice,
+        (survival.survival, survival.cut_order),
+        help.score_difference,
+        chance.random_masks,
+        truth.score_truth,
+    )
+    if proof := lookup.proof_said(run):
+        st.caption(plain(proof))
+
+
+def of_iterations(run: KeptRun, choice: Choice) -> None:
+    """What each iteration cut, and what the model was worth after it."""
+    panels.show(run, choice, iterations.iterations)
+
+
+def tasks(run: KeptRun, choice: Choice) -> None:
+    """Do other tasks keep the same heads, and what did the thesis print?"""
+    mine, ids = track_of(run).name, [one.id for one in cache.all_runs() if one.id != run.id]
+    others = tuple(cache.open_run(one) for one in ids if cache.track_name_of(one) == mine)
+    panels.draw(survival.between_tasks(run, choice, others))
+    panels.draw_folded(made(run, published.thesis_tables, choice), "thesis")
+
+
+TABS = (
+    Tab("Who", who),
+    Tab("Which heads", which_heads),
+    Tab("Iterations", of_iterations),
+    Tab("Tasks", tasks),
+)
+draw_page(lambda: tabbed("tickets", TABS))

@@ -45,9 +45,8 @@ def delete(track: str, folder: Path) -> None:
     shutil.rmtree(folder / "tests" / "tracks" / track)
     for page in own_pages(track):
         (folder / "pages" / f"{page}.py").unlink()
-        shutil.rmtree(folder / "pages" / "tabs" / page, ignore_errors=True)
     for tab in own_tabs(track):
-        (folder / "pages" / "tabs" / tab).unlink(missing_ok=True)
+        (folder / "pages" / "tabs" / f"{tab}.py").unlink()
     for path in [path for name in ("benchmarks", "docs") for path in (folder / name).rglob("*.py")]:
         if any(name.startswith(f"engine.tracks.{track}") for name in imported(path, ())):
             path.unlink()
@@ -63,9 +62,9 @@ def own_pages(track: str) -> set[str]:
 
 
 def own_tabs(track: str) -> set[str]:
-    """Tabs of pages, as "page/tab.py", that no other track names."""
+    """Files of tabs that no other track names."""
     named = {
-        name: {f"{page}/{tab}.py" for page, tabs in screen.tabs.items() for tab in tabs}
+        name: {tab.partition(".")[0] for tabs in screen.tabs.values() for tab in tabs}
         for name, screen in screens().items()
     }
     return named[track] - {tab for name, tabs in named.items() if name != track for tab in tabs}

@@ -460,8 +460,8 @@ class Track(ABC):
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page,
     it shows both through what is declared here."""
     tabs: Mapping[str, tuple[str, ...]] = {}
-    """Of those pages, the ones that have tabs: names of files in the page's folder of pages/tabs,
-    in reading order."""
+    """Of the pages that several kinds have, the tabs in reading order: FILE.NAME, the file in
+    pages/tabs."""
     questions: Mapping[str, str] = {}
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]

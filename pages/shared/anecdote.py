@@ -3,7 +3,7 @@ say so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,34 +13,74 @@ from engine.report.charts.panel import Choice
 from engine.resident.client import ask
 from pages.shared import state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import choose
-from pages.shared.frame import boundary, heading, need_run
-
-Form = Callable[[KeptRun, Choice], tuple[dict[str, Any], bool]]
-"""Draws what is asked; returns it, and whether it was sent."""
+from pages.shared.controls import button, choose
+from pages.shared.frame import heading, need_run
+from pages.shared.safe import boundary
 
 
 def answered(
-    page: str, warning: str, waiting: str, form: Form
-) -> tuple[Choice, dict[str, Any]] | None:
-    """The choice and the answer to what the form asks, None while there is none."""
+    page: str,
+    warning: str,
+    form: Callable[[KeptRun, Choice], dict[str, Any]],
+    ask_it: Callable[[KeptRun, dict[str, Any]], dict[str, Any]],
+) -> tuple[KeptRun, Choice, dict[str, Any]] | None:
+    """The run, the choice and the answer to what the form asks, None while there is none. form:
+    draws what is asked, and returns it."""
     heading(page)
     run = need_run(page)
     choice = choose(run)
-    st.info(warning, icon=":material/casino:")
+    st.info(f"This is an anecdote: {warning}", icon=":material/casino:")
     with st.container(border=True):
-        given, pressed = form(run, choice)
+        given = {"run": run.id, **form(run, choice)}
+        pressed = button("Run", ("ask", page), icon="play_arrow", type="primary")
     if pressed:
-        with boundary(), st.spinner(waiting):
-            state.keep(state.ANSWER, (given, ask(question_of(run), given)))
+        with boundary():
+            state.keep(state.ANSWER, (given, ask_it(run, given)))
     asked, answer = state.kept(state.ANSWER, (None, None))
     if asked != given:
         st.caption("Nothing is answered yet for what is chosen here. Press Run.")
         return None
-    return choice, answer
+    return run, choice, answer
 
 
 def question_of(run: KeptRun) -> str:
     """The name of the question about one input that is asked of this kind of audit: as on the
     command line."""
     return parts_of("ask")[track_of_run(run).name].ASKS
+
+
+def ask_both(run: KeptRun, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What both models answer."""
+    with st.spinner("The models are loaded and read …"):
+        return ask(question_of(run), given)
+
+
+def take_one(page: str, texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -> None:
+    """A button that puts the next texts of the data into boxes with these keys."""
+    button(
+        "Take one",
+        ("take", page),
+        _take,
+        texts,
+        keys,
+        icon="casino",
+        width="stretch",
+        help="Texts of the data are not ours: they can be offensive, hateful or untrue.",
+    )
+
+
+def _take(texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -> None:
+    """The next texts, and not the one that stands there already."""
+    if texts:
+        taken = state.kept(state.PROMPTS_TAKEN, -1) + 1
+        if texts[taken % len(texts)][0] == state.value_of(keys[0]):
+            taken += 1
+        state.keep(state.PROMPTS_TAKEN, taken)
+        for key, text in zip(keys, texts[taken % len(texts)], strict=True):
+            state.put(key, text)
+
+
+def text_box(label: str, key: str) -> str:
+    """A text of one's own, which stays when another page is looked at."""
+    state.restore_text(key)
+    return state.keep(key, st.text_area(label, key=key, height=80))

@@ -11,24 +11,24 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
+from engine.audit import jobs
 from engine.audit.fields import fields_of
+from engine.audit.jobs import JobState
 from engine.audit.tracks import track_named
 from engine.core import words
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError
 from engine.core.text import visible
 from engine.core.types import Event, Hooks, digest_of
+from engine.resident import client
 from engine.store.runs import Store, default_root
 from pages.shared import form, frame, roots, state
-from pages.shared.cache import works
-from pages.shared.controls import capital
+from pages.shared.controls import button, capital
 from pages.shared.frame import MOVING
-
-if TYPE_CHECKING:
-    from engine.audit.jobs import JobState
+from pages.shared.safe import boundary, plain, show_errors
 
 EVERY = 1.5
 """Seconds between two looks at the jobs."""
@@ -77,11 +77,10 @@ def start(
 def in_the_forms_words(fault: Fault, track: str) -> Fault:
     """A fault of the engine as the form asks: percent where it does, and names of fields as their
     labels."""
-    fields = fields_of(track_named(track).part("request"))
-    named = (
-        fault.where.replace("_", " ") if _NAMES.fullmatch(fault.where) else fault.where
-    )  # paths stay
-    where = form.labels_of(fields).get(fault.where, named)
+    fields, where = fields_of(track_named(track).part("request")), fault.where
+    if _NAMES.fullmatch(where):  # paths stay
+        where = where.replace("_", " ")
+    where = form.labels_of(fields).get(fault.where, where)
     if fault.where in [field.called for field in fields if field.percent]:
         return Fault(where, _percent(fault.what), _percent(fault.fix))
     return replace(fault, where=where)
@@ -90,31 +89,24 @@ def in_the_forms_words(fault: Fault, track: str) -> Fault:
 def _percent(text: str) -> str:
     """ "1.5 is not allowed. Give numbers from 0 to below 1." -> "150 % is … from 0 to below 100 %."
     Counts stay: they have no point."""
-    text = _END.sub(
-        lambda found: f"{found[1]} {100 * int(found[2])} %",
-        text.replace("Give numbers", "Give shares"),
-    )
-    return _SHARE.sub(
-        lambda found: f"{100 * float(found[0]):g} %", re.sub(r"(?<=\d),(?=\d)", ", ", text)
-    )
+    text = text.replace("Give numbers", "Give shares")
+    text = _END.sub(lambda found: f"{found[1]} {100 * int(found[2])} %", text)
+    text = re.sub(r"(?<=\d),(?=\d)", ", ", text)
+    return _SHARE.sub(lambda found: f"{100 * float(found[0]):g} %", text)
 
 
 def _ask(what: dict[str, Any]) -> str:
     """Have the engine check and start it: a check imports torch, which would slow every page. The
     job's id."""
-    from engine.resident.client import ask
-
-    return ask("start", what, store())["job_id"]
+    return client.ask("start", what, store())["job_id"]
 
 
 @st.fragment(run_every=EVERY)
 def watch() -> None:
     """All jobs of the user's store, redrawn while they move."""
-    from engine.audit.jobs import list_jobs
-
     frame.leave()
-    with frame.boundary():
-        found = list_jobs(store())
+    with boundary():
+        found = jobs.list_jobs(store())
         if not found:
             st.markdown("No job yet. Start one under “New audit”.")
         for job in found:
@@ -124,11 +116,9 @@ def watch() -> None:
 @st.fragment(run_every=EVERY)
 def one(job_id: str) -> None:
     """One job, redrawn while it moves."""
-    from engine.audit.jobs import job_state
-
     frame.leave()
-    with frame.boundary():
-        draw(job_state(store(), job_id), "one")
+    with boundary():
+        draw(jobs.job_state(store(), job_id), "one")
 
 
 def draw(job: JobState, place: str) -> None:
@@ -137,20 +127,18 @@ def draw(job: JobState, place: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             with st.container(gap="xxsmall"):
                 st.text(frame.title_of(job.title))
-                st.caption(
-                    f"{STATUS.get(job.status, job.status)} · started"
-                    f" {job.started[:16].replace('T', ' ')} UTC"
-                )
-            _action(job, state.key_of(place, job.job_id))
-        if job.status in MOVING:
-            share = min(1.0, job.done / job.total) if job.total else 0.0
-            st.progress(share, text=_progress(job))
+                started = job.started[:16].replace("T", " ")
+                st.caption(f"{STATUS.get(job.status, job.status)} · started {started} UTC")
+            _action(job, place)
+        if job.status == "queued" and job.message:
+            st.progress(0.0, text=plain(job.message))
+        elif job.status in MOVING:
+            progress(job)
         elif job.message:
             st.text(visible(job.message))
-        if note := _note(job):
-            st.text(visible(note))
-        for fault in job.faults:
-            st.text(visible(str(fault)))
+        for text in (_note(job), *map(str, job.faults)):
+            if text:
+                st.text(visible(text))
         _resume_said(job)
 
 
@@ -165,70 +153,43 @@ def _note(job: JobState) -> str:
     return "\n".join(filter(None, said))
 
 
-def _progress(job: JobState) -> str:
-    """What the job is doing, how far it is, and about how much longer it takes; or what it waits
-    for."""
-    if job.status == "queued" and job.message:
-        return frame.plain(job.message)
-    parts = [capital(job.phase.replace("_", " ")) or "Starting"]
-    if job.what:
-        parts.append(words.work_name(job.what))
-    if job.total:
-        parts.append(f"{min(100, math.floor(100 * job.done / job.total))} % done")
-    if job.eta is not None:
-        parts.append(f"about {words.duration(job.eta)} left")
-    return frame.plain(", ".join(parts))
+def progress(work: JobState | Event | None, before: str = "Starting") -> None:
+    """A bar, and in words what is being done, how far it is, and about how much longer it takes;
+    `before` it has said anything."""
+    if work is None:
+        st.progress(0.0, text=before)
+        return
+    parts = [capital(str(work.phase).replace("_", " ")) or before]
+    if work.what:
+        parts.append(words.work_name(work.what))
+    share = min(1.0, work.done / work.total) if work.total else 0.0
+    if work.total:
+        parts.append(f"{math.floor(100 * share)} % done")
+    if work.eta is not None:
+        parts.append(f"about {words.duration(work.eta)} left")
+    st.progress(share, text=plain(", ".join(parts)))
 
 
-def _action(job: JobState, key: str) -> None:
+def _action(job: JobState, place: str) -> None:
     """What can be done with a job. All of it in callbacks: a redraw that comes right after a click
     would lose it."""
+    which = (place, job.job_id)
     if job.status in MOVING:
-        key = state.key_of("cancel", key)
-        st.button("Cancel", key=key, icon=":material/stop:", on_click=_cancel, args=(job.job_id,))
+        button("Cancel", ("cancel", *which), _cancel, job.job_id, icon="stop")
     elif job.status == "done" and job.run_id:
-        key = state.key_of("done", key)
-        st.button(
-            "Open result",
-            key=key,
-            icon=":material/dashboard:",
-            on_click=open_run,
-            args=(job.run_id,),
-        )
+        key = ("done", *which)
+        button("Open result", key, state.open_run, job.run_id, icon="dashboard")
     else:
-        st.button(
-            "Resume",
-            key=state.key_of("resume", key),
-            disabled=_resumes(job) is not None,
-            icon=":material/replay:",
-            on_click=_resume,
-            args=(job.job_id,),
-        )
-
-
-def open_run(run_id: str) -> None:
-    """Show a run on the next script run; for callbacks."""
-    state.choose_run(run_id)
-    state.go("summary")
+        # Asked without waiting: an engine that has to start takes a while, and that is said.
+        given = {"job_id": job.job_id}
+        work, key = work_of("start", given), ("resume", *which)
+        waits = work is not None and work.running
+        button("Resume", key, begin, "start", given, icon="replay", disabled=waits)
 
 
 def _cancel(job_id: str) -> None:
-    from engine.audit.jobs import cancel
-
-    cancel(store(), job_id)
+    jobs.cancel(store(), job_id)
     st.toast("It stops at its next batch. What is finished is kept.")
-
-
-def _resume(job_id: str) -> None:
-    """Ask without waiting: an engine that has to start takes a while, and the page says so
-    meanwhile."""
-    begin("start", {"job_id": job_id})
-
-
-def _resumes(job: JobState) -> Work | None:
-    """The question to the engine to resume this job, while it is under way."""
-    work = work_of("start", {"job_id": job.job_id})
-    return work if work and work.running else None
 
 
 def _resume_said(job: JobState) -> None:
@@ -241,40 +202,30 @@ def _resume_said(job: JobState) -> None:
             "Resuming: waiting for the engine, which may have to start first (some 15 seconds) …"
         )
         return
-    track = track_of_job(job.job_id)
-    for fault in work.faults:
-        st.error(
-            frame.plain(str(in_the_forms_words(fault, track) if track else fault)),
-            icon=":material/error:",
-        )
-    if work.message:
-        st.error(frame.plain(work.message), icon=":material/error:")
+    track, faults = track_of_job(job.job_id), work.faults
+    if track:
+        faults = tuple(in_the_forms_words(fault, track) for fault in faults)
+    show_errors(filter(None, [*map(str, faults), work.message]))
 
 
 def track_of_job(job_id: str) -> str:
     """The kind of audit that a job is for; "" where its request cannot be read."""
-    from engine.audit.jobs import job_request
-
     with contextlib.suppress(PruneAuditError):
-        return str(job_request(store(), job_id).track)
+        return str(jobs.job_request(store(), job_id).track)
     return ""
 
 
 # Questions to the engine that a page does not wait for: they go on when the page is left, and
-# any page can look.
-#
-# A thread asks and only notes what it is told; it never calls Streamlit.
-
+# any page can look. A thread asks and only notes what it is told; it never calls Streamlit.
 
 _log = logging.getLogger("pruneaudit")
 
 
 @dataclass
 class Work:
-    """One question under way: what it was last told, what it came to."""
+    """One question under way: what it was last told, what speaks against it."""
 
     event: Event | None = None
-    answer: dict[str, Any] | None = None
     faults: tuple[Fault, ...] = ()
     message: str = ""
     over: threading.Event = dataclasses.field(default_factory=threading.Event)
@@ -290,11 +241,9 @@ class Work:
 
     def ask(self, name: str, given: Mapping[str, Any]) -> None:
         """Ask and wait, in a thread of its own."""
-        from engine.resident.client import ask
-
         try:
             roots.refuse_outside(given)
-            self.answer = ask(name, given, hooks=Hooks(self._told, self._check))
+            client.ask(name, given, hooks=Hooks(self._told, self._check))
         except Cancelled:
             self.message = "Cancelled. What was finished is kept; measure again to go on."
         except RequestError as error:
@@ -317,13 +266,17 @@ class Work:
             raise Cancelled
 
 
+WORKS: dict[str, Work] = {}
+"""Questions by what was asked, of every browser."""
+
+
 def _key(name: str, given: Mapping[str, Any]) -> str:
     return digest_of([str(default_root()), name, dict(given)])
 
 
 def work_of(name: str, given: Mapping[str, Any]) -> Work | None:
     """The question as it stands, None where it was never asked. Equal questions are one."""
-    return works().get(_key(name, given))
+    return WORKS.get(_key(name, given))
 
 
 def begin(name: str, given: Mapping[str, Any]) -> None:
@@ -331,5 +284,5 @@ def begin(name: str, given: Mapping[str, Any]) -> None:
     known = work_of(name, given)
     if known and known.running:
         return
-    work = works()[_key(name, given)] = Work()
+    work = WORKS[_key(name, given)] = Work()
     threading.Thread(target=work.ask, args=(name, given), daemon=True).start()

@@ -106,16 +106,6 @@ def shown(page: str, run: Run | None) -> bool:
     return page not in track_of(run).tabs or bool(offered(page, run))
 
 
-# Tabs inside a page: each a file in pages/tabs/PAGE, linkable (`?tab=layers`), drawn only when
-# open.
-#
-# Which tabs an audit's page has is declared by its track (`Track.tabs`); a file there holds `TAB`.
-
-
-def always(run: Run) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Tab:
     """One tab: its title, what draws it, and whether an audit has anything for it (cheap: asked on
@@ -124,34 +114,31 @@ class Tab:
     title: str
     draw: Callable[..., None]
     """(run, choice) -> None"""
-    has: Callable[[Run], bool] = always
+    has: Callable[[Run], bool] = lambda run: True
 
 
 def offered(page: str, run: Run) -> list[Tab]:
     """The tabs of a page that have something to show of this run, in the order in which its track
-    names them."""
-    found = [
-        importlib.import_module(f"pages.tabs.{page}.{name}").TAB
-        for name in track_of(run).tabs.get(page, ())
-    ]
+    names them: FILE.NAME, the file in pages/tabs."""
+    found: list[Tab] = []
+    for named in track_of(run).tabs.get(page, ()):
+        file, _, name = named.partition(".")
+        found.append(getattr(importlib.import_module(f"pages.tabs.{file}"), name))
     return [tab for tab in found if tab.has(run)]
 
 
-def draw(page: str, run: Run, choice: Choice) -> None:
-    """The strip of tabs, and what the open one shows. A single tab needs no strip."""
-    here = offered(page, run)
-    if not here:
+def draw_tabs(page: str, run: Run, choice: Choice, tabs: Sequence[Tab]) -> None:
+    """The strip of tabs, each linkable (`?tab=layers`), and what the open one shows. A single tab
+    needs no strip."""
+    if not tabs:
         st.info("This audit kept nothing that this page could show.")
-    elif len(here) == 1:
-        here[0].draw(run, choice)
-    else:
-        _strip(page, here, run, choice)
-
-
-def _strip(page: str, here: list[Tab], run: Run, choice: Choice) -> None:
-    key, titles = state.key_of(state.TAB, page), [tab.title for tab in here]
+        return
+    if len(tabs) == 1:
+        tabs[0].draw(run, choice)
+        return
+    key, titles = state.key_of(state.TAB, page), [tab.title for tab in tabs]
     state.restore_tab(key, titles)
-    for box, tab in zip(st.tabs(titles, key=key, on_change="rerun"), here, strict=True):
+    for box, tab in zip(st.tabs(titles, key=key, on_change="rerun"), tabs, strict=True):
         if box.open:
             state.keep_tab(key, tab.title)
             with box:

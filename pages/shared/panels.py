@@ -10,18 +10,21 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from engine.report import phrasing
+from engine.report.advice import RULE
+from engine.report.charts import lookup
 from engine.report.charts import panel as base
-from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
+from engine.report.verdict import Fact, Verdict
 from pages.shared import state
-from pages.shared.cache import Call, KeptRun, made, memory, ready
-from pages.shared.controls import capital, neighbours
+from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
+from pages.shared.controls import capital, fold
 from pages.shared.frame import current_run
 from pages.shared.safe import Marker, escaped, plain, unbroken
 
+Make = Callable[..., Panel]
+"""(run, choice, **options) -> a panel."""
 CONFIG: dict[str, Any] = {
     **base.CONFIG,
     "scrollZoom": False,
@@ -46,11 +49,23 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
             return _chart(panel, key, selectable) if panel.has_chart else None
 
 
-def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
-    """Panels next to each other, below each other on a narrow screen."""
-    for column, make in zip(st.columns(len(makes), gap="large"), makes, strict=True):
-        with column:
-            draw(made(run, make, choice))
+def show(
+    run: KeptRun,
+    choice: Choice,
+    *rows: Make | tuple[Make, ...],
+    options: Mapping[Make, Mapping[str, Any]] | None = None,
+) -> None:
+    """Panels below each other, those of a tuple side by side (below each other on a narrow screen).
+    What the page will need when the slider moves is made ahead. `options`: those of some of them.
+    """
+    makes = [row if isinstance(row, tuple) else (row,) for row in rows]
+    given = options or {}
+    for row in makes:
+        places = st.columns(len(row), gap="large") if len(row) > 1 else [st.container()]
+        for place, make in zip(places, row, strict=True):
+            with place:
+                draw(made(run, make, choice, **given.get(make, {})))
+    look_ahead(run, [make for row in makes for make in row], choice, given)
 
 
 def draw_folded(panel: Panel, key: str) -> None:
@@ -83,12 +98,14 @@ def picture(panel: Panel, key: str) -> None:
             _paragraphs(_marker(), (panel.answer, "pa-answer"))
 
 
-def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice]]) -> None:
-    """Panels below each other behind a title, drawn when it is opened."""
-    with st.expander(title, key=state.key_of(state.FOLD, title), on_change="rerun") as box:
-        if box.open:
-            for run, make, choice in calls:
-                draw(made(run, make, choice), make.__name__)
+def folded(title: str, run: KeptRun, choice: Choice, makes: Sequence[Make]) -> None:
+    """Panels below each other behind a title."""
+
+    def draw_all() -> None:
+        for make in makes:
+            draw(made(run, make, choice), make.__name__)
+
+    fold(title, state.key_of(state.FOLD, title), draw_all)
 
 
 def card(panel: Panel, key: str, first: Sequence[str] = ()) -> None:
@@ -272,36 +289,44 @@ def _html(panel: Panel) -> bytes:
     return figure_html(panel)
 
 
-def headline(head: Headline) -> None:
-    """The answer in a sentence, what must be known with it, four numbers. One element, however many
-    warnings."""
-    warnings = "".join(f'<p class="pa-warning">{escaped(warning)}</p>' for warning in head.warnings)
-    cards = "".join(_card(number) for number in head.numbers)
+def verdict(said: Verdict) -> None:
+    """What was audited, the verdict, whether that is a lot, and what else belongs to it; three
+    numbers, what the cut costs, and what can be recommended."""
+    lines = (
+        ("pa-audited", said.audited),
+        ("pa-lead", said.sentence),
+        ("pa-answer", said.meaning),
+        ("pa-mind", said.more),
+    )
+    st.html("".join(f'<p class="{name}">{unbroken(text)}</p>' for name, text in lines if text))
+    cards = "".join(_card(fact, said.predicted) for fact in said.numbers)
+    rows = [("Cost", said.cost, "")]
+    if said.advice.said:
+        rows.append(("Advice", said.advice.said, RULE))
+    facts = "".join(
+        f'<dt title="{escaped(help)}">{name}</dt><dd title="{escaped(help)}">{unbroken(text)}</dd>'
+        for name, text, help in rows
+    )
     st.html(
-        f'<p class="pa-lead">{unbroken(head.sentence)}</p>{warnings}<div'
-        f' class="pa-cards">{cards}</div><p class="pa-caveat">{escaped(head.caveat)}</p>'
+        f'<div class="pa-told"><div class="pa-cards pa-three">{cards}</div>'
+        f'<dl class="pa-facts">{facts}</dl></div>'
     )
 
 
-_TONE = {"better": "pa-good", "worse": "pa-bad"}
-
-
-def _card(number: Number) -> str:
-    """Name, value, interval, change against the dense model with its verdict in words, not only in
-    colour."""
-    interval = number.span_text
-    prefix = "95 % interval " if interval[0].isdigit() or interval[0] == phrasing.MINUS else ""
-    lines = [f'<div class="pa-line">{prefix}{escaped(interval)}</div>']
-    if number.verdict:
-        tone, change = _TONE.get(number.verdict, ""), escaped(number.delta_text)
-        lines.append(
-            f'<div class="pa-line pa-change {tone}">{change}: {escaped(number.verdict)}</div>'
+def _card(fact: Fact, predicted: bool) -> str:
+    """A number, what it was, and whether that is better, in words and not only in colour."""
+    change = ""
+    if fact.was:
+        kind = f"{fact.kind}, predicted" if predicted else fact.kind
+        tone = "" if predicted else {"better": "pa-good", "worse": "pa-bad"}.get(fact.kind, "")
+        change = (
+            f'<div class="pa-line">was {escaped(fact.was)}: <b'
+            f' class="{tone}">{escaped(kind)}</b></div>'
         )
-        lines.append(f'<div class="pa-line">change {escaped(number.delta_span_text)}</div>')
-    label = escaped(capital(number.label))
     return (
-        f'<div class="pa-card" title="{escaped(number.help)}"><div class="pa-label">{label}</div>'
-        f'<div class="pa-value">{escaped(number.text)}</div>{"".join(lines)}</div>'
+        f'<div class="pa-card" title="{escaped(fact.help)}"><div'
+        f' class="pa-label">{escaped(capital(fact.name))}</div><div'
+        f' class="pa-value">{escaped(fact.value)}</div>{change}</div>'
     )
 
 
@@ -311,10 +336,17 @@ def look_ahead(
     choice: Choice,
     options: Mapping[Callable[..., Any], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Prepare what the page will need when the slider moves; `options`: those with which it calls
-    some of them."""
-    more = {make: tuple(sorted(given.items())) for make, given in (options or {}).items()}
-    near = neighbours(run, choice)
-    memory().prepare(
-        [Call(run, make, (one,), more.get(make, ())) for one in near for make in makes]
+    """Prepare what the page will need when the slider moves, for the nearest finished level first.
+    `options`: those with which it calls some of them."""
+    levels = [
+        level for level in lookup.levels(run, choice.method, choice.axis) if level != choice.level
+    ]
+    levels.sort(key=lambda level: abs(level - choice.level))
+    given = {make: tuple(sorted(more.items())) for make, more in (options or {}).items()}
+    MEMORY.prepare(
+        [
+            Call(run, make, (replace(choice, level=level),), given.get(make, ()))
+            for level in levels
+            for make in makes
+        ]
     )

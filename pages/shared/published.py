@@ -2,58 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from engine.core.errors import Fault, RequestError
+from engine.core.types import AXES
+from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Published
 from engine.report.tracks import tracks
-from pages.shared import cache, roots, state
-from pages.shared.controls import capital, segmented
+from pages.shared import cache, panels, roots, state
+from pages.shared.controls import is_dark, segmented
 
-SOURCES = ("run", "published")
-KINDS = ("pearson", "spearman")
-NAMES = {"run": "This audit", "published": "Published scores"}
+SOURCES = {"run": "This audit", "published": "Published scores"}
+KINDS = {"pearson": "Pearson", "spearman": "Spearman"}
 
 
-def offer() -> Published | None:
+def _offer() -> Published | None:
     """What is published for a kind of audit that is here; None where there is nothing."""
     return next((track.published for track in tracks().values() if track.published), None)
 
 
 def source() -> str:
     """The switch between the chosen audit and published scores: "run" or "published"."""
-    if offer() is None:
-        return SOURCES[0]
-    return segmented("Scores from", SOURCES, state.SOURCE, NAMES.__getitem__)
+    return segmented("Scores from", SOURCES, state.SOURCE) if _offer() else "run"
 
 
 def asked() -> bool:
     """Whether published scores were chosen, or are named by the link, before the switch is
     drawn."""
-    chosen = state.value_of(state.SOURCE, state.kept(state.SOURCE))
-    return offer() is not None and SOURCES[1] in (chosen, *_linked())
-
-
-def _linked() -> tuple[str, ...]:
-    """What a link names that has not been drawn yet, as an option of the switch."""
-    linked = state.in_address(state.SOURCE) if state.value_of(state.SOURCE) is None else None
-    return tuple(option for option, name in NAMES.items() if name == linked)
+    chosen = state.value_of(state.SOURCE)
+    if chosen is None:
+        chosen = state.asked(state.SOURCE, list(SOURCES), SOURCES.__getitem__) or state.kept(
+            state.SOURCE
+        )
+    return _offer() is not None and chosen == "published"
 
 
 def correlation() -> str:
     """Which correlation of heads between axes is shown."""
-    return segmented("Correlation", KINDS, state.KIND, capital)
+    return segmented("Correlation", KINDS, state.KIND)
 
 
-def scores() -> Any:
-    """What was uploaded or what the path leads to, read; empty while nothing is named."""
-    here = offer()
-    if here is None:
-        return ()
-    st.markdown(here.about)
+def show(make: Callable[[Published, Any, Choice], Iterable[Panel]]) -> None:
+    """What is uploaded or what the path leads to, and the panels that `make` finds in it."""
+    offer = _offer()
+    if offer is None:
+        return
+    st.markdown(offer.about)
     left, right = st.columns(2, gap="large")
     with left:
         given = st.file_uploader(
@@ -64,7 +62,9 @@ def scores() -> Any:
         folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
         state.keep(state.PUBLISHED_FOLDER, folder)
     paths = _paths(given or [], folder.strip())
-    return cache.load_published(here.read, paths) if paths else ()
+    if paths and (scores := cache.load_published(offer.read, paths)):
+        for panel in make(offer, scores, Choice("fasp", AXES[0], 0.2, dark=is_dark())):
+            panels.draw(panel)
 
 
 def _paths(given: list, folder: str) -> list[Path]:

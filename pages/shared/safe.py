@@ -11,7 +11,7 @@ import contextlib
 import html
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -216,7 +216,10 @@ def _of(meanings: Mapping[str, str], word: str) -> str:
     return next(meaning for name, meaning in meanings.items() if escaped(name) == word)
 
 
-# A wall that stops tracebacks: what went wrong is said in words, its details go to the log.
+def show_errors(texts: Iterable[str]) -> None:
+    """What is wrong, one below the other."""
+    for text in texts:
+        st.error(plain(text), icon=":material/error:")
 
 
 _log = logging.getLogger("pruneaudit")
@@ -227,15 +230,20 @@ def boundary() -> Iterator[None]:
     """Turns every exception into words. Tracebacks go to the log, never to the screen."""
     try:
         yield
-    except RequestError as error:
-        for fault in error.faults:
-            st.error(plain(str(fault)), icon=":material/error:")
     except PruneAuditError as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        show_errors(faults_of(error))
     except Exception:
         _log.exception("a page failed")
-        st.error(
-            "This part could not be drawn. Nothing was changed. The details are in the terminal"
-            " where the app runs.",
-            icon=":material/error:",
+        show_errors(
+            [
+                "This part could not be drawn. Nothing was changed. The details are in the terminal"
+                " where the app runs."
+            ]
         )
+
+
+def faults_of(error: PruneAuditError) -> list[str]:
+    """What an error says, one text for each thing that is wrong."""
+    if isinstance(error, RequestError):
+        return [str(fault) for fault in error.faults]
+    return [str(error)]

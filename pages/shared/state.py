@@ -62,6 +62,7 @@ TICKED = "ticked"
 TITLE = "title_of"
 DELETED = "deleted"
 REFUSED = "refused"
+FAILED = "failed"
 LIVE = "live_strip"
 WATCHED = "watched_jobs"
 MOVED = "moving_jobs"
@@ -349,9 +350,10 @@ def go(page: str) -> None:
     keep(GO_TO, page)
 
 
-def level_key(level: str) -> str:
-    """Key of the slider of a track: how much is cut, by its name there ("sparsity", "speedup")."""
-    return level
+def open_run(run_id: str) -> None:
+    """Show a run's summary on the next script run; for callbacks."""
+    choose_run(run_id)
+    go("summary")
 
 
 def form_key(field: str) -> str:

@@ -1,11 +1,12 @@
 """Model first: a line on every page that says what is looked at, and behind its button everything
-else there is."""
+else there is. Who opens the app without naming an audit meets cards and a tour."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -13,44 +14,39 @@ from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS
-from engine.report import phrasing, story
-from engine.report.charts.panel import Choice
+from engine.report import story
 from engine.report.charts.thumbnail import thumbnail
 from engine.report.contents import default_choice
-from engine.report.finding import finding
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, RunSummary
 from pages.shared import cache, state
+from pages.shared.controls import button, capital, is_dark
 from pages.shared.safe import boundary, escaped, visible
 
 AT_FIRST = 8
 """Cards before a reader asks for more: each one is read from disk."""
 
 
-def line(run: cache.KeptRun | None) -> None:
+def subject_line(run: cache.KeptRun | None) -> None:
     """Model, data and what is cut of the chosen audit, and the button that leads to others."""
     with st.container(key=state.SUBJECT, horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(f'<p class="pa-subject">{_subject(run)}</p>', width="content")
-        label = "Switch" if run else "Choose a model"
-        icon, about = ":material/swap_horiz:", "Other audits, other models"
-        st.button(
-            label,
-            key=state.SWITCH,
-            icon=icon,
-            help=about,
-            on_click=state.keep,
-            args=(state.SWITCH, True),
+        said = "No finished audit yet."
+        if run is not None:
+            track = track_of(run)
+            rest = " · ".join(escaped(text) for text in (track.data(run), track.about))
+            said = f"{_model(run.meta['model']['name'])} · {rest}"
+        st.html(f'<p class="pa-subject">{said}</p>', width="content")
+        button(
+            "Switch" if run else "Choose a model",
+            (state.SWITCH,),
+            state.keep,
+            state.SWITCH,
+            True,
+            icon="swap_horiz",
+            help="Other audits, other models",
         )
     if state.take(state.SWITCH):
-        choose()
-
-
-def _subject(run: cache.KeptRun | None) -> str:
-    if run is None:
-        return "No finished audit yet."
-    track = track_of(run)
-    rest = " · ".join(escaped(text) for text in (track.data(run), track.about))
-    return f"{_model(run.meta['model']['name'])} · {rest}"
+        choose_audit()
 
 
 def _model(name: str) -> str:
@@ -60,101 +56,80 @@ def _model(name: str) -> str:
 
 
 @st.dialog("Which model?", width="large")
-def choose() -> None:
+def choose_audit() -> None:
     """Finished audits as cards, models without one, and the way to the form."""
     if state.kept(state.GO_TO):
         st.rerun()  # closes the dialog; the run that follows opens the page
     with boundary():
         summaries = cache.all_runs()
+        kinds = {summary.id: cache.track_name_of(summary.id) for summary in summaries}
         with st.container(
             horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
         ):
-            kinds = {summary.id: cache.track_name_of(summary.id) for summary in summaries}
-            picked = _kind(kinds)
-            key = state.key_of("gallery", "new")
-            st.button(
-                "New audit",
-                key=key,
-                icon=":material/add:",
-                type="primary",
-                on_click=state.go,
-                args=("new_audit",),
-            )
-        _cards([summary for summary in summaries if picked in (None, kinds[summary.id])])
+            picked = _kind(set(kinds.values()))
+            new = ("gallery", "new")
+            button("New audit", new, state.go, "new_audit", icon="add", type="primary")
+        here = [summary for summary in summaries if picked in (None, kinds[summary.id])]
+        _grid(here if state.value_of(state.GALLERY_MORE) else here[:AT_FIRST], _card)
+        if len(here) > AT_FIRST:
+            st.toggle(f"Show all {len(here)}", key=state.GALLERY_MORE)
         for name, entry in entries.tracks().items():
             if entry.quick and picked in (None, name):
                 _quick(name, {summary.model for summary in summaries})
 
 
-def _kind(kinds: Mapping[str, str]) -> str | None:
-    """A filter by kind where there are several; `kinds` by audit. None: all."""
-    known = [name for name in tracks() if name in kinds.values()]
-    if len(known) < 2:
+def _kind(kinds: set[str]) -> str | None:
+    """A filter by kind where there are several. None: all."""
+    about = {name: capital(track.about) for name, track in tracks().items() if name in kinds}
+    if len(about) < 2:
         return None
-    about = {name: phrasing.sentence(tracks()[name].about) for name in known}
-    return st.pills(
-        "What is cut", known, format_func=about.__getitem__, key=state.GALLERY_KIND, width="content"
-    )
+    named = about.__getitem__
+    return st.pills("What is cut", about, format_func=named, key=state.GALLERY_KIND)
 
 
-def _cards(summaries: Sequence[RunSummary]) -> None:
+def _grid(cards: Sequence[Any], draw: Callable[[Any], None]) -> None:
     """Cards in rows of two, so that neighbours are equally high."""
-    first = summaries if state.value_of(state.GALLERY_MORE) else summaries[:AT_FIRST]
-    for start in range(0, len(first), 2):
-        for column, summary in zip(
-            st.columns(2, gap="small"), first[start : start + 2], strict=False
-        ):
-            with (
-                column,
-                st.container(border=True, height="stretch", vertical_alignment="distribute"),
-            ):
-                _card(summary)
-    if len(summaries) > AT_FIRST:
-        st.toggle(f"Show all {len(summaries)}", key=state.GALLERY_MORE)
+    for start in range(0, len(cards), 2):
+        columns = st.columns(2, gap="small")
+        for column, one in zip(columns, cards[start : start + 2], strict=False):
+            box = column.container(border=True, height="stretch", vertical_alignment="distribute")
+            with box:
+                draw(one)
 
 
 def _card(summary: RunSummary) -> None:
     try:
         run = cache.open_run(summary.id)
-        about, data, found = track_of(run).about, track_of(run).data(run), cache.made(run, finding)
+        about, data, found = track_of(run).about, track_of(run).data(run), cache.made(run, _found)
     except PruneAuditError as error:
         about, data, found = "", "", str(error)
     when = f"{summary.created[:10]} · {'embedded demo' if summary.embedded else 'your store'}"
     st.html(
-        f'<div class="pa-kind">{escaped(phrasing.sentence(about))}</div>'
+        f'<div class="pa-kind">{escaped(capital(about))}</div>'
         f'<div class="pa-title">{escaped(words.title_said(summary.title, summary.axes))}</div>'
         f'<div class="pa-line">{_model(summary.model)} · {escaped(data)}</div>'
         f'<p class="pa-found">{escaped(found)}</p><div class="pa-note">{escaped(when)}</div>'
     )
     is_shown = summary.id == state.kept(state.RUN)
-    label = "Shown now" if is_shown else "Open"
-    key = state.key_of("choose", summary.id)
-    st.button(
-        label, key=key, disabled=is_shown, width="stretch", on_click=_open, args=(summary.id,)
-    )
+    label, key = "Shown now" if is_shown else "Open", ("choose", summary.id)
+    button(label, key, state.open_run, summary.id, disabled=is_shown, width="stretch")
 
 
-def _open(run_id: str) -> None:
-    state.choose_run(run_id)
-    state.go("summary")
+def _found(run: Run) -> str:
+    return story.in_short(run, default_choice(run))
 
 
 def _quick(track: str, audited: set[str]) -> None:
     """An audit for the naming of a model: one of those that are here without one, or any other."""
     st.header("A model without an audit", anchor=False)
-    here = [
-        model
-        for shelf in tracks()[track].shelves()
-        if shelf.models
-        for model in shelf.table["Name"]
-    ]
-    free = [model for model in here if not {model, Path(model).name} & audited]
+    shelves = [shelf for shelf in tracks()[track].shelves() if shelf.models]
+    here = [model for shelf in shelves for model in shelf.table["Name"]]
     left, right = st.columns([3, 1], gap="small", vertical_alignment="bottom")
     key = state.key_of("quick", track)
     with left:
         st.selectbox(
             "Model",
-            free,
+            [model for model in here if not {model, Path(model).name} & audited],
             index=None,
             format_func=visible,
             accept_new_options=True,
@@ -162,14 +137,8 @@ def _quick(track: str, audited: set[str]) -> None:
             placeholder="Choose, or type a folder or hub name",
         )
     with right:
-        st.button(
-            "Quick audit",
-            key=state.key_of("quick_start", track),
-            icon=":material/bolt:",
-            width="stretch",
-            on_click=_start,
-            args=(track, key),
-        )
+        start = ("quick_start", track)
+        button("Quick audit", start, _start, track, key, icon="bolt", width="stretch")
     st.caption(entries.tracks()[track].part("quick").said)
 
 
@@ -183,10 +152,7 @@ def _start(track: str, key: str) -> None:
 
 
 # The first page of a first visit: one finished audit per kind with what it found, and the way to
-# a model of one's own.
-#
-# It is met by who opens the app without naming an audit; a link to one never leads here.
-
+# a model of one's own. A link to an audit never leads here.
 
 TITLE = "If we cut these parts of a model, who pays?"
 ABOUT = (
@@ -218,131 +184,83 @@ def show() -> None:
     st.html(ASSETS / "landing.css")
     st.title(TITLE, anchor=False)
     st.html(f'<p class="pa-lead">{escaped(ABOUT)}</p>')
-    found = _first_of_each_kind()
-    for start in range(0, len(found), 2):
-        for column, run in zip(st.columns(2, gap="small"), found[start : start + 2], strict=False):
-            with (
-                column,
-                st.container(border=True, height="stretch", vertical_alignment="distribute"),
-            ):
-                _landing_card(run)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        key = state.key_of("landing", "new")
-        st.button("Bring your own model", key=key, icon=":material/add:", on_click=_own)
-        st.caption("The background process computes on this machine; nothing is sent anywhere.")
-
-
-def _first_of_each_kind() -> list[cache.KeptRun]:
-    """A reader's own newest audit of a kind, else the embedded one; those that cannot be read are
-    left out."""
     kinds: dict[str, cache.KeptRun] = {}
     for summary in cache.all_runs():
         try:
             kinds.setdefault(cache.track_name_of(summary.id), cache.open_run(summary.id))
         except PruneAuditError:
-            continue
-    return list(kinds.values())
+            continue  # the page Audits says why it cannot be read
+    _grid(list(kinds.values()), _landing_card)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        button("Bring your own model", ("landing", "new"), _own, icon="add")
+        st.caption("The background process computes on this machine; nothing is sent anywhere.")
 
 
 def _landing_card(run: cache.KeptRun) -> None:
-    about = f"{phrasing.sentence(track_of(run).about)}"
-    dark = st.context.theme.type == "dark"
-    picture, said = cache.made(run, _picture, dark), cache.made(run, _said)
-    data = base64.b64encode(picture.encode()).decode()
-    shown = (
-        f'<img class="pa-thumb" src="data:image/svg+xml;base64,{data}" alt="Who pays, before and'
-        ' after the cut">'
-    )
-    key = "hollow: before the cut · full: after" if picture else ""
+    about, picture = capital(track_of(run).about), cache.made(run, _picture, is_dark())
+    shown = key = ""
+    if picture:
+        data = base64.b64encode(picture.encode()).decode()
+        shown = (
+            f'<img class="pa-thumb" src="data:image/svg+xml;base64,{data}" alt="Who pays, before'
+            ' and after the cut">'
+        )
+        key = "hollow: before the cut · full: after"
     st.html(
         f'<div class="pa-kind">{escaped(about)} · {escaped(run.meta["model"]["name"])}</div>'
-        f'<div class="pa-landing"><p class="pa-found">{escaped(said)}</p>'
-        f'<figure class="pa-thumb-box">{shown if picture else ""}<figcaption>{key}</figcaption>'
-        "</figure></div>"
+        f'<div class="pa-landing"><p class="pa-found">{escaped(cache.made(run, _found))}</p>'
+        f'<figure class="pa-thumb-box">{shown}<figcaption>{key}</figcaption></figure></div>'
     )
-    st.button(
-        "Open this audit",
-        key=state.key_of("landing", run.id),
-        on_click=_landing_open,
-        args=(run.id,),
-        width="stretch",
-    )
-
-
-def _choice(run: Run, dark: bool = False) -> Choice:
-    return default_choice(run, dark=dark)
+    button("Open this audit", ("landing", run.id), _tour, run.id, width="stretch")
 
 
 def _picture(run: Run, dark: bool) -> str:
-    return thumbnail(run, _choice(run, dark))
+    return thumbnail(run, default_choice(run, dark=dark))
 
 
-def _said(run: Run) -> str:
-    return story.in_short(run, _choice(run))
-
-
-def _landing_open(run_id: str) -> None:
+def _tour(run_id: str) -> None:
+    """Open an audit, and lead through it unless the tour was skipped."""
     leave()
     state.choose_run(run_id)
-    begin()
+    if not state.kept(state.TOUR_OFF):
+        state.keep(state.TOUR, 1)
 
 
 def _own() -> None:
     leave()
-    state.keep(state.GO_TO, "new_audit")
+    state.go("new_audit")
 
 
 # Three steps through an audit for who opens one for the first time: a line below the frame,
 # skipped with one click.
 
-
 NO = "no"
 """`?tour=no` in an address: this session shows none."""
 STEPS = (
-    (
-        "summary",
-        (
-            "The result: who gets worse, who better. Lines are 95 % intervals; the slider sets how"
-            " much is cut."
-        ),
-    ),
-    ("", "Why: which parts were cut, and what each of them does."),
-    (
-        "measured",
-        "How sure: everything behind the numbers. Present and Export, below it, take them along.",
-    ),
+    "The result: who gets worse, who better. Lines are 95 % intervals; the slider sets how much is"
+    " cut.",
+    "Why: which parts were cut, and what each of them does.",
+    "How sure: everything behind the numbers. Present and Export, below it, take them along.",
 )
-"""Page and words of each step; "": the first page of the audit's own kind."""
-
-
-def begin() -> None:
-    """Start it, unless it was skipped."""
-    if not state.kept(state.TOUR_OFF):
-        state.keep(state.TOUR, 1)
 
 
 def tour_line(run: Run | None) -> str:
     """Draw the step that the reader is at; the page that is asked for with it, "" for none."""
     if state.in_address(state.TOUR) == NO:
-        skip()
+        _skip()
     number = state.kept(state.TOUR)
     if not number or run is None:
         return ""
+    is_last = number == len(STEPS)
     with st.container(
         key=state.TOUR_LINE, horizontal=True, vertical_alignment="center", border=True
     ):
-        st.markdown(f"**{number} of {len(STEPS)}** {STEPS[number - 1][1]}")
-        if number < len(STEPS):
-            st.button(
-                "Next",
-                key=state.key_of("tour", "next"),
-                type="primary",
-                on_click=_next,
-                args=(number + 1,),
-            )
-        label = "Skip the tour" if number < len(STEPS) else "Done"
-        st.button(label, key=state.key_of("tour", "skip"), on_click=skip)
-    return (STEPS[number - 1][0] or track_of(run).pages[0]) if state.take(state.TOUR_MOVED) else ""
+        st.markdown(f"**{number} of {len(STEPS)}** {STEPS[number - 1]}")
+        if not is_last:
+            button("Next", ("tour", "next"), _next, number + 1, type="primary")
+        button("Done" if is_last else "Skip the tour", ("tour", "skip"), _skip)
+    pages = ("summary", track_of(run).pages[0], "measured")
+    return pages[number - 1] if state.take(state.TOUR_MOVED) else ""
 
 
 def _next(number: int) -> None:
@@ -350,7 +268,7 @@ def _next(number: int) -> None:
     state.keep(state.TOUR_MOVED, True)
 
 
-def skip() -> None:
+def _skip() -> None:
     """Never again in this session."""
     state.take(state.TOUR)
     state.keep(state.TOUR_OFF, True)

@@ -83,55 +83,51 @@ def _keyed(key: str, options: Sequence[str]) -> str:
     return state.key_of(key, digest_of(list(options))[:8])
 
 
+def _typed(field: Field, key: str) -> str:
+    placeholder = field.placeholder
+    return st.text_input(_label(field), placeholder=placeholder, **_common(field, key)).strip()
+
+
+def _picked(
+    field: Field, key: str, options: Sequence[str], usual: Any, none: int | None, **more: Any
+) -> Any:
+    """One of the options by its name; the usual one first, where there is one, else `none`."""
+    options = list(options)
+    index = options.index(usual) if usual in options else none
+    return st.selectbox(field.label, options, index, **more, **_common(field, key))
+
+
+def _uploaded(field: Field, key: str, label: str, **more: Any) -> str | None:
+    """Where the file is kept that was chosen in the browser."""
+    kinds = list(field.upload or ()) or None
+    file = st.file_uploader(label, type=kinds, key=f"{key}_file", **more)
+    return str(roots.kept(file)) if file else None
+
+
 def _text(field: Field, key: str, values: Values, _: list[Fault]) -> str | None:
     """Typed, or chosen where there is something to choose from."""
-    if field.offered:
-        return _chosen(field, key, field.offered(values))
-    typed = st.text_input(
-        _label(field), key=key, placeholder=field.placeholder, help=field.hint or None
-    ).strip()
-    return typed or (None if field.optional else "")
-
-
-def _chosen(field: Field, key: str, offer: Offer) -> str | None:
+    if not field.offered:
+        return _typed(field, key) or (None if field.optional else "")
+    offer = field.offered(values)
     if len(offer.options) < 2:
         return next(iter(offer.options), None)
-    options = list(offer.options)
-    index = options.index(offer.usual) if offer.usual in options else 0
-    return st.selectbox(
-        field.label,
-        options,
-        index,
-        format_func=partial(_named, field),
-        key=_keyed(key, options),
-        help=field.hint or None,
-    )
+    key, named = _keyed(key, offer.options), partial(_named, field)
+    return _picked(field, key, offer.options, offer.usual, 0, format_func=named)
 
 
-def _source(field: Field, key: str, values: Values, faults: list[Fault]) -> str | None:
+def _source(field: Field, key: str, values: Values, _: list[Fault]) -> str | None:
     """A name of those known, or typed: another name, a path; or a file from the browser."""
     if field.offered is None:
-        return _expanded(_text(field, key, values, faults))
+        return _expanded(_typed(field, key)) or (None if field.optional else "")
     offer = field.offered(values)
-    options = list(offer.options)
-    index = options.index(offer.usual) if offer.usual in options else None
-    typed = st.selectbox(
-        field.label,
-        options,
-        index,
-        accept_new_options=True,
-        placeholder=field.placeholder or None,
-        **_common(field, key),
-    )
-    if field.upload:
-        file = st.file_uploader("Or a file of your own", type=list(field.upload), key=f"{key}_file")
-        if file:
-            return str(roots.kept(file))
-    return _expanded((typed or "").strip()) or ""
+    more = {"accept_new_options": True, "placeholder": field.placeholder or None}
+    typed = _picked(field, key, offer.options, offer.usual, None, **more)
+    uploaded = _uploaded(field, key, "Or a file of your own") if field.upload else None
+    return uploaded or _expanded((typed or "").strip())
 
 
-def _expanded(text: str | None) -> str | None:
-    return str(Path(text).expanduser()) if text and text.startswith("~") else text
+def _expanded(text: str) -> str:
+    return str(Path(text).expanduser()) if text.startswith("~") else text
 
 
 def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
@@ -146,38 +142,31 @@ def _path(field: Field, key: str, _: Values, faults: list[Fault]) -> str | None:
     if where == EMBEDDED:
         return None
     if where == UPLOAD:
-        kinds = list(field.upload or ()) or None
-        file = st.file_uploader(
-            field.label, type=kinds, key=f"{key}_file", label_visibility="collapsed"
-        )
-        if file:
-            return str(roots.kept(file))
-    elif typed := st.text_input(
-        field.label, key=f"{key}_path", label_visibility="collapsed"
-    ).strip():
-        return str(Path(typed).expanduser())
-    faults.append(Fault(field.label, "nothing is chosen.", "Upload a file or name a path."))
-    return None
+        found = _uploaded(field, key, field.label, label_visibility="collapsed")
+    else:
+        typed = st.text_input(field.label, key=f"{key}_path", label_visibility="collapsed")
+        found = _expanded(typed.strip())
+    if not found:
+        faults.append(Fault(field.label, "nothing is chosen.", "Upload a file or name a path."))
+    return found or None
 
 
 def _number(field: Field, key: str, _: Values, __: list[Fault]) -> Any:
     """A number, in percent where it is a share, or the word allowed in its place."""
     if field.word and st.toggle(field.word_label, key=f"{key}_word"):
         return field.word
+    label, common = _label(field), _common(field, key)
     scale = 100 if field.percent else 1
     if field.slider:
         low, high, step = (round(scale * end) for end in field.slider)
-        return (
-            st.slider(
-                _label(field), low, high, round(scale * field.default), step, **_common(field, key)
-            )
-            / scale
-        )
+        return st.slider(label, low, high, round(scale * field.default), step, **common) / scale
     kind = int if field.kind == "integer" else float
-    start = None if field.default is None else kind(scale * field.default)
-    more = {"step": 1} if kind is int else {"step": field.step, "format": _format(start)}
-    more |= {"value": start, **_common(field, key)}
-    found = st.number_input(_label(field), placeholder=field.placeholder, **more)
+    start: Any = None if field.default is None else kind(scale * field.default)
+    form: dict[str, Any] = (
+        {"step": 1} if kind is int else {"step": field.step, "format": _format(start)}
+    )
+    placeholder = field.placeholder
+    found = st.number_input(label, value=start, placeholder=placeholder, **form, **common)
     if found is None:
         return None
     return round(found / scale, 6) if field.percent else kind(found)
@@ -189,14 +178,8 @@ def _format(value: float | None) -> str | None:
 
 
 def _choice(field: Field, key: str, _: Values, __: list[Fault]) -> str:
-    names = list(field.names)
-    found = st.selectbox(
-        field.label,
-        names,
-        names.index(field.default),
-        format_func=partial(_named, field),
-        **_common(field, key),
-    )
+    named = partial(_named, field)
+    found = _picked(field, key, field.names, field.default, 0, format_func=named)
     word = words.gathered("CHOICES").get(field.name, {}).get(found)
     if word and not field.about:
         st.caption(word.definition)
@@ -221,31 +204,21 @@ def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
 def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
     """Buttons of which any number can be on; typed where the options are not known."""
     if not (field.offered or field.names):
-        typed = st.text_input(
-            field.label, key=key, placeholder=field.placeholder, help=field.hint or None
-        )
-        return [name.strip() for name in typed.split(",") if name.strip()]
-    offer = (
-        field.offered(values)
-        if field.offered
-        else Offer(field.names, field.starts or field.default)
-    )
+        return [name.strip() for name in _typed(field, key).split(",") if name.strip()]
+    offer = Offer(field.names, field.starts or field.default)
+    if field.offered:
+        offer = field.offered(values)
+    first = (field.default if offer.usual is None else offer.usual) or ()
     chosen: list[str] = []
     for label, options in (offer.groups or {field.label: offer.options}).items():
-        chosen_first = field.default if offer.usual is None else offer.usual
-        usual = [name for name in chosen_first or () if name in options]
-        chosen += (
-            st.pills(
-                label,
-                list(options),
-                default=usual,
-                selection_mode="multi",
-                wrap=True,
-                format_func=partial(_escaped, field),
-                key=_keyed(key, options),
-                help=field.hint or None,
-            )
-            or []
+        chosen += st.pills(
+            label,
+            list(options),
+            default=[name for name in first if name in options],
+            selection_mode="multi",
+            wrap=True,
+            format_func=partial(_escaped, field),
+            **_common(field, _keyed(key, options)),
         )
     if offer.note:
         st.caption(plain(offer.note))
@@ -256,12 +229,11 @@ def _led(field: Field, key: str, chosen: list[str]) -> list[str]:
     """The chosen with the one in front that is picked to go first; names that may not go first stay
     behind it."""
     may = [name for name in chosen if not (field.check and field.check([name], {}))]
-    first = may[0] if may else None
+    first = may[:1]
     if len(may) > 1:
-        first = st.selectbox(
-            field.lead, may, format_func=partial(_named, field), key=_keyed(f"{key}_first", may)
-        )
-    return [*([first] if first else []), *(name for name in chosen if name != first)]
+        named, key = partial(_named, field), _keyed(f"{key}_first", may)
+        first = [st.selectbox(field.lead, may, format_func=named, key=key)]
+    return [*first, *(name for name in chosen if name not in first)]
 
 
 def _product(field: Field, key: str, values: Values, faults: list[Fault]) -> list[str]:
@@ -277,27 +249,20 @@ def _numbers(field: Field, key: str, _: Values, faults: list[Fault]) -> list[flo
     """ "0, 5, 10" -> [0.0, 0.05, 0.1] where shares are asked in percent."""
     scale = 100 if field.percent else 1
     usual = ", ".join(f"{scale * value:g}" for value in field.default)
-    text = st.text_input(
-        _label(field, "separated by commas"),
-        usual,
-        placeholder=field.placeholder,
-        **_common(field, key),
-    )
+    label, placeholder = _label(field, "separated by commas"), field.placeholder
+    text = st.text_input(label, usual, placeholder=placeholder, **_common(field, key))
+    kind, example = "numbers", field.example.replace(",", ", ")
+    if field.percent:
+        kind, example = "percentages", usual
     found = []
-    for part in (part.strip().rstrip("%x×").strip() for part in text.replace(";", ",").split(",")):
+    for part in text.replace(";", ",").split(","):
+        part = part.strip().rstrip("%x×").strip()
         try:
-            found += (
-                [round(float(part) / scale, 6) if field.percent else float(part)] if part else []
-            )
+            if part:
+                found.append(round(float(part) / scale, 6) if field.percent else float(part))
         except ValueError:
-            kind, example = (
-                ("percentages", usual)
-                if field.percent
-                else ("numbers", field.example.replace(",", ", "))
-            )
-            faults.append(
-                Fault(field.label, f"{part!r} is not a number.", f"Write {kind} such as {example}.")
-            )
+            mend = f"Write {kind} such as {example}."
+            faults.append(Fault(field.label, f"{part!r} is not a number.", mend))
     return found
 
 
@@ -332,25 +297,24 @@ def _changes(field: Field, key: str, values: Values, _: list[Fault]) -> list[dic
     """One thing by name, and its settings. Those whose choices are the data's own are typed; empty
     means the usual."""
     known = field.of(values) if field.of else {}
-    name = st.selectbox(
-        field.label, [NONE, *known], format_func=partial(_named, field), **_common(field, key)
-    )
+    named = partial(_named, field)
+    name = _picked(field, key, [NONE, *known], NONE, 0, format_func=named)
     if name == NONE:
         return []
-    typed = [one for one in known[name].settings if one.kind == "choice" and not one.choices]
-    given = {
-        one.name: (
-            st.text_input(
-                capital(one.name),
-                key=f"{key}_{name}_{one.name}",
-                help=one.help,
-                placeholder="usual",
-            ).strip()
-        )
-        for one in typed
-    }
-    rest = changed([one for one in known[name].settings if one not in typed], f"{key}_{name}")
-    return [{"name": name, **{one: value for one, value in given.items() if value}, **rest}]
+    given: dict[str, str] = {}
+    rest: list[Setting] = []
+    for one in known[name].settings:
+        if one.kind != "choice" or one.choices:
+            rest.append(one)
+            continue
+        typed = st.text_input(
+            capital(one.name),
+            key=f"{key}_{name}_{one.name}",
+            help=one.help,
+            placeholder="usual",
+        ).strip()
+        given |= {one.name: typed} if typed else {}
+    return [{"name": name, **given, **changed(rest, f"{key}_{name}")}]
 
 
 _WIDGETS: Mapping[str, Callable[[Field, str, Values, list[Fault]], Any]] = {

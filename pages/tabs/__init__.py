@@ -1,1 +1,2 @@
-"""Tabs of pages: one folder per page, one file per tab, found by the names that tracks declare."""
+"""Tabs of the pages Heads and Examples, which several kinds of audit have: found by the names that
+tracks declare."""

@@ -70,10 +70,10 @@ def assert_calm(at: AppTest) -> None:
 
 def measured_by(at: AppTest, button: str) -> AppTest:
     """The page once what this button asks for was measured."""
-    from pages.shared.cache import works
+    from pages.shared.jobs import WORKS
 
     next(one for one in at.button if one.label.startswith(button)).click().run()
-    assert all(work.over.wait(120) for work in works().values())
+    assert all(work.over.wait(120) for work in WORKS.values())
     at = at.run()
     assert_calm(at)
     return at

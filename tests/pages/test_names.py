@@ -10,11 +10,9 @@ from engine.report.charts.columns import group_or
 def of_changed_items():
     import pandas as pd
 
-    from pages.shared import changed_items
+    from pages.tabs import changed
 
-    changed_items._filters(
-        pd.DataFrame({"group": ["(all)", "female"], "kind": ["wrong", "right"]}), 8
-    )
+    changed._filters(pd.DataFrame({"group": ["(all)", "female"], "kind": ["wrong", "right"]}), 8)
 
 
 def test_a_subgroup_of_any_name_is_no_choice_of_all_subgroups():

@@ -12,8 +12,8 @@ from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
 from pages.shared import form, jobs, state
 from tests.pages.checks import html_of, opened, use_store, words_of
-from tests.pages.forms import drawn, key
 from tests.pages.forms import asked as asked_of
+from tests.pages.forms import drawn, key
 
 FIRST = next(iter(tracks()))
 SHARES = next(
@@ -75,7 +75,10 @@ def test_a_fold_is_open_that_has_a_fault_inside(monkeypatch, tmp_path):
     at = drawn(FOLDED, monkeypatch, tmp_path)
     assert not any(fold.proto.expanded for fold in at.expander)
     wrong = Fault(INSIDE.called, "is wrong.", "")
-    at.session_state["kept_refused"] = ({**asked_of(at)["request"], "track": FOLDED}, (wrong,))
+    at.session_state["kept_refused"] = (
+        {**asked_of(at)["request"], "track": FOLDED},
+        [(INSIDE.name, wrong)],
+    )
     assert [fold.label for fold in at.run().expander if fold.proto.expanded] == [INSIDE.section]
 
 

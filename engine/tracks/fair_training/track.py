@@ -34,14 +34,9 @@ from engine.tracks.fair_training.panels import (
     differences,
     effort,
     headline,
-    saved,
     surface,
     tradeoff,
     training_curves,
-    widths,
-)
-from engine.tracks.fair_training.panels import (
-    path as fair_path,
 )
 from engine.tracks.fair_training.panels.lookup import (
     FILTERS,
@@ -194,7 +189,7 @@ class Fair(ClassifierTrack):
         return Overview(
             (classifier_groups.paid_by_group, classifier_along.gap_along),
             classifier_along.quality_along,
-            (levelling.levelling_down, differences.bifp_against, saved.saved),
+            (levelling.levelling_down, differences.bifp_against, headline.saved),
         )
 
     def reading(self, name: str) -> Reading:
@@ -291,8 +286,8 @@ class Fair(ClassifierTrack):
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield curve.fair_curve(run, choice)
         yield differences.bifp_against(run, choice)
-        if not widths.against(run, choice).empty:
-            yield widths.widths(run, choice)
+        if not differences.against(run, choice).empty:
+            yield differences.widths(run, choice)
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
         yield pareto.pareto(run, choice)
@@ -308,9 +303,9 @@ class Fair(ClassifierTrack):
         yield filter_layers.layers_by_speedup(run, choice)
         if surface.has_surface(run, choice):
             yield surface.surface(run, choice)
-        if fair_path.has_path(run, choice):
-            yield fair_path.path(run, choice)
-        yield saved.saved(run, choice)
+        if surface.has_path(run, choice):
+            yield surface.path(run, choice)
+        yield headline.saved(run, choice)
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]

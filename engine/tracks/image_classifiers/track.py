@@ -35,16 +35,7 @@ from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.checkpoint import write_trial_mask
-from engine.tracks.image_classifiers.panels import (
-    ablation,
-    affected,
-    bench,
-    loss_share,
-    pw,
-    scores,
-    speed,
-    speedup,
-)
+from engine.tracks.image_classifiers.panels import bench, loss_share, pw, scores, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm_style
 from engine.tracks.image_classifiers.words import in_units, units_of
 
@@ -231,14 +222,14 @@ class Filters(ClassifierTrack):
         yield levelling.levelling_down(run, choice)
         yield classifier_groups.accuracy_by_group(run, choice)
         yield speedup.groups_along_speedup(run, choice)
-        if affected.has_affected(run):
-            yield affected.affected(run, choice)
+        if loss_share.has_affected(run):
+            yield loss_share.affected(run, choice)
         yield pw.pw_difference(run, choice)
         yield classifier_along.gap_along(run, choice)
         yield pareto.pareto(run, choice)
         yield classifier_changed.changed_by_group(run, choice)
-        if len(ablation.switches(run)):
-            yield ablation.ablation(run, choice)
+        if len(pw.switches(run)):
+            yield pw.ablation(run, choice)
         if loss_share.has_loss_share(run, choice):
             yield loss_share.loss_share(run, choice)
 
@@ -247,7 +238,7 @@ class Filters(ClassifierTrack):
         yield filter_layers.layer_survival(run, choice)
         yield filter_layers.layers_by_speedup(run, choice)
         yield scores.score_map(run, choice)
-        yield speed.speed(run, choice)
+        yield speedup.speed(run, choice)
         yield cost.cost(run, choice)
 
     def loading(self, run: Run) -> list[str]:

@@ -4,6 +4,7 @@ tickets, who pays."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.models import catalog
-from engine.report import phrasing
+from engine.report import in_words, phrasing
 from engine.report.charts import (
     classifier_along,
     classifier_groups,
@@ -21,12 +22,15 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_telling import CHANCE, better, harm, worse
+from engine.report.classifier_telling import groups as groups_in_words
+from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Maps, Overview, Shelf, View
+from engine.report.contract import Handout, Level, Maps, Overview, Shelf, Telling, View
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.masks import write_text_mask
+from engine.tracks.text_classifiers.checkpoint import write_text_mask
 from engine.tracks.text_classifiers.panels import (
     agree,
     bench,
@@ -41,9 +45,9 @@ from engine.tracks.text_classifiers.panels import (
     table,
     truth,
 )
-from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, proof_said
-from engine.tracks.text_classifiers.styles import arm_style
-from engine.tracks.text_classifiers.telling import TELLING
+from engine.tracks.text_classifiers.panels.headline import level_row, lost_groups
+from engine.tracks.text_classifiers.panels.lookup import TICKET, arm_of, few_seeds, proof_said
+from engine.tracks.text_classifiers.words import arm_style
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
@@ -67,6 +71,41 @@ CROSSES = "Crosses mark shares at which a seed's model predicts one class only."
 TEXTS = (
     "Off: the report and the tables hold no words of the texts. They can be offensive, and belong"
     " to those who wrote them."
+)
+
+
+INVENTED = {
+    "remarks": {"people": "invented peoples", "where": "invented towns"},
+    "topics": {"voice": "invented voices"},
+}
+"""Axes of the texts that the project writes itself."""
+
+
+def does(run: Run, variant: Mapping[str, Any]) -> str:
+    return f"Cutting {variant['n_cut']:.0f} of {lookup.total_heads(run)} heads"
+
+
+def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """Whether the cut model is as good as the full one on all texts, and for whom alone it is
+    not."""
+    always = of_any(run, choice, variant)
+    row = (
+        None
+        if variant["variant"] == "dense" or lookup.is_predicted(variant)
+        else level_row(run, dict(variant))
+    )
+    if row is None or row["state"] not in TICKET:
+        return always
+    lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
+    alone = f"; for {in_words.names(lost)} alone it is not" if lost else ""
+    return (
+        "Over all texts the cut model is as good as the full one, by the spread of its"
+        f" seeds{alone}. {always}".strip()
+    )
+
+
+TELLING = Telling(
+    does, partial(groups_in_words, invented=INVENTED), harm, worse, better, CHANCE, more=more
 )
 
 
@@ -98,9 +137,8 @@ class Tickets(ClassifierTrack):
     )
     pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
     tabs = {
-        "tickets": ("who", "which_heads", "iterations", "tasks"),
-        "heads": ("map", "one_head", "lens"),
-        "examples": ("changed_texts",),
+        "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "lens.TAB"),
+        "examples": ("changed.TEXTS",),
     }
     questions = {
         "summary": "If we cut these heads, who pays, and how sure are we?",
@@ -337,3 +375,6 @@ class Tickets(ClassifierTrack):
             " or without a classification head, and a decoder that has one: type its hub name or"
             " folder under “New audit”.",
         )
+
+
+# The plain words in which an audit of a text classifier is told.

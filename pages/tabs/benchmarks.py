@@ -3,8 +3,6 @@ for."""
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
 from engine.report.charts import lookup
@@ -13,7 +11,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import select
+from pages.shared.controls import page_of, select
 from pages.shared.navigation import Tab
 
 PER_PAGE = 6
@@ -24,19 +22,17 @@ def has(run: Run) -> bool:
     return own is not None and bool(own.names(run))
 
 
-def draw(run: KeptRun, choice: Choice) -> None:
+def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
     own = track_of(run).benchmarks
     assert own is not None  # the tab is drawn where `has` says so
     known = own.known()
     left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")
     with left:
-        name = select(
-            "Benchmark", list(own.names(run)), state.BENCHMARK, lambda one: known.get(one, one)
-        )
+        named = {name: known.get(name, name) for name in own.names(run)}
+        name = select("Benchmark", named, state.BENCHMARK)
     found = made(run, own.changed, choice, name)
-    last = max(1, math.ceil(len(found.table) / PER_PAGE))
     with right:
-        number = select(f"Page of {last}", list(range(1, last + 1)), state.BENCHMARK_PAGE)
+        page = page_of(len(found.table), PER_PAGE, state.BENCHMARK_PAGE)
     st.markdown(safe.plain(found.said))
     if found.table.empty:
         return
@@ -45,9 +41,9 @@ def draw(run: KeptRun, choice: Choice) -> None:
         key=state.SHOW_ALL,
         help="They state stereotypes, on purpose, and can be offensive.",
     )
-    start = (number - 1) * PER_PAGE
-    for at, row in enumerate(found.table.iloc[start : start + PER_PAGE].to_dict("records"), start):
-        _example(row, at, shown, track_of(run).made(lookup.variant_of(run, choice)))
+    after = track_of(run).made(lookup.variant_of(run, choice))
+    for at, row in enumerate(found.table.iloc[page].to_dict("records"), page.start):
+        _example(row, at, shown, after)
 
 
 def _example(row: dict, at: int, shown: bool, after: str) -> None:
@@ -55,16 +51,17 @@ def _example(row: dict, at: int, shown: bool, after: str) -> None:
     with st.container(border=True):
         top, switch = st.columns([7, 2], vertical_alignment="top")
         with switch:
-            asked = st.toggle("Show", key=state.shown_key(row["label"], at), disabled=shown)
+            key = state.shown_key(row["label"], at)
+            shown = st.toggle("Show", key=key, disabled=shown) or shown
         with top:
             if row["prompt"]:
-                safe.generated(row["prompt"], row["label"], "", shown or asked)
+                safe.generated(row["prompt"], row["label"], "", shown)
             else:
                 safe.passage("", row["label"])
-        for box, side in zip(st.columns(2, gap="medium"), ("before", "after"), strict=True):
+        sides = {"before": "Dense", "after": after}
+        for box, (side, model) in zip(st.columns(2, gap="medium"), sides.items(), strict=True):
             with box:
-                model = "Dense" if side == "before" else after
-                safe.generated(row[side], model, row[f"{side}_note"], shown or asked)
+                safe.generated(row[side], model, row[f"{side}_note"], shown)
 
 
-TAB = Tab("Benchmarks", draw, has)
+TAB = Tab("Benchmarks", draw_benchmarks, has)

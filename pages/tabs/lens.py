@@ -13,7 +13,6 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.store.runs import Run
 from engine.tracks.text_classifiers.panels import lens
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
@@ -23,7 +22,7 @@ from pages.shared.navigation import Tab
 HEADS = state.key_of("lens", "heads")
 
 
-def draw(run: KeptRun, choice: Choice) -> None:
+def draw_lens(run: KeptRun, choice: Choice) -> None:
     """Of `choice` only `dark` is used: the weights are chosen here."""
     texts = made(run, lens.examples)
     if texts.empty:
@@ -47,14 +46,14 @@ def _text(
     run: KeptRun, texts: pd.DataFrame, left: DeltaGenerator, right: DeltaGenerator
 ) -> tuple[str, str]:
     """Pick a text, and the weights at which it is read."""
-    rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
+    records = enumerate(texts.to_dict("records"), 1)
     with left:
-        text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
+        named = {row["text_id"]: _named(place, row) for place, row in records}
+        text_id = select("Text", named, state.LENS_TEXT)
     with right:
         stages = made(run, lens.stages, text_id)
-        stage = select(
-            "Weights", stages, state.LENS_STAGE, lambda name: capital(lens.stage_said(run, name))
-        )
+        named = {stage: capital(lens.stage_said(run, stage)) for stage in stages}
+        stage = select("Weights", named, state.LENS_STAGE)
     return text_id, stage
 
 
@@ -121,8 +120,4 @@ def _follow(run: KeptRun, clicked: Any, text_id: str, stage: str) -> None:
         st.rerun()
 
 
-def has(run: Run) -> bool:
-    return run.has("lens")
-
-
-TAB = Tab("Lens", draw, has)
+TAB = Tab("Lens", draw_lens, lambda run: run.has("lens"))

@@ -1,0 +1,130 @@
+"""Texts: what the model wrote to the same prompt before and after, hidden until asked for."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
+from engine.tracks.language_models import words as own
+from engine.tracks.language_models.examples import pairs
+from pages.shared import safe, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import group_label, page_of, select
+from pages.shared.navigation import Tab
+
+PER_PAGE = 4
+PER_SIDE = 2
+EVERY = ""
+BOTH = "both"
+SIDES = {"more": "rose", "less": "fell"}
+ORDERS = {
+    BOTH: "Rose most beside fell most",
+    "more": "Toxicity rose most",
+    "less": "Toxicity fell most",
+    "dense": "Most toxic before",
+    "pruned": "Most toxic after",
+}
+
+
+def draw_texts(run: KeptRun, choice: Choice) -> None:
+    variant = lookup.variant_of(run, choice)
+    found = made(run, pairs, variant["variant"], choice.axis)
+    group, order, page = _filters(found)
+    mine = found if group == EVERY else found[found["subgroup"] == group]
+    shown = st.toggle(
+        "Show all texts on this page",
+        key=state.SHOW_ALL,
+        help="They were written by a language model and can be offensive, hateful or untrue.",
+    )
+    _summary(variant, mine)
+    after = track_of(run).made(variant)
+    if order == BOTH:
+        _beside(mine, page, shown, after)
+        return
+    for at, row in enumerate(_ordered(mine, order).iloc[page].to_dict("records"), page.start):
+        _example(row, at, shown, after)
+
+
+def _filters(found: pd.DataFrame) -> tuple[str, str, slice]:
+    """The subgroup, the order, and which of the rows or of either side are on the page."""
+    left, middle, right = st.columns([4, 4, 2], gap="medium", vertical_alignment="bottom")
+    with left:
+        groups = [EVERY, *sorted(found["subgroup"].unique())]
+        named = {group: group_label(group, "All subgroups") for group in groups}
+        group = select("Subgroup", named, state.SUBGROUP)
+    mine = found if group == EVERY else found[found["subgroup"] == group]
+    with middle:
+        order = select("Sorted by", ORDERS, state.ORDER)
+    with right:
+        if order == BOTH:
+            page = page_of(max(len(_changed(mine, side)) for side in SIDES), PER_SIDE, state.PAGE)
+        else:
+            page = page_of(len(mine), PER_PAGE, state.PAGE)
+    return group, order, page
+
+
+def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Pairs whose toxicity rose ("more") or fell ("less")."""
+    return rows[rows["change"] > 0] if side == "more" else rows[rows["change"] < 0]
+
+
+def _beside(rows: pd.DataFrame, page: slice, shown: bool, after: str) -> None:
+    """Where toxicity rose most beside where it fell most, so that neither is met alone."""
+    columns = st.columns(2, gap="large")
+    for place, (column, (side, verb)) in enumerate(zip(columns, SIDES.items(), strict=True)):
+        mine = _ordered(_changed(rows, side), side)
+        with column:
+            st.header(f"Toxicity {verb} most", anchor=False)
+            some = f"In {len(mine)}" if len(mine) else "In none"
+            st.caption(f"{some} of {phrasing.count(len(rows), 'pair')} it {verb}.")
+            for at, row in enumerate(mine.iloc[page].to_dict("records"), page.start):
+                number = 2 * at + place  # numbers of its own on either side
+                _example(row, number, shown, after, narrow=True)
+
+
+def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
+    column = f"toxicity_{order}" if order in ("dense", "pruned") else "change"
+    ascending = [order == "less", True, True]
+    return found.sort_values([column, "prompt_id", "seed"], ascending=ascending, kind="stable")
+
+
+def _summary(variant: dict, rows: pd.DataFrame) -> None:
+    if rows.empty:
+        st.info("No test prompt of this subgroup was answered by both models.")
+        return
+    same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
+    rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
+    st.caption(
+        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose};"
+        f" {same} are word for word the same. Both models got the same random numbers. {own.JUDGE}"
+        " Single examples prove nothing: read them beside the intervals in the summary."
+    )
+    if variant["variant"] == "dense":
+        st.info("At 0 % nothing is cut, so both sides are the same. Move the slider.")
+
+
+def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) -> None:
+    """A prompt with both texts, beside each other or, where `narrow`, one below the other; `after`
+    names the second model."""
+    change = phrasing.signed(row["change"])
+    label = f"{group_label(row['subgroup'])}, seed {row['seed']}"
+    with st.container(border=True):
+        top, switch = st.columns([5, 2] if narrow else [7, 2], vertical_alignment="top")
+        with top:
+            safe.passage(row["prompt"], label=label)
+        with switch:
+            key = state.shown_key(row["text_id_pruned"], at)
+            shown = st.toggle("Show", key=key, disabled=shown) or shown
+        boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
+        sides = (("dense", "Dense", ""), ("pruned", after, f" ({change})"))
+        for box, (side, model, more) in zip(boxes, sides, strict=True):
+            note = f"toxicity {phrasing.number(row[f'toxicity_{side}'])}{more}"
+            with box:
+                safe.generated(row[f"text_{side}"], model, note, shown)
+
+
+TAB = Tab("Texts", draw_texts, lambda run: run.has("generations") and run.has("texts"))
