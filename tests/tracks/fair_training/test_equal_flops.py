@@ -17,7 +17,7 @@ from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.checks import recomputed
-from engine.tracks.fair_training.panels.widths import widths
+from engine.tracks.fair_training.panels.differences import widths
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
 from tests.tracks.fair_training.worlds import fair_request

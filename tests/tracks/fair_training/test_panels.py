@@ -28,19 +28,13 @@ from engine.tracks.fair_training.panels import (
     curve,
     differences,
     effort,
-    live,
     surface,
     tradeoff,
     training_curves,
 )
+from engine.tracks.fair_training.panels import headline as fair_headline
 from engine.tracks.fair_training.panels import (
     lookup as fair_lookup,
-)
-from engine.tracks.fair_training.panels import (
-    path as fair_path,
-)
-from engine.tracks.fair_training.panels import (
-    saved as fair_saved,
 )
 from tests import made_up
 from tests.classifiers.made_up_images import HOSTILE
@@ -137,15 +131,15 @@ def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
     assert head.sentence.startswith("Tuned dense with λ cuts nothing") and not head.warnings
     level = lookup.result(run, "dense-fair-0%", "accuracy")
     assert phrasing.with_interval(level["value"], level["low"], level["high"]) in head.sentence
-    assert fair_saved.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
+    assert fair_headline.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
     assert "with nothing cut" in curve.fair_curve(run, TUNED).said
 
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
     assert own.NOT_FASTER in headline(run, UNS).warnings
     assert (
-        own.NOT_FASTER in fair_saved.saved(run, UNS).said
-        and "65.2 %" in fair_saved.saved(run, UNS).said
+        own.NOT_FASTER in fair_headline.saved(run, UNS).said
+        and "65.2 %" in fair_headline.saved(run, UNS).said
     )
     assert own.NOT_FASTER not in headline(run, STR).warnings
     assert (
@@ -303,14 +297,14 @@ def test_surface_and_path(run, store):
     assert (
         surface.surface(run, STR, show="gap").figure.data[0].colorbar.title.text == "accuracy gap"
     )
-    path = fair_path.path(run, STR)
+    path = surface.path(run, STR)
     rows = pd.DataFrame({"t": [0.0, 0.5, 1.0], "loss": [1.0, 1.75, 2.0]})
     assert (
-        fair_path.barrier(rows) == pytest.approx(0.25)
-        and fair_path.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
+        surface.barrier(rows) == pytest.approx(0.25)
+        and surface.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
     )
     assert "a ridge of 0.300" in path.said and "a ridge of 0.020" in path.said
-    for make in (surface.surface, fair_path.path):
+    for make in (surface.surface, surface.path):
         none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
         assert none.whole() is None and "New audit" in none.said
 
@@ -362,14 +356,16 @@ def test_live_curves_name_the_newest_training_first():
         for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
         for step in (10, 20, 30)
     ]
-    panel = live.live(pd.DataFrame(rows), STR)
+    panel = training_curves.live(pd.DataFrame(rows), STR)
     assert (
         panel.said
         == "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800,"
         " measured gap 0.100, surrogate gap 0.200."
     )
     assert panel.table["training"].tolist()[1].startswith("BiFP-str, 48.8 % cut")
-    assert live.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
+    assert (
+        training_curves.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
+    )
 
 
 def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):

@@ -25,7 +25,7 @@ from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, beside
 from engine.store.runs import Run, Store
 from engine.store.tables import where
-from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed
+from engine.tracks.image_classifiers.panels import loss_share, pw, scores
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
 from tests import made_up
 from tests.classifiers.made_up_images import HOSTILE
@@ -165,7 +165,7 @@ def test_the_dense_model_is_told_without_changes(run):
     assert "lies inside its null band" in head.sentence and head.warnings == ()
     assert filter_layers.layer_survival(run, dense).figure is None
     assert classifier_changed.changed_by_group(run, dense).figure is None
-    assert "Nothing is cut here" in speed.speed(run, dense).said
+    assert "Nothing is cut here" in filters_speedup.speed(run, dense).said
     at_one = Choice("autobot", "gender", 1.0, None, "auc")
     assert lookup.variant_of(run, at_one)["variant"] == "dense"
     assert all(panel.said for _, panel in contents.all_panels(run, at_one))
@@ -244,7 +244,7 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
 
 
 def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
-    panel = ablation.ablation(run, PLAIN)
+    panel = pw.ablation(run, PLAIN)
     assert set(panel.table["place"]) == {"in pruning", "in both", "in retraining"}
     mine = panel.table[panel.table["subgroup"] == "male"].set_index(["part", "place"])
     for (part, place), row in mine.iterrows():
@@ -465,7 +465,7 @@ def test_cost_says_flops_in_theory_and_time_as_measured(run):
     panel = cost.cost(run, PLAIN)
     assert "By FLOPs alone it would be 16× as fast" in panel.said and "greedy" not in panel.said
     assert set(panel.table["what"]) == {"FLOPs", "parameters", "bytes", "time (ms)"}
-    assert "of the promise" in speed.speed(run, PLAIN).said
+    assert "of the promise" in filters_speedup.speed(run, PLAIN).said
 
 
 def timed(run: Run, folder, **values: float) -> str:

@@ -27,7 +27,7 @@ from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-from engine.tracks.image_classifiers.panels.affected import affected
+from engine.tracks.image_classifiers.panels.loss_share import affected
 from engine.tracks.image_classifiers.request import ImageRequest, arms_of, validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.tables import DIFFERENCES

@@ -15,8 +15,7 @@ from engine.tracks.fair_training.experiments._base import (
 )
 from engine.tracks.fair_training.panels.curve import fair_curve
 from engine.tracks.fair_training.panels.effort import effort
-from engine.tracks.fair_training.panels.path import path
-from engine.tracks.fair_training.panels.surface import surface
+from engine.tracks.fair_training.panels.surface import path, surface
 from engine.tracks.fair_training.panels.tradeoff import tradeoff
 
 

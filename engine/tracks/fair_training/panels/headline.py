@@ -4,18 +4,19 @@ it is."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts import classifier_headline, lookup
+from engine.report.charts import classifier_headline, cost, lookup
 from engine.report.charts.headline import LEVELLING
-from engine.report.charts.panel import Choice
+from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import WEIGHTS, fair_axis
+from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, fair_axis
 
 BESIDE = ("tpr_gap", "degradation_gap")
 """Gaps that are said beside the one that is read."""
@@ -145,3 +146,21 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
             f" {words.axis_name(choice.measured)} was not part of it."
         )
     return tuple(found)
+
+
+# What a sparse model saves: as any cut model, but plainly nothing where single weights are zero.
+
+
+def saved(run: Run, choice: Choice) -> Panel:
+    """The cost panel, with what the units of the method mean for it."""
+    variant, panel = lookup.variant_of(run, choice), cost.cost(run, choice)
+    if variant.get("units") == WEIGHTS:
+        share = phrasing.percent(round(float(variant["parameters_cut"]), 3))
+        return replace(
+            panel, answer=f"{share} of all parameters are zero.", mind=own.NOT_FASTER, more=""
+        )
+    if variant["variant"] != "dense" and variant.get("units") != FILTERS:
+        return replace(panel, answer="Nothing is cut here, so nothing is saved.", mind="", more="")
+    if variant["variant"] == "dense":
+        return panel
+    return replace(panel, caveat=f"{panel.caveat} The model of the first seed.")

@@ -4,6 +4,7 @@ accuracy; seed by seed."""
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,19 +13,13 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_of
-from engine.report.charts.columns import readable, titled
-from engine.report.charts.marks import entry, heading, remark
-from engine.report.charts.panel import Choice, Panel, nothing, plain
-from engine.report.palette import series_styles
+from engine.report.charts.columns import Column, readable, titled
+from engine.report.charts.marks import dot, entry, heading, remark
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.palette import Style, series_styles
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import fair_axis
-from engine.tracks.fair_training.panels.training_lines import (
-    SMOOTH,
-    line_look,
-    smooth,
-    updates_figure,
-)
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
 HEIGHT = 320
@@ -174,3 +169,146 @@ def _ends(values: pd.Series) -> str:
         if len(values) < 2 or values.min() == values.max()
         else f"{mean} ({low} to {high} over seeds)"
     )
+
+
+# Lines over weight updates: what is known of every batch as a running mean, looks at validation
+# images as points.
+
+
+SMOOTH = 15
+"""Updates over which what is known of every batch is averaged for a chart; tables have every
+update."""
+LOOKS = ("gap", "accuracy", "val_loss")
+"""Columns of what a look at validation images found; the others are known of every batch."""
+
+
+def updates_figure(choice: Choice, height: int, title: str, ticks: int, legend: float) -> go.Figure:
+    """An empty column over weight updates; `ticks` on the y axis at most, `legend`: how high it
+    lies."""
+    figure = blank(choice, height, "weight updates")
+    figure.update_xaxes(nticks=5, tickangle=0, rangemode="tozero")
+    figure.update_yaxes(nticks=ticks, rangemode="tozero" if title == "Gap" else "normal")
+    figure.update_layout(legend={"y": legend, "font": {"size": 12}}, margin={"t": 30})
+    return figure
+
+
+def smooth(rows: pd.DataFrame, column: str) -> pd.Series:
+    """A column of one training by step: looks as they are, anything else as a running mean."""
+    values = rows[column]
+    return values if column in LOOKS else values.rolling(SMOOTH, min_periods=1, center=True).mean()
+
+
+def line_look(
+    column: str, style: Style, width: float, size: float, dash: str = "dot"
+) -> dict[str, Any]:
+    """How a column is drawn: looks as points on a line, what is known of every batch as a line of
+    this `dash`."""
+    looks = column in LOOKS
+    line = {"color": style.colour, "width": width, "dash": "solid" if looks else dash}
+    return {"mode": "lines+markers" if looks else "lines", "line": line, "marker": dot(style, size)}
+
+
+# A training that runs now: its curve so far, the newest training in front of those before it.
+
+
+LIVE_QUESTION = "How is the training going?"
+BEFORE = 6
+"""Earlier trainings drawn in the background at most."""
+LIVE_HEIGHT = 290
+LIVE_COLUMNS = {
+    "Accuracy": (("accuracy", "validation images", 0),),
+    "Gap": (("gap", "measured, validation", 1), ("surrogate_gap", "surrogate, training", 0)),
+    "Loss": (("loss", "training images", 0),),
+}
+LIVE_SAID = (
+    Column("shard", "training", words.work_name),
+    Column("phase", "phase", lambda phase: own.phase_name(str(phase))),
+    *titled(step="weight updates", loss="loss", accuracy="accuracy (validation)"),
+    *titled(gap="measured gap (validation)", surrogate_gap="surrogate gap (training)"),
+    *titled(examples="examples", seconds="seconds"),
+)
+
+
+def live(points: pd.DataFrame, choice: Choice) -> Panel:
+    """`points`: rows as the job wrote them, with the column shard. The newest shard is the last
+    that wrote."""
+    if points.empty:
+        return nothing("fair_live", LIVE_QUESTION, "No training has said anything yet.")
+    order = list(dict.fromkeys(points["shard"].iloc[::-1]))
+    parts = tuple(_live_column(points, order, choice, title) for title in LIVE_COLUMNS)
+    note = (
+        "Grey: trainings of this job that are done. Dotted lines and the loss are running means"
+        f" over {SMOOTH} updates. Points are looks at validation images and have no interval; the"
+        " results on test images come when all is finished."
+    )
+    last = pd.DataFrame([_last(points, shard) for shard in order])
+    return Panel(
+        "fair_live",
+        LIVE_QUESTION,
+        _live_answer(points, order),
+        None,
+        readable(last, LIVE_SAID),
+        note,
+        parts,
+        True,
+    )
+
+
+def _live_column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:
+    figure, styles = updates_figure(choice, LIVE_HEIGHT, title, 5, 1.12), series_styles(choice.dark)
+    for shard in order[1 : 1 + BEFORE][::-1]:
+        column, name = LIVE_COLUMNS[title][0][0], plain(words.work_name(shard))
+        rows = _of(points, shard, column)
+        look = {
+            "mode": "lines",
+            "line": {"color": choice.theme.soft, "width": 1},
+            "opacity": 0.45,
+            "name": name,
+        }
+        said = f"{name}<br>%{{y:.3f}}<extra></extra>"
+        figure.add_scatter(
+            x=rows["step"], y=smooth(rows, column), **look, showlegend=False, hovertemplate=said
+        )
+    for column, name, which in LIVE_COLUMNS[title]:
+        rows = _of(points, order[0], column)
+        look = line_look(column, styles[which], 2.4, 8, "solid" if title == "Loss" else "dot")
+        said = f"{name}<br>%{{x}} updates: %{{y:.3f}}<extra></extra>"
+        figure.add_scatter(
+            x=rows["step"], y=smooth(rows, column), showlegend=False, hovertemplate=said, **look
+        )
+        entry(figure, name, **look)
+    heading(figure, title)
+    return figure
+
+
+def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:
+    """What a shard said of a column, by step; empty where it never did."""
+    if column not in points:
+        return pd.DataFrame({"step": [], column: []})
+    rows = points[(points["shard"] == shard) & points[column].notna()]
+    return rows.sort_values("step")
+
+
+def _live_answer(points: pd.DataFrame, order: list[str]) -> str:
+    row = _last(points, order[0])
+    text = (
+        f"{phrasing.sentence(words.work_name(order[0]))}:"
+        f" {own.phase_name(str(row.get('phase') or ''))}, "
+    )
+    text = f"{text}{row['step']:,.0f} weight updates"
+    looks = [
+        f"{name} {phrasing.number(row[column])}"
+        for column, name in (
+            ("accuracy", "accuracy"),
+            ("gap", "measured gap"),
+            ("surrogate_gap", "surrogate gap"),
+        )
+        if math.isfinite(row.get(column, math.nan))
+    ]
+    return f"{text}; {', '.join(looks)}." if looks else f"{text}."
+
+
+def _last(points: pd.DataFrame, shard: str) -> dict[str, Any]:
+    """The last known value of every column of a shard."""
+    rows = points[points["shard"] == shard].sort_values("step")
+    return rows.ffill().iloc[-1].to_dict()

@@ -7,12 +7,11 @@ from engine.tracks.image_classifiers.experiments._base import (
     AFFECTED,
     FilterExperiment,
     Printed,
+    Squares,
     changes_of_share,
 )
-from engine.tracks.image_classifiers.experiments._squares import Squares
-from engine.tracks.image_classifiers.panels.ablation import ablation
 from engine.tracks.image_classifiers.panels.loss_share import loss_share
-from engine.tracks.image_classifiers.panels.pw import pw_difference
+from engine.tracks.image_classifiers.panels.pw import ablation, pw_difference
 from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
 
 ALONG = (groups_along_speedup, pw_difference)
