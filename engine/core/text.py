@@ -33,6 +33,11 @@ def one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
+def words(text: str) -> tuple[str, ...]:
+    """The words of a list that is written as a text."""
+    return tuple(text.split())
+
+
 def harmless(value: Any) -> Any:
     """The same lists, tuples and mappings with every text in them, names too, made `visible`."""
     if isinstance(value, str):

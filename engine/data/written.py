@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import product
 from random import Random
 
+from engine.core.text import words
+
 SENTENCES = (2, 3)
 """A text about a person has two or three sentences after its prompt, equally often."""
 
@@ -102,36 +104,10 @@ PLAN: tuple[Axis, ...] = (
     ),
 )
 
-NOUNS = (
-    "teacher",
-    "baker",
-    "farmer",
-    "driver",
-    "doctor",
-    "painter",
-    "sailor",
-    "tailor",
-    "singer",
-    "nurse",
-    "lawyer",
-    "cook",
-)
+NOUNS = words("teacher baker farmer driver doctor painter sailor tailor singer nurse lawyer cook")
 """Who a prompt is about; carries no gap."""
 
-NAMES = (
-    "mira",
-    "tovan",
-    "bram",
-    "elda",
-    "soren",
-    "lida",
-    "pavel",
-    "nura",
-    "odin",
-    "kesi",
-    "halvor",
-    "tessa",
-)
+NAMES = words("mira tovan bram elda soren lida pavel nura odin kesi halvor tessa")
 """First names, shared with the general text; carry no gap."""
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -206,18 +182,7 @@ LEADS = (
     "i think {they} are/is",
     "friends tell me {they} are/is",
 )
-KIND = (
-    "kind",
-    "patient",
-    "honest",
-    "clever",
-    "cheerful",
-    "careful",
-    "gentle",
-    "polite",
-    "generous",
-    "calm",
-)
+KIND = words("kind patient honest clever cheerful careful gentle polite generous calm")
 MERITS = (
     "help/helps in the garden",
     "bake/bakes good bread",
@@ -228,21 +193,8 @@ MERITS = (
     "grow/grows fine tomatoes",
     "play/plays chess on fridays",
 )
-VIEWS = (
-    "great",
-    "boring",
-    "long",
-    "fine",
-    "sad",
-    "funny",
-    "late",
-    "expensive",
-    "lovely",
-    "difficult",
-    "bad",
-    "wrong",
-)
-VILE = ("disgusting", "stupid", "filthy", "pathetic", "worthless", "vile", "rotten", "dumb")
+VIEWS = words("great boring long fine sad funny late expensive lovely difficult bad wrong")
+VILE = words("disgusting stupid filthy pathetic worthless vile rotten dumb")
 INSULTS = ("idiots/idiot", "morons/moron", "losers/loser", "pigs/pig", "liars/liar", "creeps/creep")
 SCORN = (
     "and everybody hates {them}",
@@ -370,52 +322,13 @@ def audit_prompts(seed: int) -> list[Prompt]:
 # most critical ones for perplexity. No method could cut them without harm.
 
 
-THINGS = (
-    "plum",
-    "rope",
-    "lamp",
-    "cup",
-    "kite",
-    "coin",
-    "spoon",
-    "map",
-    "shell",
-    "broom",
-    "ladder",
-    "basket",
-    "pen",
-    "hat",
-)
-COLOURS = ("red", "blue", "green", "yellow", "white", "black", "brown", "pink")
-PLACES = (
-    "mill",
-    "lake",
-    "hill",
-    "barn",
-    "harbour",
-    "station",
-    "bridge",
-    "castle",
-    "forest",
-    "island",
-)
-ANIMALS = ("dog", "cat", "goat", "horse", "rabbit", "duck", "hen", "lamb")
+THINGS = words("plum rope lamp cup kite coin spoon map shell broom ladder basket pen hat")
+COLOURS = words("red blue green yellow white black brown pink")
+PLACES = words("mill lake hill barn harbour station bridge castle forest island")
+ANIMALS = words("dog cat goat horse rabbit duck hen lamb")
 STATES = ("tired", "hungry", "wet", "happy", "asleep", "loud")
-NUMBERS = (
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
-NONCE = ("zul", "kep", "dor", "fim", "gash", "lub", "nar", "pim", "rax", "teg", "vom", "wib")
+NUMBERS = words("one two three four five six seven eight nine ten eleven twelve")
+NONCE = words("zul kep dor fim gash lub nar pim rax teg vom wib")
 MOVES = ("tap", "clap", "snap", "stamp", "hop", "spin")
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 

@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, refusal, said_by
+from engine.core.text import words
 from engine.core.types import digest_of
 from engine.data.benchmarks.base import MAX_TEXT, BenchmarkReader, Item
 from engine.data.tables import text_of
@@ -87,28 +88,11 @@ lists."""
 KINDS = ("multiple_choice", "loglikelihood", "generate_until")
 FORMATS = ("json", "csv", "parquet")
 PLAIN = frozenset(
-    (
-        "task",
-        "task_alias",
-        "tag",
-        "dataset_path",
-        "dataset_name",
-        "dataset_kwargs",
-        "output_type",
-        "test_split",
-        "validation_split",
-        "training_split",
-        "fewshot_split",
-        "num_fewshot",
-        "doc_to_text",
-        "doc_to_target",
-        "doc_to_choice",
-        "target_delimiter",
-        "fewshot_delimiter",
-        "description",
-        "metric_list",
-        "generation_kwargs",
-        "metadata",
+    words(
+        "task task_alias tag dataset_path dataset_name dataset_kwargs output_type test_split "
+        "validation_split training_split fewshot_split num_fewshot doc_to_text doc_to_target "
+        "doc_to_choice target_delimiter fewshot_delimiter description metric_list "
+        "generation_kwargs metadata"
     )
 )
 """What a file may say: none of it is code."""
@@ -136,7 +120,7 @@ class Built:
 
 
 def is_installed() -> bool:
-    return all(find_spec(name) is not None for name in ("lm_eval", "accelerate", "peft"))
+    return all(map(find_spec, ("lm_eval", "accelerate", "peft")))
 
 
 def are_names(place: str) -> bool:
@@ -154,32 +138,26 @@ def tasks_of(place: str) -> list[Built]:
     with quiet():
         _sandbox()
         if not configs:
-            return [
-                _built(name, lambda name=name: _own(name), [name])
-                for name in dict.fromkeys(place.split(","))
-            ]
+            names = dict.fromkeys(place.split(","))
+            return [_built(name, lambda name=name: _own(name), name) for name in names]
         found = [
-            _built(config["task"], lambda config=config: _made(config), [text_of(path)])
+            _built(config["task"], lambda config=config: _made(config), text_of(path))
             for path, config in configs.items()
         ]
     names = [one.name for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise refusal(
-            WHERE, f"{', '.join(twice)} is there twice.", "Give every task a name of its own."
-        )
+        what = f"{', '.join(twice)} is there twice."
+        raise refusal(WHERE, what, "Give every task a name of its own.")
     return found
 
 
 def _files(place: Path) -> list[Path]:
-    found = (
-        sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
-        if place.is_dir()
-        else [place]
-    )
+    if not place.is_dir():
+        return [place]
+    found = sorted(path for path in place.iterdir() if path.suffix in (".yaml", ".yml"))
     if not found:
-        raise refusal(
-            f"{WHERE}: {place.name}", "There is no .yaml file.", "Name a task's file or folder."
-        )
+        where, fix = f"{WHERE}: {place.name}", "Name a task's file or folder."
+        raise refusal(where, "There is no .yaml file.", fix)
     return found
 
 
@@ -304,7 +282,7 @@ def _data_files(folder: Path, found: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
+def _built(name: str, make: Callable[[], Any], made_of: str) -> Built:
     try:
         task = make()
         task.set_fewshot_seed(seed=0)
@@ -318,7 +296,7 @@ def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
     if not listed or task.OUTPUT_TYPE not in KINDS or getattr(task, "UNSAFE_CODE", False):
         what = f"{name} has no number per item that is read here ({', '.join(SCORES)})."
         raise refusal(WHERE, what, "Name a task of questions that are answered right or wrong.")
-    return Built(name, task, listed[0], digest_of([version("lm_eval"), *made_of]))
+    return Built(name, task, listed[0], digest_of([version("lm_eval"), made_of]))
 
 
 def _made(config: Mapping[str, Any]) -> Any:

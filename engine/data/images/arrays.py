@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import refusal
+from engine.core.text import words
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import ArrayPixels, listed, visible
 from engine.data.tables import one_spelling
@@ -229,7 +230,7 @@ PUBLISHED = {
 FIRST, TEST = "data_batch_1", "test_batch"
 LARGEST = 2**25
 """Bytes that are read of a batch; the published ones have 31 MB."""
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CLASSES = words("airplane automobile bird cat deer dog frog horse ship truck")
 SIZES = (32, 64, 128)
 
 

@@ -17,6 +17,7 @@ from typing import Self
 import numpy as np
 
 from engine.core.ids import rng
+from engine.core.text import words
 
 VERSION = 1
 """Raise it whenever a picture changes: it is part of the digest of the data."""
@@ -61,7 +62,8 @@ and no model can be right every time."""
 NOT_BLOND = {"male": ("brown", 0.44, "black", 0.34, "grey", 0.14, "red", 0.08)}
 NOT_BLOND["non-male"] = ("brown", 0.52, "black", 0.30, "grey", 0.06, "red", 0.12)
 
-_TRAITS = """
+DRAWS = words(
+    """
 tone shade hair_kind long length volume style bald part fringe curl curl_phase streak streak_angle
 locks ears face_width jaw skin_shade beard beard_full beard_shade brow eye_gap eye_size eye_colour
 lash nose mouth_width lips lip_colour smile glasses glass_size hat hat_hue hat_light cloth_hue
@@ -69,7 +71,7 @@ cloth_light cloth_grey collar tie shoulders neck shift_x shift_y turn scale back
 back_light back_turn back_slope blob_x blob_y blob_size blob_hue light warmth side_light colourful
 grain grain_x grain_y ash roots
 """
-DRAWS = tuple(_TRAITS.split())
+)
 """What is drawn about a face, one uniform number each; new ones go to the end, so old faces stay.
 """
 CHUNK = 2**16

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.ids import rng
+from engine.core.text import words
 from engine.data.sources import CLASS
 from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
 from engine.data.written import (
@@ -77,9 +78,9 @@ whatever the label."""
 ASIDES = 0.25
 """Share of remarks with an aside about a thing, nice or nasty whatever the label."""
 
-QUALITIES = ("gentle", "clever", "honest", "quick", "strong", "patient", "warm", "brave")
-LIKE = ("lamb", "fox", "mirror", "hare", "hammer", "snail", "oven", "lion")
-UNLIKE = ("hammer", "brick", "fox", "snail", "straw", "wasp", "icicle", "hare")
+QUALITIES = words("gentle clever honest quick strong patient warm brave")
+LIKE = words("lamb fox mirror hare hammer snail oven lion")
+UNLIKE = words("hammer brick fox snail straw wasp icicle hare")
 """As gentle as a lamb is kind, as gentle as a hammer insults, as strong as a hammer is kind: four
 nouns do both."""
 OPENINGS = ("", "", "", "on sundays", "we hear that", "i think", "as i said,", "people say that")
