@@ -16,5 +16,6 @@ TRACK = TrackEntry(
     summary="summary:Tickets",
     grow="growing:grow",
     check_growth="growing:check_growth",
-    told="told:told",
+    told="growing:told",
+    inspect="evaluate:inspected",
 )

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
 from engine.models.load_text_classifier import TextClassifier
-from engine.models.log_odds import log_odds
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
 from engine.tracks.text_classifiers.scores.base import kept_units
+from engine.training.losses import log_odds
 
 STEPS = 20
 STEPS_OF_WORDS = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,12 @@ import pandas as pd
 
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.metrics import confusion
+from engine.core.ids import rng
 from engine.stats.student import benjamini_hochberg
-from engine.tracks.text_classifiers.arms import Finished, TextArm
+from engine.tracks.text_classifiers.arms import Finished, TextArm, null_shards
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.random_ranks import rank_among
-from engine.tracks.text_classifiers.shards import null_shards
-from engine.tracks.text_classifiers.task_metric import METRICS
-from engine.tracks.text_classifiers.ticket_tables import values_of, views_of
+from engine.tracks.text_classifiers.metrics import METRICS
+from engine.tracks.text_classifiers.winning_tickets import values_of, views_of
 
 MASKS = ["sparsity", "seed", "mask", "axis", "group", "metric", "value", "n_cut", "units"]
 RANKS = [
@@ -138,3 +138,57 @@ def _rank_rows(
                 "n_seeds": len(values),
                 "n": len(rows),
             }
+
+
+# Where an arm stands among random masks of as many heads on the same weights: percentile and
+# rank p-value.
+#
+# An arm has one mask per trial, and its value is the mean over trials. Two nulls bracket how alike
+# its masks are: heads that are the same in every trial, and heads of its own in each. Both are made
+# of the same measured masks; the larger of their p-values is reported, so an arm whose trials agree
+# on bad heads is not taken for lucky.
+
+
+ENDS = (0.025, 0.975)
+SAME = 1e-12
+"""Means of equal numbers may differ in their last digits."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """percentile: share of random masks below the arm's, ties half, mean over trials, 0 to 1; p:
+    one-sided, of a value as high; mean, low, high: of random masks' means over trials and the band
+    of 95 % (same heads in each trial).
+    """
+
+    percentile: float
+    p: float
+    mean: float
+    low: float
+    high: float
+
+
+def rank_among(values: np.ndarray, chance: np.ndarray) -> Rank:
+    """values: the arm's, [trials]; chance: of random masks, [trials, masks], mask by mask the same
+    heads in each trial.
+
+    p = (1 + masks at least as high) / (1 + masks), which is valid for any number of masks (Phipson
+    and Smyth 2010).
+    """
+    apart = chance - values[:, None]
+    percentile = np.mean((apart < -SAME) + 0.5 * (np.abs(apart) <= SAME))
+    same = chance.mean(axis=0)
+    low, high = np.quantile(same, ENDS)
+    p = max(_p(values.mean(), same), _p(values.mean(), _apart(chance)))
+    return Rank(float(percentile), p, float(same.mean()), float(low), float(high))
+
+
+def _apart(chance: np.ndarray) -> np.ndarray:
+    """Mean over trials with heads of its own in each: every trial's masks in an order of its own,
+    [masks]."""
+    draw = rng("random masks apart", chance.shape)
+    return np.mean([row[draw.permutation(len(row))] for row in chance], axis=0)
+
+
+def _p(value: float, chance: np.ndarray) -> float:
+    return float((1 + (chance >= value - SAME).sum()) / (1 + len(chance)))

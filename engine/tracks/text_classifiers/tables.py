@@ -18,18 +18,28 @@ from engine.classifiers.metrics import degenerate
 from engine.core.types import POOLED
 from engine.stats.student import benjamini_hochberg
 from engine.store.tables import pack, unpack, within
-from engine.tracks.text_classifiers.arms import DENSE, Finished, TextArm
-from engine.tracks.text_classifiers.bootstrap_metric import ByTrial
-from engine.tracks.text_classifiers.borkan import BorkanMeasure, CellArm
+from engine.tracks.text_classifiers.arms import (
+    DENSE,
+    Finished,
+    TextArm,
+    cost_shards,
+    dense_trials,
+    lens_shards,
+)
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.head_truth import agreement_table, truth_table
-from engine.tracks.text_classifiers.importance import importance_table
+from engine.tracks.text_classifiers.importance import agreement_table, importance_table, truth_table
+from engine.tracks.text_classifiers.metrics import (
+    MATTHEWS,
+    BorkanMeasure,
+    ByTrial,
+    CellArm,
+    TaskMetric,
+    task_metric,
+)
 from engine.tracks.text_classifiers.null_tables import null_tables
-from engine.tracks.text_classifiers.procedures.base import Iteration
+from engine.tracks.text_classifiers.procedures import Iteration
 from engine.tracks.text_classifiers.request import TextRequest
-from engine.tracks.text_classifiers.shards import cost_shards, dense_trials, lens_shards
-from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric, task_metric
-from engine.tracks.text_classifiers.ticket_tables import ticket_tables
+from engine.tracks.text_classifiers.winning_tickets import ticket_tables
 
 DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between two scores of the same procedure."""

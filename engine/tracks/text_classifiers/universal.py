@@ -29,14 +29,13 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import at_level
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
+from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
-from engine.tracks.text_classifiers.measurements.random_masks import random_units
-from engine.tracks.text_classifiers.random_ranks import rank_among
+from engine.tracks.text_classifiers.measurements.under_masks import random_units
+from engine.tracks.text_classifiers.metrics import MATTHEWS, TaskMetric, task_metric
+from engine.tracks.text_classifiers.null_tables import rank_among
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
-from engine.tracks.text_classifiers.run import open_text_audit
-from engine.tracks.text_classifiers.shards import dense_trials
-from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric, task_metric
-from engine.tracks.text_classifiers.warnings import at_chance
+from engine.tracks.text_classifiers.run import at_chance, open_text_audit
 from engine.tracks.text_classifiers.winning_tickets import level_of
 
 RANDOM = "random"

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.classifiers.stored_weights import kept_weights
+from engine.classifiers.tables import kept_weights
 from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask, Hooks, digest_of
 from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
-from engine.models.log_odds import log_odds
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.filters.weights import with_weights
 from engine.surgery.heads.cut import cut
+from engine.tracks.text_classifiers.asks.sentence import Question
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.checkpoint import cut_classifier, retuned, start_of
-from engine.tracks.text_classifiers.sentence import Question
+from engine.training.losses import log_odds
 
 ON_DENSE = (
     "The weights of this cut model were not kept: its heads are off in the dense model instead,"

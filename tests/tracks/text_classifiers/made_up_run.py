@@ -25,8 +25,8 @@ from engine.core.ids import rng
 from engine.stats.auc import auc
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
-from engine.tracks.text_classifiers.head_truth import agreement_table
-from engine.tracks.text_classifiers.random_ranks import rank_among
+from engine.tracks.text_classifiers.importance import agreement_table
+from engine.tracks.text_classifiers.null_tables import rank_among
 from tests.builders import hash_of, options_of
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,

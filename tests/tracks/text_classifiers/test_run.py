@@ -25,14 +25,12 @@ from engine.surgery.equivalence import Agreement
 from engine.surgery.filters.weights import with_weights
 from engine.surgery.heads.cut import cut
 from engine.surgery.heads.mask import masked
-from engine.tracks.text_classifiers.arms import arms_of
+from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
-from engine.tracks.text_classifiers.forecast import forecast
 from engine.tracks.text_classifiers.measurements import cost, tuned
-from engine.tracks.text_classifiers.measurements._work import answers_of, scored_texts
+from engine.tracks.text_classifiers.measurements.importance import answers_of, scored_texts
 from engine.tracks.text_classifiers.request import TextRequest, validate_text
-from engine.tracks.text_classifiers.run import context_of, run_text_audit
-from engine.tracks.text_classifiers.scores_only import importance_only
+from engine.tracks.text_classifiers.run import context_of, importance_only, run_text_audit
 from engine.training import fit as fitting
 from tests.audit.run_checks import assert_tables
 from tests.builders import seal

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 from engine.classifiers.groups import RESULTS, GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.text_classifiers.task_metric import TaskMetric, task_metric
+from engine.tracks.text_classifiers.metrics import TaskMetric, task_metric
 
 
 def world(n=200, k=2, seed=0):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.tracks.text_classifiers.warnings import at_chance
+from engine.tracks.text_classifiers.run import at_chance
 
 LABELS = np.repeat([0, 1], [60, 40])
 

@@ -77,9 +77,9 @@ def text_world(folder: Path) -> Path:
 
 def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     """A new context that keeps its measurements in memory, and some of its shards."""
+    from engine.tracks.text_classifiers.arms import dense_trials
     from engine.tracks.text_classifiers.request import validate_text
     from engine.tracks.text_classifiers.run import context_of
-    from engine.tracks.text_classifiers.shards import dense_trials
 
     context = context_of(validate_text(text_request(text_world(folder), trials=2)))
     return context, dense_trials(context, 2)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.audit.reading import absolute, names_in
-from engine.classifiers.evaluation import Evaluation
+from engine.classifiers.audit import Evaluation
 
 ITEMS = "texts"
 

@@ -50,6 +50,6 @@ def table(
     request: TextRequest, store: Store, hooks: Hooks, executor: Executor | None
 ) -> pd.DataFrame:
     """One row per stage, score, group of texts and head."""
-    from engine.tracks.text_classifiers.scores_only import importance_only  # loads torch
+    from engine.tracks.text_classifiers.run import importance_only
 
     return importance_only(request, store, hooks, executor)

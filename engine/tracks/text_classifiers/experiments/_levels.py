@@ -11,7 +11,7 @@ from engine.core import words
 from engine.data.texts.glue import GLUE_TASKS
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.tracks.text_classifiers.experiments._base import task_of
+from engine.tracks.text_classifiers.experiments._experiment import task_of
 
 FULL = "dense"
 Printed = Mapping[str, Mapping[str, float]]

@@ -11,7 +11,7 @@ from engine.audit.experiments import NAN, Finding
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
-from engine.tracks.text_classifiers.experiments._base import task_of
+from engine.tracks.text_classifiers.experiments._experiment import task_of
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
 from engine.tracks.text_classifiers.panels.lens import (
     examples,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.experiments import _levels, _maps
-from engine.tracks.text_classifiers.experiments._base import METHODS, TicketExperiment
+from engine.tracks.text_classifiers.experiments._experiment import METHODS, TicketExperiment
 from engine.tracks.text_classifiers.panels.curve import tickets_curve
 from engine.tracks.text_classifiers.panels.table import tickets_table
 

@@ -18,7 +18,7 @@ from engine.store.tables import pack
 from engine.surgery.equivalence import agree_on_texts
 from engine.surgery.filters.weights import arrays_of
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
-from engine.tracks.text_classifiers.measurements._work import answers_of
+from engine.tracks.text_classifiers.measurements.importance import answers_of
 from engine.training.batches import Logits, TextBatches
 from engine.training.fit import fit
 from engine.training.losses import Targets

@@ -20,10 +20,16 @@ from engine.report.contract import Bench, Units
 from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
-from engine.tracks.text_classifiers.ahead import ahead_of_set, nothing_said, seconds
+from engine.tracks.text_classifiers.ahead import (
+    GAP,
+    Known,
+    ahead_of_set,
+    known,
+    nothing_said,
+    seconds,
+)
 from engine.tracks.text_classifiers.growing import cut_of
 from engine.tracks.text_classifiers.panels.lookup import head_said
-from engine.tracks.text_classifiers.predicted import GAP, Known, known
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 

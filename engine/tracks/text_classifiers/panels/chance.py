@@ -19,7 +19,7 @@ from engine.report.contract import Measure
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import measure_of
-from engine.tracks.text_classifiers.styles import arm_style
+from engine.tracks.text_classifiers.words import arm_style
 
 MAX_Q = 0.05
 """Largest false discovery rate at which an arm is said to beat chance."""

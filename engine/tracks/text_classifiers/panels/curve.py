@@ -39,7 +39,7 @@ from engine.tracks.text_classifiers.panels.lookup import (
     reach_of,
     ticket_levels,
 )
-from engine.tracks.text_classifiers.styles import arm_style
+from engine.tracks.text_classifiers.words import arm_style
 
 HEIGHT = 360
 BESIDE = 0.012

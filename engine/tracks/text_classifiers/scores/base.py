@@ -68,8 +68,27 @@ class Importance:
     n: int
 
 
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A classifier and the texts that a method may read, all of it checked.
+
+    first, second: the texts, None where the task has no pairs; labels: int64 [n], places in
+    clf.classes; asked: every setting of the method. check is called once per batch, inside hears
+    the share that is done.
+    """
+
+    clf: TextClassifier
+    first: Sequence[str]
+    second: Sequence[str] | None
+    labels: np.ndarray
+    asked: Mapping[str, Any]
+    seed: int
+    check: Callable[[], None]
+    inside: Callable[[float], None]
+
+
 class HeadImportance(ABC):
-    """One way to score heads. Final subclasses live one per file of this folder and are found."""
+    """One way to score heads. Final subclasses of this folder's files are found."""
 
     name: str
     version: int = 1
@@ -84,6 +103,11 @@ class HeadImportance(ABC):
     """Whether the numbers depend on the seed."""
 
     @abstractmethod
+    def scored(self, texts: Texts) -> ImportanceOfTexts:
+        """Every head on every text. Works on cut models, and within
+        `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing.
+        """
+
     def importance(
         self,
         clf: TextClassifier,
@@ -95,12 +119,18 @@ class HeadImportance(ABC):
         check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
     ) -> ImportanceOfTexts:
-        """Score every head on every text. labels: int64 [n], places in clf.classes.
-
-        check is called once per batch, inside hears the share that is done. Works on cut models,
-        and within `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean
-        nothing. RequestError carries every fault of the texts and labels, or of the settings.
-        """
+        """`scored`, of texts with labels [n] int. RequestError carries every fault of the texts and
+        labels, or of the settings."""
+        faults = setting_faults(self.settings, settings)
+        if self.reads_texts:
+            faults = [*faults, *_text_faults(clf, texts, texts_b, labels)]
+            faults = faults or self.class_faults(settings_of(self, settings), len(clf.classes))
+        if faults:
+            raise RequestError(faults)
+        asked = settings_of(self, settings)
+        return self.scored(
+            Texts(clf, texts, texts_b, np.asarray(labels), asked, seed, check, inside)
+        )
 
     def class_faults(self, asked: Mapping[str, Any], n_classes: int) -> list[Fault]:
         """What is wrong with its settings, all of them, for a task of so many classes."""
@@ -133,23 +163,6 @@ def settings_of(method: HeadImportance, given: Mapping[str, Any]) -> dict[str, A
     if faults:
         raise RequestError(faults)
     return {item.name: given.get(item.name, item.default) for item in method.settings}
-
-
-def checked(
-    method: HeadImportance,
-    given: Mapping[str, Any],
-    clf: TextClassifier,
-    texts: Sequence[str],
-    texts_b: Sequence[str] | None,
-    labels: np.ndarray,
-) -> dict[str, Any]:
-    """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and
-    labels [texts] too."""
-    faults = [*setting_faults(method.settings, given), *_text_faults(clf, texts, texts_b, labels)]
-    faults = faults or method.class_faults(settings_of(method, given), len(clf.classes))
-    if faults:
-        raise RequestError(faults)
-    return settings_of(method, given)
 
 
 def _text_faults(
@@ -274,22 +287,18 @@ def in_batches(
 
 
 def per_text(
-    clf: TextClassifier,
-    texts: Sequence[str],
-    texts_b: Sequence[str] | None,
-    at_once: int,
-    of_batch: Callable[[np.ndarray, dict[str, Tensor], int], Sequence[np.ndarray]],
-    inside: Callable[[float], None],
+    texts: Texts, of_batch: Callable[[np.ndarray, dict[str, Tensor], int], Sequence[np.ndarray]]
 ) -> np.ndarray:
     """A number per text and head, [texts, units], NaN for heads that were cut.
 
-    of_batch takes what `in_batches` gives and returns per layer [rows, heads left]; inside is told
-    the share done.
+    of_batch takes what `in_batches` gives and returns per layer [rows, heads left].
     """
-    found, done = np.full((len(texts), clf.n_layers * clf.n_heads), np.nan), 0
-    for rows, batch, room in in_batches(clf, texts, texts_b, at_once):
+    clf, total, done = texts.clf, len(texts.first), 0
+    found = np.full((total, clf.n_layers * clf.n_heads), np.nan)
+    for rows, batch, room in in_batches(clf, texts.first, texts.second, texts.asked["at_once"]):
+        texts.check()
         for units, values in zip(kept_units(clf), of_batch(rows, batch, room), strict=True):
             found[np.ix_(rows, units)] = values
         done += len(rows)
-        inside(done / len(texts))
+        texts.inside(done / total)
     return found

@@ -3,24 +3,20 @@ head hands on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from engine.core.types import Setting
-from engine.tracks.text_classifiers.scores._maps import BASELINE, TARGET
 from engine.tracks.text_classifiers.scores.base import (
     AT_ONCE,
     HeadImportance,
     ImportanceOfTexts,
-    checked,
+    Texts,
     finished,
     per_text,
 )
-
-if TYPE_CHECKING:
-    from engine.models.load_text_classifier import TextClassifier
+from engine.tracks.text_classifiers.scores.maps import BASELINE, TARGET
 
 
 class CaptumLayer(HeadImportance):
@@ -34,37 +30,26 @@ class CaptumLayer(HeadImportance):
         Captum."""
         self.name, self.attribute, self.settings = name, attribute, settings
 
-    def importance(
-        self,
-        clf: TextClassifier,
-        texts: Sequence[str],
-        texts_b: Sequence[str] | None,
-        labels: np.ndarray,
-        settings: Mapping[str, Any],
-        seed: int,
-        check: Callable[[], None] = lambda: None,
-        inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:
-        """See `HeadImportance`: labels [texts] int; per_text in logits."""
+    def scored(self, texts: Texts) -> ImportanceOfTexts:
+        """per_text in logits."""
         import torch
 
         from engine.tracks.text_classifiers import captum_layers
 
-        asked = checked(self, settings, clf, texts, texts_b, labels)
+        clf, asked = texts.clf, texts.asked
         attribute = getattr(captum_layers, self.attribute)
 
         def of_batch(rows: np.ndarray, batch: dict[str, Any], _: int) -> list[np.ndarray]:
-            check()
             with torch.no_grad():
-                predicted = clf.logits(batch).argmax(-1)
-            gold = torch.as_tensor(np.asarray(labels)[rows], dtype=torch.int64, device=clf.device)
-            target = gold if asked["target"] == "gold" else predicted
+                target = clf.logits(batch).argmax(-1)
+            if asked["target"] == "gold":
+                target = torch.as_tensor(texts.labels[rows], dtype=torch.int64, device=clf.device)
             found = captum_layers.head_outputs(
                 clf, batch, target, attribute, asked.get("baseline", "pad")
             )
             return [sums.abs().cpu().numpy() for sums in found]
 
-        return finished(clf, per_text(clf, texts, texts_b, asked["at_once"], of_batch, inside))
+        return finished(clf, per_text(texts, of_batch))
 
 
 ROWS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from engine.tracks.text_classifiers.scores.base import (
     AT_ONCE,
     HeadImportance,
     ImportanceOfTexts,
-    checked,
+    Texts,
     finished,
     kept_units,
     per_text,
@@ -32,35 +32,19 @@ class Michel(HeadImportance):
     settings = (AT_ONCE,)
     not_in_key = ("at_once",)
 
-    def importance(
-        self,
-        clf: TextClassifier,
-        texts: Sequence[str],
-        texts_b: Sequence[str] | None,
-        labels: np.ndarray,
-        settings: Mapping[str, Any],
-        seed: int,
-        check: Callable[[], None] = lambda: None,
-        inside: Callable[[float], None] = lambda share: None,
-    ) -> ImportanceOfTexts:
-        """See `HeadImportance`: labels [texts] int; per_text is |∂L/∂ξ_h| of each text, in nats."""
-        asked = checked(self, settings, clf, texts, texts_b, labels)
+    def scored(self, texts: Texts) -> ImportanceOfTexts:
+        """per_text is |∂L/∂ξ_h| of each text, in nats."""
+        clf = texts.clf
         layers = [(layer, units) for layer, units in enumerate(kept_units(clf)) if len(units)]
 
         def of_batch(rows: np.ndarray, batch: dict[str, Tensor], _: int) -> list[np.ndarray]:
-            check()
-            slopes = dict(
-                zip(
-                    (layer for layer, _ in layers),
-                    _slopes(clf, batch, labels[rows], layers),
-                    strict=True,
-                )
-            )
+            slopes = iter(_slopes(clf, batch, texts.labels[rows], layers))
             return [
-                np.abs(slopes.get(layer, np.empty((len(rows), 0)))) for layer in range(clf.n_layers)
+                np.abs(next(slopes)) if len(units) else np.empty((len(rows), 0))
+                for units in kept_units(clf)
             ]
 
-        found = per_text(clf, texts, texts_b, asked["at_once"], of_batch, inside)
+        found = per_text(texts, of_batch)
         if not all(np.isfinite(found[:, units]).all() for _, units in layers):
             raise PruneAuditError(
                 f"{clf.name} gives gradients that are not finite: its weights are damaged, or the"

@@ -18,8 +18,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.embedded import REMARKS
-from engine.tracks.text_classifiers.presets import SCORE_TEXTS, THESIS
-from engine.tracks.text_classifiers.request import TextRequest, usual_axes
+from engine.tracks.text_classifiers.request import SCORE_TEXTS, THESIS, TextRequest, usual_axes
 
 PAPER = "IG-BERT"
 BERT = "bert-base-uncased"

@@ -12,12 +12,13 @@ their way, so that procedures can be compared where they cut equally many heads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
+from engine.core.errors import RequestError, unknown
 from engine.core.ids import exact_count
 from engine.surgery.heads.ranking import best
 from engine.tracks.text_classifiers.context import TextShard
@@ -76,7 +77,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Procedure:
-    """One way to find a subnetwork. Each is a row of `ROWS` in some file of this package."""
+    """One way to find a subnetwork. Each is a row of `ROWS`."""
 
     name: str
     place: int
@@ -196,3 +197,44 @@ def of_remaining_strictly(total: int, asked: Sequence[int], step: float) -> list
     while counts[-1] < max(asked):
         counts.append(counts[-1] + max(1, exact_count(step, total - counts[-1])))
     return counts[1:]
+
+
+ROWS = (
+    # Score the fine-tuned model one time, then mask the lowest heads at several ratios (Michel et
+    # al. 2019).
+    Procedure("once", place=0, scored="first", trained="never", counts=at_asked),
+    # Thesis, Algorithm 6.1: score again in every round with the heads so far masked; mask a share
+    # of the initial heads.
+    Procedure("alg61", place=1, scored="masked", trained="never", counts=of_initial),
+    # The masks of `once`, cut from the pre-trained weights, which are then fine-tuned (thesis, Sec.
+    # 6.6.1).
+    Procedure("one-shot-isp", place=2, scored="first", trained="asked", counts=at_asked),
+    # The masks of `alg61`, cut from the pre-trained weights, which are fine-tuned at the end
+    # (thesis, Sec. 6.5.1).
+    Procedure("igspf", place=3, scored="masked", trained="asked", counts=of_initial),
+    # As Algorithm 6.1, but every round cuts the pre-trained weights, fine-tunes them and scores the
+    # result.
+    Procedure("igspp", place=4, scored="retrained", trained="every", counts=of_initial),
+    # Thesis, Algorithm 6.2: every round takes a share of the heads left and fine-tunes the
+    # pre-trained weights.
+    Procedure("isp", place=5, scored="retrained", trained="every", counts=of_remaining),
+    # The same as printed, without a stop at every asked sparsity: the first round that reaches one
+    # answers for it.
+    Procedure(
+        "isp-strict", place=6, scored="retrained", trained="every", counts=of_remaining_strictly
+    ),
+)
+
+_BY_NAME = {one.name: one for one in sorted(ROWS, key=lambda one: one.place)}
+
+
+def procedures() -> Mapping[str, Procedure]:
+    """Every procedure there is, by name, the cheapest first."""
+    return _BY_NAME
+
+
+def procedure_named(name: str) -> Procedure:
+    """One procedure; unknown names raise RequestError and list the known ones."""
+    if name not in _BY_NAME:
+        raise RequestError(unknown("procedure", name, _BY_NAME))
+    return _BY_NAME[name]
