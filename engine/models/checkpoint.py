@@ -27,7 +27,7 @@ from engine.models.config_file import (
 from engine.models.file_fields import FIELDS, refusals
 from engine.models.notes import TOKENIZER, notes_on
 from engine.models.structure.adapter import FAMILIES, adapter_of, known_types
-from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
+from engine.models.weights import count_parameters, weight_hash, weights_in
 
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 _ADAPTER = re.compile(
@@ -84,19 +84,8 @@ def inspect_folder(
         fix = "Give a model folder, or a name on the hub."
         raise RequestError(Fault(str(folder), "is not a folder.", fix))
     config, faults = read_config(folder, causal)
-    files, more = weight_files(folder)
+    files, shapes, more = weights_in(folder)
     faults += more
-    shapes: dict[str, list[int]] = {}
-    for path in files:
-        found, more = tensors_in(path)
-        faults += more
-        if twice := sorted(found.keys() & shapes.keys()):
-            what = (
-                f"holds {twice[0]}, which another file of the model holds too ({len(twice)} such"
-                " tensors)."
-            )
-            faults.append(Fault(path.name, what, "Use a complete checkpoint of one model."))
-        shapes |= found
     faults += [
         *adapter_faults(folder, shapes),
         *_field_faults(folder, causal),

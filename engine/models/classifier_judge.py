@@ -31,7 +31,7 @@ from engine.models.config_file import (
 )
 from engine.models.file_fields import refusals
 from engine.models.notes import TOKENIZER, other_weights, unused_tensors
-from engine.models.weights import tensors_in, weight_files, weight_hash
+from engine.models.weights import weight_hash, weights_in
 
 import torch  # isort: skip
 
@@ -71,9 +71,8 @@ def find(folder: Path, label: str) -> Found:
     from transformers import AutoModelForSequenceClassification
 
     config, faults = plain_config(folder)
-    files, more = weight_files(folder)
-    found = [tensors_in(path) for path in files]
-    faults += more + [fault for _, some in found for fault in some] + tokenizer_missing(folder)
+    files, shapes, more = weights_in(folder)
+    faults += more + tokenizer_missing(folder)
     where = f"judge {folder}"
     said, wrong = said_outputs(config_or_nothing(folder), where)
     labels: list[str] = []
@@ -82,7 +81,7 @@ def find(folder: Path, label: str) -> Found:
     if len(set(labels)) < len(labels):
         fix = "Give each output a name of its own in config.json."
         wrong.append(Fault(where, "names two outputs alike.", fix))
-    faults += adapter_faults(folder, [name for shapes, _ in found for name in shapes])
+    faults += adapter_faults(folder, shapes)
     for name in (CONFIG, TOKENIZER):
         # A judge obeys what says what makes probabilities.
         fields = config_or_nothing(folder, name)

@@ -6,7 +6,7 @@ It is read as carefully as all JSON that users bring (`store/user_json.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -164,6 +164,15 @@ class SaidOutputs:
         else:
             return []
         return [Fault(where, what, f"{fix}; if it is one, set {ONE_CLASS}.")]
+
+
+def class_name_faults(names: Sequence[str]) -> list[Fault]:
+    """Names of classes that cannot be told apart, or are none."""
+    if len(names) > 1 and len(set(names)) == len(names) and all(names):
+        return []
+    named = ", ".join(map(repr, names[:5])) or "none"
+    what = f"{named}: a classifier has two or more classes, each named once."
+    return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
 
 
 def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:

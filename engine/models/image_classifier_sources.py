@@ -25,7 +25,7 @@ from engine.models.notes import other_weights
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures, is_known
 from engine.models.vision.hub_folders import families, made_known
-from engine.models.weights import SINGLE, tensors_in, weight_files
+from engine.models.weights import SINGLE, weights_in
 from engine.store.user_json import read_object
 
 SCHEMA = 1
@@ -352,12 +352,7 @@ def _hub_weights(
 ) -> tuple[State, list[Fault], tuple[str, ...]]:
     """The tensors under the names of transformers' class, faults, and a note on files of weights
     that are not read. Safetensors only; headers and numbers are checked first."""
-    files, faults = weight_files(folder)
-    shapes: dict[str, list[int]] = {}
-    for path in files:
-        found, wrong = tensors_in(path)
-        shapes |= found
-        faults += wrong
+    files, shapes, faults = weights_in(folder)
     architecture = architecture_for(arch)
     shape: Any = architecture.build(arch, n_classes)
     head = f"{architecture.classifier(shape)}.weight"

@@ -20,6 +20,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import write_json, write_whole
 from engine.core.ids import key_of, rng
 from engine.models import runtime
+from engine.models.config_file import class_name_faults
 from engine.models.image_classifier_sources import (
     CARD,
     IMAGENET,
@@ -426,11 +427,9 @@ def _class_faults(
     """Names that are no classes, not as many as the head has, or not the model's own."""
     if names is None:
         return []
-    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-        named = ", ".join(map(repr, names[:5])) or "none"
-        what = f"{named}: a classifier has two or more classes, each named once."
-        fix = "Name every class once, in the order of the outputs."
-    elif heads is not None and len(names) != heads:
+    if faults := class_name_faults(names):
+        return faults
+    if heads is not None and len(names) != heads:
         what = f"there are {len(names)} classes, but the weights end in {heads}."
         fix = "Give the classes that the weights were trained for, in their order."
     elif own is not None and sorted(names) == sorted(own) and names != own:

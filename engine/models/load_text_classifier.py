@@ -24,14 +24,20 @@ from engine.models.checkpoint import (
     read_config,
 )
 from engine.models.completeness import Match, incomplete, loaded, match_of, unlike_files
-from engine.models.config_file import CONFIG, config_of, config_or_nothing, said_outputs
+from engine.models.config_file import (
+    CONFIG,
+    class_name_faults,
+    config_of,
+    config_or_nothing,
+    said_outputs,
+)
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
 from engine.models.structure.adapter import Encoder, encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
-from engine.models.weights import tensors_in
+from engine.models.weights import weights_in
 
 __all__ = [
     "TextClassifier",
@@ -232,11 +238,7 @@ def _examined(
     max_length: int,
     new_head: bool,
 ) -> TextModelInfo:
-    faults = []
-    if len(classes) < 2 or len(set(classes)) < len(classes) or not all(classes):
-        named = ", ".join(map(repr, classes[:5])) or "none"
-        what = f"{named}: a classifier has two or more classes, each named once."
-        faults.append(Fault("classes", what, "Name every class once, in the order of the outputs."))
+    faults = class_name_faults(classes)
     if max_length < 8:
         what = f"{max_length} tokens leave no room for a text."
         faults.append(Fault("max_length", what, "Give 8 or more."))
@@ -277,9 +279,7 @@ def _plain(names: Sequence[str]) -> list[str]:
 def _head(plain: ModelInfo, config: Any, adapter: Encoder) -> tuple[int, list[Fault]]:
     """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with
     it."""
-    shapes: dict[str, list[int]] = {}
-    for file in plain.files:
-        shapes |= tensors_in(plain.folder / file)[0]
+    _, shapes, _ = weights_in(plain.folder)
     named = str((getattr(config, "architectures", None) or [""])[0])
     there = all(any(_is_in(name, (module,)) for name in shapes) for module in adapter.head)
     if not named.endswith(CLASSIFIER) and (named or not there):

@@ -66,6 +66,23 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
     return [], [Fault(str(folder), what, fix)]
 
 
+def weights_in(folder: Path) -> tuple[list[Path], dict[str, list[int]], list[Fault]]:
+    """The weight files of a folder, tensor name -> shape of all of them, and what is wrong."""
+    files, faults = weight_files(folder)
+    shapes: dict[str, list[int]] = {}
+    for path in files:
+        found, more = tensors_in(path)
+        faults += more
+        if twice := sorted(found.keys() & shapes.keys()):
+            what = (
+                f"holds {twice[0]}, which another file of the model holds too ({len(twice)} such"
+                " tensors)."
+            )
+            faults.append(Fault(path.name, what, "Use a complete checkpoint of one model."))
+        shapes |= found
+    return files, shapes, faults
+
+
 def tensors_in(path: Path) -> tuple[dict[str, list[int]], list[Fault]]:
     """Tensor name -> shape of one file, and what is wrong with it: header, places of tensors,
     numbers."""

@@ -117,10 +117,11 @@ def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
     `load_cut`."""
     from engine.models import checkpoint, runtime
     from engine.models.structure.adapter import adapter_of
+    from engine.models.weights import weights_in
 
     record, config = _cut_folder(folder, causal)
     adapter, place = adapter_of(config, causal), runtime.pick_device(device)
-    adapter = adapter.as_saved(_shapes(folder), record.mask)
+    adapter = adapter.as_saved(weights_in(folder)[1], record.mask)
     model = _skeleton(config, adapter, record)
     _fill(model, folder / WEIGHTS)
     model = model.to(place).eval().requires_grad_(False)
@@ -137,27 +138,14 @@ def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
     }
 
 
-def _shapes(folder: Path) -> dict[str, list[int]]:
-    from engine.models.weights import tensors_in, weight_files
-
-    return {
-        name: shape
-        for path in weight_files(folder)[0]
-        for name, shape in tensors_in(path)[0].items()
-    }
-
-
 def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
     from engine.models import checkpoint
     from engine.models.structure.adapter import adapter_of
-    from engine.models.weights import tensors_in, weight_files
+    from engine.models.weights import weights_in
 
     record = read_mask(folder / MASK_FILE)
     config, faults = checkpoint.read_config(folder, causal)
-    files, more = weight_files(folder)
-    faults += more
-    for path in files:
-        faults += tensors_in(path)[1]
+    faults += weights_in(folder)[2]
     if not faults:
         adapter = adapter_of(config, causal)
         shape = (adapter.n_layers, adapter.n_heads)
