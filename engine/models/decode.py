@@ -2,8 +2,8 @@
 
 Sampling is an argmax over logits + Gumbel noise (Gumbel-max trick: exactly softmax sampling). The
 noise is a pure function of (seed, prompt, step, token), so a text does not depend on the batch it
-was drawn in, and a pruned variant meets the same noise as the dense model: where its distribution
-did not move, it says the same words.
+was drawn in. A pruned variant meets the same noise as the dense model: where its distribution did
+not move, it says the same words.
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ def _bounds(logits: np.ndarray, bases: np.ndarray) -> np.ndarray:
     as of `_won`.
 
     −log(−log u) ≤ −log(1 − u), whose upper 31 bits stand before the mixer's last step already, as
-    that step leaves them alone; and log2 of a float32 is at least its bits as an integer, over
+    that step leaves them alone. And log2 of a float32 is at least its bits as an integer, over
     2^23, less 127.
     """
     out, steps = np.empty(logits.shape, np.float32), _steps(logits.shape[1])

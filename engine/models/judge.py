@@ -197,7 +197,7 @@ def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
     """Toxicity of each text by a Detoxify, whichever texts it is judged with: to the bit.
 
     Sums are rounded according to the shape of a batch. So texts of one length, rounded up, share a
-    batch, which is filled to `ROWS`: else an audit that was resumed, and judges fewer texts at
+    batch, which is filled to `ROWS`. Else an audit that was resumed, and judges fewer texts at
     once, has other last digits. Batches are smaller where memory is short.
     """
     plain, step = model.tokenizer, math.gcd(STEP, model.tokenizer.model_max_length)

@@ -147,12 +147,12 @@ def inspect_classifier(
     """Everything about a classifier but its weights. RequestError carries all faults. Downloads for
     "imagenet" only.
 
-    name: an embedded name or model folder (then no weights); or an architecture with `weights`,
-    which is a state dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or
-    "imagenet"; or a name of your own with `arch` and `weights`; or a weight file alone, whose
-    architecture is then recognised by its tensors.
+    name: an embedded name or model folder (then no weights), or an architecture with `weights`. It
+    may be a name of your own with `arch` and `weights`, or a weight file alone, whose architecture
+    is then recognised by its tensors. weights: a state dict's file (.safetensors, or .pt, .pth,
+    .th, .bin of plain tensors) or "imagenet".
     classes: what to call the outputs, in their order (engine.classifiers.outputs says which is
-    which); of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
+    which). Of "imagenet" the last layer is made anew, drawn by `seed`, for another number of
     classes. size: side of the images in pixels, else the model's.
     """
     return _examined(name, weights, arch, classes, size, seed)[0]

@@ -346,7 +346,7 @@ def _config_for(folder: Path, classes: tuple[str, ...]) -> Any:
 
 
 def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
-    """Of a match what is wrong: names of modules in `drawn` may be missing, they and the outputs
+    """Of a match what is wrong. Names of modules in `drawn` may be missing, they and the outputs
     may have other shapes, and only tensors in layers are ever too many."""
     return Match(
         tuple(name for name in found.missing if not _is_in(name, drawn)),

@@ -108,7 +108,7 @@ def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
 
 
 def needed(lm: Any, batch: int, tokens: int) -> int:
-    """About the bytes that an audit takes: the model, and the largest of what is computed at once;
+    """About the bytes that an audit takes: the model, and the largest of what is computed at once.
     batch, tokens: texts that are drawn at once where there is room, and their length."""
     drawn = texts_at_once(lm, batch, tokens) * (
         2.0 * _width(lm) * lm.n_layers * tokens + 3.0 * lm.vocab_size

@@ -48,7 +48,7 @@ def _guard_torchvision() -> bool:
     """Make `import torchvision` work beside a torch it was not built for. True when the guard had
     to act.
 
-    PyPI's torchvision is built for CUDA; beside a CPU torch its library does not load, and
+    PyPI's torchvision is built for CUDA. Beside a CPU torch its library does not load, and
     importing it (which transformers does on its own) dies with "operator torchvision::nms does not
     exist". Does nothing where it loads.
     """
@@ -105,7 +105,7 @@ def fixed_threads(device: torch.device | str) -> Iterator[None]:
     an accelerator.
 
     OpenMP and MKL keep the number by thread, so others that compute at the same time (answers of
-    the resident engine) go on with theirs; one that is born meanwhile starts with this one, which
+    the resident engine) go on with theirs. One that is born meanwhile starts with this one, which
     changes its speed, not its numbers.
     """
     before = torch.get_num_threads()

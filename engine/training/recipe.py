@@ -24,11 +24,11 @@ class Recipe:
     """How a model is fitted. Published retraining: AdamW with cosine annealing (Meyer and Wong
     2023, Table 4).
 
-    rate is the learning rate of the last layer; all others use rate * body_share, and their weights
+    rate is the learning rate of the last layer; all others use rate * body_share. Their weights
     stay as they are for the first frozen_epochs (batch norm's statistics move on). steps: epochs at
     which the rate falls to a tenth (schedule "steps"). patience: after so many epochs without a
-    lower loss on validation images it stops, and the weights of the lowest come back (as long as
-    the epochs: it never stops, and only takes the best); 0: off.
+    lower loss on validation images it stops, and the weights of the lowest come back; 0: off. As
+    long as the epochs: it never stops, and only takes the best.
     """
 
     epochs: int = 5

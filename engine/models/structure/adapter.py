@@ -6,10 +6,10 @@ A head's output is what it hands to its layer's output projection: a slice of `h
 that module's input, [batch, tokens, heads * head_dim], heads contiguous. Silencing a head, do(y_h =
 0), zeroes that slice.
 
-Worked example, 4 heads of width 8 in a layer, cutting head 1:
-    masked   input[..., 8:16] = 0
-    zeroed   output weight's input columns 8..15 = 0; loads anywhere
-    cut      q, k, v lose their outputs 8..15, the output weight loses its input columns 8..15
+Worked example, 4 heads of width 8 in a layer, cutting head 1.
+    masked   input[..., 8:16] = 0.
+    zeroed   output weight's input columns 8..15 = 0; loads anywhere.
+    cut      q, k, v lose their outputs 8..15, the output weight loses its input columns 8..15.
 All three give the same logits. The bias of the output projection belongs to no head and stays.
 """
 
@@ -327,9 +327,9 @@ class _Handed:
 class Encoder(Adapter):
     """A text classifier: an encoder, or a decoder with a classification head.
 
-    A layer that lost all heads keeps its attention module with zero heads: the output projection
-    has no inputs left and hands over its bias, the residual path and the LayerNorm stay, and its
-    attention probabilities are [batch, 0, tokens, tokens]. There is no key/value cache that would
+    A layer that lost all heads keeps its attention module with zero heads. The output projection
+    has no inputs left and hands over its bias; the residual path and the LayerNorm stay. Attention
+    probabilities are [batch, 0, tokens, tokens]. There is no key/value cache that would
     need `NoHeads`.
     """
 

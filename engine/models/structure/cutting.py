@@ -1,6 +1,6 @@
 """Heads taken out of an attention, in place: rows and columns of its projections, means in biases.
 
-Mean ablation is zero ablation of a shifted model. W y + b = W (y − m) + (b + W m): with the
+Mean ablation is zero ablation of a shifted model. W y + b = W (y − m) + (b + W m). With the
 projection's input centred on the heads' means m and its bias raised by W m the model computes what
 it did. Silencing a head's slice of (y − m) then sets the head to its mean. So masks, prefix reuse,
 gate gradients and cuts serve mean ablation unchanged.
@@ -123,8 +123,8 @@ class NoHeads(nn.Module):
     """Attention of a layer without heads: it answers the output projection's bias, independent of
     its input.
 
-    It still tells the key/value cache how many tokens went by (one zero per token): transformers
-    reads the length of the text from layer 0's cache and would take an empty one for the beginning
+    It still tells the key/value cache how many tokens went by (one zero per token). transformers
+    reads the length of the text from layer 0's cache, and would take an empty one for the beginning
     of the text.
     """
 
@@ -174,9 +174,9 @@ def spread_unevenly(attention: Any, reads: list[int]) -> None:
     """Tell an attention, in place, which key/value head each query head reads. reads: ascending, no
     gap.
 
-    Worked example, 4 query heads on 2 key/value heads (0, 1 -> 0; 2, 3 -> 1):
-        cut 2, 3    head 1 of keys and values has no reader left and goes too: still 2 readers each
-        cut 3       it is still read by head 2 and stays: 3 query heads read 0, 0, 1, so the cache
+    Worked example, 4 query heads on 2 key/value heads (0, 1 -> 0; 2, 3 -> 1).
+        cut 2, 3    head 1 of keys and values has no reader left and goes too: still 2 readers each.
+        cut 3       it is still read by head 2 and stays: 3 query heads read 0, 0, 1. So the cache
                     that the attention hands its keys and values to hands them out by index
     """
     if not hasattr(attention, "num_key_value_groups"):

@@ -331,8 +331,8 @@ class _Proof:
 
     @contextmanager
     def traced(self) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, list[torch.Tensor]]]]]:
-        """Within it, a pass keeps what each output projection is given as a function of what the
-        other projections of its attention gave: by layer, the input [rows, tokens, heads * width]
+        """Within it, a pass keeps what each output projection is given, as a function of what the
+        other projections of its attention gave. By layer: the input [rows, tokens, heads * width]
         and the outputs by name."""
         found: dict[int, tuple[torch.Tensor, dict[str, list[torch.Tensor]]]] = {}
         open_: dict[int, dict[str, list[torch.Tensor]]] = {}
