@@ -15,7 +15,6 @@ from engine.store.runs import Run
 from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.groups import UNUSABLE
-from engine.tracks.language_models.panels.group_band import group_warning
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
@@ -73,3 +72,21 @@ def unusable(run: Run, variant: Mapping[str, Any]) -> str:
 
 
 TELLING = Telling(does, groups, harm, worse, better, beyond=beyond, more=more, unusable=unusable)
+
+
+# What may be said of a group: only what passes the band of whole descriptors exchanged between
+# subgroups.
+
+
+def group_warning(run: Run, choice: Choice) -> str:
+    """What to say where the dense model's bias is above the words band and not above the group
+    band; "" otherwise."""
+    dense = lookup.bias(run, "dense", choice)
+    if dense is None or phrasing.inside_null(dense):
+        return ""
+    high = dense.get("group_null_high", math.nan)
+    if dense["value"] > high + phrasing.SAME:
+        return ""
+    return own.group_warning(
+        choice.measured, dense["value"], high, str(dense.get("group_note") or "")
+    )

@@ -42,22 +42,18 @@ from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.panels import (
-    additivity,
     along_sparsity,
     arms,
-    bench,
     benchmarks,
-    chance,
     correlations,
-    even,
     head_card,
-    headline,
     heads,
     judges,
-    per_cent,
-    published_reliability,
     reliability,
     who_pays,
+)
+from engine.tracks.language_models.panels import (
+    bench as bench_panels,
 )
 from engine.tracks.language_models.published_scores import load_published
 from engine.tracks.language_models.summary import measured_on
@@ -208,17 +204,17 @@ class Heads(Track):
         "Head scores as the FASP authors published them: CSV files with one row per head, axis and"
         " seed, or head_contributions.json, which holds means over seeds.",
         load_published,
-        published_reliability.published,
+        reliability.published,
         correlations.published,
     )
     telling = TELLING
-    bench = bench.BENCH
+    bench = bench_panels.BENCH
     benchmarks = benchmarks.BENCHMARKS
     repeats = (
         reliability.run_repeats,
         reliability.seed_scatter,
         reliability.more_seeds,
-        additivity.additivity,
+        bench_panels.additivity,
     )
     judged = (judges.judges, judges.judged_names)
 
@@ -231,7 +227,7 @@ class Heads(Track):
             (who_pays.who_pays, along_sparsity.bias_along_sparsity),
             along_sparsity.perplexity_along_sparsity,
             (
-                per_cent.changes_in_per_cent,
+                along_sparsity.changes_in_per_cent,
                 who_pays.levelling_down,
                 who_pays.perplexity_by_group,
                 cost.cost,
@@ -356,7 +352,7 @@ class Heads(Track):
         return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
 
     def weighed(self, run: Run) -> tuple[Make, ...]:
-        found = even.PANELS if run.meta["request"].get("deployable") else ()
+        found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()
         return (
             (*found, *arms.PANELS)
             if lookup.stands_instead(lookup.frame(run, "variants")).any()
@@ -422,14 +418,14 @@ class Heads(Track):
     def ahead(self, run: Run, choice: Choice) -> Ahead | None:
         return predicted.ahead_of_level(run, choice)
 
-    def chance(self, run: Run, choice: Choice) -> Chance | None:
-        return None if choice.reading.startswith(PREFIX) else chance.chance(run, choice)
+    def along_sparsity(self, run: Run, choice: Choice) -> Chance | None:
+        return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return headline.sentence(run, choice, variant)
+        return who_pays.sentence(run, choice, variant)
 
     def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return headline.warnings(run, choice, variant)
+        return who_pays.warnings(run, choice, variant)
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
@@ -439,10 +435,10 @@ class Heads(Track):
         yield who_pays.levelling_down(run, choice)
         yield who_pays.perplexity_by_group(run, choice)
         yield along_sparsity.bias_along_sparsity(run, choice)
-        yield per_cent.changes_in_per_cent(run, choice)
+        yield along_sparsity.changes_in_per_cent(run, choice)
         yield pareto.pareto(run, choice)
         yield heads.fasp_picture(run, choice)
-        yield additivity.additivity(run, choice)
+        yield bench_panels.additivity(run, choice)
         yield from (make(run, choice) for make in self.weighed(run) if make is not arms.divergence)
 
     def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:

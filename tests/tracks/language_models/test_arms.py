@@ -29,7 +29,7 @@ from engine.tracks.language_models import predicted
 from engine.tracks.language_models.asks.prompt import Prompt
 from engine.tracks.language_models.evidence import differences
 from engine.tracks.language_models.growing import check_growth, grow
-from engine.tracks.language_models.panels import arms, pairs
+from engine.tracks.language_models.panels import arms
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
 from tests.tiny import build
@@ -232,7 +232,7 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
             set(compared["takes as much"]) == {"no"}
             and "No other way takes as much" in panel.answer
         )
-    monkeypatch.setattr(pairs, "NEAR", 0.1)
+    monkeypatch.setattr(arms, "NEAR", 0.1)
     told = arms.by_bytes(run, choice).answer
     assert "Prompt by prompt beside perplexity only, 50 % cut, of 2 other ways" in told, told
 

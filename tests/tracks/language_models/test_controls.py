@@ -19,7 +19,7 @@ from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import FEW_TEST
 from engine.tracks.language_models.controls import Stage, stages
 from engine.tracks.language_models.evidence import is_settled, rank_p
-from engine.tracks.language_models.panels.chance import chance, ranks
+from engine.tracks.language_models.panels.along_sparsity import chance, ranks
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.base import critical_heads

@@ -18,7 +18,7 @@ from engine.store.runs import Store
 from engine.surgery.heads.cut import cut
 from engine.surgery.heads.even import Shape, even_faults, is_even, save_even, shape_of
 from engine.surgery.heads.mask import masked
-from engine.tracks.language_models.panels.even import price_of_even
+from engine.tracks.language_models.panels.arms import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.base import Ballot, even_cut, selection_method

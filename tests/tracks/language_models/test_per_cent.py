@@ -12,7 +12,7 @@ from engine.core.ids import rng
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.tracks.language_models.evidence import per_cent
-from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
+from engine.tracks.language_models.panels.along_sparsity import changes_in_per_cent
 from tests.tracks.language_models.made_up_run import make_run
 
 

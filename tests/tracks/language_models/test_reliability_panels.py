@@ -11,12 +11,7 @@ import pytest
 from engine.report.charts.panel import Choice
 from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
 from engine.store.runs import Store
-from engine.tracks.language_models.panels import (
-    additivity,
-    heads,
-    published_reliability,
-    reliability,
-)
+from engine.tracks.language_models.panels import bench, heads, reliability
 from engine.tracks.language_models.published_scores import load_published
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
@@ -67,7 +62,7 @@ def panels_of(run):
         reliability.run_repeats,
         reliability.seed_scatter,
         reliability.more_seeds,
-        additivity.additivity,
+        bench.additivity,
     )
     return [panel(run, CHOICE) for panel in shown]
 
@@ -85,7 +80,7 @@ def test_every_panel_of_a_run_answers(run):
 
 
 def test_the_predicted_change_is_the_sum_of_single_effects(run):
-    table = additivity.additivity(run, CHOICE).table
+    table = bench.additivity(run, CHOICE).table
     scores = run.table("scores")
     mine = scores[
         (scores["score"] == "z_bias")
@@ -126,7 +121,7 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
     assert heads.head_map(hidden, CHOICE).figure is None
     assert "not ranked" in heads.head_map(hidden, CHOICE).said
     assert "not ranked" in heads.fasp_picture(hidden, CHOICE).said
-    assert additivity.additivity(hidden, CHOICE).figure is None
+    assert bench.additivity(hidden, CHOICE).figure is None
 
 
 def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
@@ -161,7 +156,7 @@ def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/fasp_head_scores")
 def test_published_seeds_are_noise_for_the_two_large_models():
     scores = load_published(sorted(DATA.rglob("*.csv")))
-    icc, overlap = published_reliability.published(scores, CHOICE)
+    icc, overlap = reliability.published(scores, CHOICE)
     means = icc.table.groupby("name")["ICC"].mean()
     assert len(means) == 5
     for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):

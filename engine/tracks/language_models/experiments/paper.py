@@ -33,6 +33,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
     bias_along_sparsity,
+    changes_in_per_cent,
     perplexity_along_sparsity,
 )
 from engine.tracks.language_models.panels.correlations import (
@@ -43,7 +44,6 @@ from engine.tracks.language_models.panels.correlations import (
     top_heads,
     wide_scores,
 )
-from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
 from engine.tracks.language_models.published_scores import FILE, PublishedScores, load_published
 from engine.tracks.language_models.request import REQUEST as DEMO
 from engine.tracks.language_models.request import SEARCH, AuditRequest

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
+import pandas as pd
+import plotly.graph_objects as go
+
 from engine.core import words
+from engine.core.ids import at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
-from engine.report.charts.metric_curve import Curve, along, seeds_note
-from engine.report.charts.panel import Choice, Panel
+from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot
+from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
+from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.contract import Chance, Measure
+from engine.report.tracks import track_of
+from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.evidence import LEVEL, per_cent, rank_p
+from engine.tracks.language_models.request import CONTROLLED
 
 
 def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
@@ -63,3 +77,211 @@ def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
     size = f", {phrasing.count(int(tokens), 'token')}" if tokens else ""
     note = f"Text: {corpus.get('name', 'not named')}{size}. {own.INTERVALS_PERPLEXITY} "
     return along(run, choice, curve, (note + seeds_note(run, choice, measure)).strip())
+
+
+# FASP among random cuts of heads that perplexity can spare: the distribution behind its point,
+# and its rank.
+
+
+TABLE = "controls"
+
+
+def chance(run: Run, choice: Choice) -> Chance | None:
+    """The random cuts beside FASP at the chosen axis and sparsity. None where FASP cuts nothing
+    there, or where bias is read on another axis or in another way than the cuts were compared by.
+    """
+    if (
+        choice.measured != choice.axis
+        or choice.reading != run.meta["request"]["reading"]
+        or not choice.level
+    ):
+        return None
+    if not is_level(choice.level, lookup.levels(run, CONTROLLED, choice.axis)):
+        return None
+    if not run.has(TABLE):
+        return Chance(pd.DataFrame(columns=["value", "value_q"]), "", own.NO_CONTROLS)
+    if not is_level(
+        choice.level, lookup.levels(run, CONTROLLED, choice.axis)
+    ):  # one that was added for others
+        return None
+    variant = lookup.variant_of(run, replace(choice, method=CONTROLLED))
+    table = lookup.frame(run, TABLE)
+    rows, shown = (
+        table[table["variant"] == variant["variant"]],
+        lookup.bias(run, variant["variant"], choice),
+    )
+    if rows.empty or shown is None:
+        return None
+    level = shown["value"] + rows["bias"] - rows["method_bias"]
+    points = pd.DataFrame({"value": level, "value_q": rows["perplexity"]}).reset_index(drop=True)
+    return Chance(points, f"{len(rows)} random cuts", _said(rows, variant, ranks(table)))
+
+
+def ranks(table: pd.DataFrame) -> pd.DataFrame:
+    """Of every variant that is set against chance, by name: n cuts, how many are no worse, p by
+    rank, and q over them all (Benjamini-Hochberg)."""
+    found = (
+        table.assign(below=table["bias"] <= table["method_bias"])
+        .groupby("variant")["below"]
+        .agg(["sum", "size"])
+    )
+    p = rank_p(found["sum"].to_numpy(), found["size"].to_numpy())
+    return found.assign(p=p, q=benjamini_hochberg(p))
+
+
+def _said(rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
+    """The rank with its p, among how many such ranks, and on how much it rests."""
+    below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
+    below, n = int(below), int(n)
+    verdict = "better than chance" if q <= LEVEL else "not told apart from chance"
+    asked = (
+        f"p = {phrasing.number(p)} by rank, q = {phrasing.number(q)} over {len(every)} such ranks"
+        " here"
+    )
+    prompts, draws = int(rows["prompts"].iat[0]), int(rows["draws"].iat[0])
+    drawn = f"{phrasing.count(prompts, 'test prompt')}, {phrasing.count(draws, 'draw')} of each"
+    return (
+        f"{words.method_name(variant['method'])} has less bias than {n - below} of {n} random cuts"
+        f" of as many non-critical heads (γ = {variant['gamma']:g}): {verdict}, {asked} ({drawn};"
+        f" the smallest p that so many cuts can show is {phrasing.number(rank_p(0, n))})."
+    )
+
+
+# Changes of bias and of perplexity in per cent of the full model, beside each other (FASP, Figs.
+# 2 and 5).
+
+
+KEY = "per_cent_of_full"
+CHANGES = {"value": "change", "low": "change_low", "high": "change_high"}
+
+
+def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
+    """Both changes along the share of heads cut, every compared method; the table has the levels
+    beside them."""
+    reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
+    question = f"By how many per cent do the bias of {axis} and the perplexity change?"
+    tables = [_rows(run, choice, measure) for measure in (reading.harm, reading.quality)]
+    if any(table.empty for table in tables):
+        return nothing(
+            KEY, question, "This run lacks bias or perplexity of a cut model, or of the full one."
+        )
+    titles = (f"change of bias of {axis}, %", "change of perplexity, %")
+    parts = tuple(
+        _part(run, choice, table, title) for table, title in zip(tables, titles, strict=True)
+    )
+    both = tables[0].merge(
+        tables[1][["variant", "value", "low", "high", *CHANGES.values()]],
+        on="variant",
+        suffixes=("", "_q"),
+    )
+    answer, rest = _answer(run, choice, *tables)
+    more = f"{own.PER_CENT} {seeds_note(run, choice, reading.harm)}".strip()
+    note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
+    mind, shown = null_warning(run, choice), readable(both, _columns(run))
+    return Panel(
+        KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest
+    )
+
+
+def _rows(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
+    """Rows of the curve of a measure without the full model's, and CHANGES in per cent; empty where
+    that is missing."""
+    rows = rows_along(run, choice, measure).dropna(subset=["value"])
+    is_dense = rows["method"] == "dense"
+    cut = rows[~is_dense]
+    if cut.empty or not is_dense.any():
+        return cut.iloc[:0]
+    return cut.join(per_cent(cut, rows[is_dense].iloc[0].to_dict()).rename(columns=CHANGES))
+
+
+def _pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """One change per method and level, in value, low and high; several selections: their mean and
+    outermost ends."""
+    drawn = table.drop(columns=list(CHANGES)).rename(
+        columns={theirs: ours for ours, theirs in CHANGES.items()}
+    )
+    return pooled(run, drawn)
+
+
+def _part(run: Run, choice: Choice, table: pd.DataFrame, title: str) -> go.Figure:
+    track, points = track_of(run), _pooled(run, table)
+    figure = blank(choice, 380, track.level.axis, title)
+    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    order = chosen_last(track.order(set(points["method"])), choice.method)
+    step = 0.0035 * max(0.1, points[track.level.realised].max()) / 0.2
+    for method, shift in zip(order, beside(len(order), step), strict=True):
+        mine, style = points[points["method"] == method], lookup.look_of(run, choice, method)
+        chosen = method == choice.method
+        line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
+        look = {
+            "mode": "lines+markers",
+            "line": line,
+            "error_y": bars_of(mine, style.colour, 2 if chosen else 1),
+        }
+        texts = [
+            f"<b>{words.method_name(method)}</b>, {track.reached(run, row)}<br>"
+            f"{_per_cent_said(row)}"
+            for row in mine.to_dict("records")
+        ]
+        add_points(
+            figure,
+            mine[track.level.realised] + shift,
+            mine["value"],
+            texts,
+            dot(style, 10 if chosen else 7),
+            name=words.method_name(method),
+            **look,
+        )
+    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
+    figure.update_yaxes(nticks=6)
+    return figure
+
+
+def _per_cent_said(row: dict) -> str:
+    """E.g. "−34 % (−50 % to −18 %)"."""
+    ends = [row["low"], row["high"]]
+    span = " to ".join(map(_signed, ends)) if all(map(math.isfinite, ends)) else "no interval"
+    return f"{_signed(row['value'])} ({span})"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{phrasing.percent(value / 100)}"
+
+
+def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame) -> tuple[str, str]:
+    """Both changes of the chosen method at the chosen level; then of the others."""
+    level = track_of(run).level
+    both = _pooled(run, harm).merge(
+        _pooled(run, quality), on=["method", level.column], suffixes=("", "_q")
+    )
+    at = choice.level if choice.level > level.none else both[level.column].max()
+    here = both[at_level(both[level.column], at)]
+    rows = (
+        here.assign(first=here["method"] != choice.method)
+        .sort_values("first", kind="stable")
+        .to_dict("records")
+    )
+    said = [
+        f"{words.method_name(row['method'])}: bias {_per_cent_said(row)}, "
+        f"perplexity {_per_cent_said({name: row[f'{name}_q'] for name in CHANGES})}"
+        for row in rows
+    ]
+    if not said:
+        return f"Nothing was measured at {level.say(at)}.", ""
+    rest = f"{phrasing.sentence('; '.join(said[1:]))}." if len(said) > 1 else ""
+    return f"At {level.say(at)}, {said[0]}.", rest
+
+
+def _columns(run: Run) -> tuple[Column, ...]:
+    marks = {name: title for name, title in track_of(run).columns.items() if name != "method"}
+    return (
+        Column("method", track_of(run).columns["method"], words.method_name),
+        *titled(marks, value="bias", low="bias low", high="bias high"),
+        *titled(change="change of bias, %", change_low="%, low", change_high="%, high"),
+        *titled(value_q="perplexity", low_q="perplexity low", high_q="perplexity high"),
+        *titled(
+            change_q="change of perplexity, %",
+            change_low_q="perplexity %, low",
+            change_high_q="perplexity %, high",
+        ),
+    )

@@ -20,11 +20,11 @@ from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.panels import pairs
-from engine.tracks.language_models.panels.pairs import NEAR
+from engine.tracks.language_models.evidence import differences
 
 FAR = 3.0
 """Times the dense perplexity from which on the scale is logarithmic."""
+_ENDS = ("delta", "delta_low", "delta_high")
 
 
 def by_bytes(run: Run, choice: Choice) -> Panel:
@@ -67,7 +67,7 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
         )
     parts = tuple(_figure(run, choice, table, (what, title), about) for about in _ABOUT)
     chosen = _chosen(run, choice, table)
-    found = pairs.pairs_of(run, choice, table, chosen, what) if chosen else None
+    found = pairs_of(run, choice, table, chosen, what) if chosen else None
     answer, more = _answer(run, table, chosen, found, what)
     columns = (
         Column("method", "method", words.method_name),
@@ -75,12 +75,12 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
             sparsity="level", realised="share reached", bytes="share of bytes", time="share of time"
         ),
         *titled(delta="change of bias", delta_low="low", delta_high="high"),
-        *(pairs.COLUMNS if found else ()),
+        *(COLUMNS if found else ()),
         *titled(ratio="perplexity over dense", ratio_low="low of it", ratio_high="high of it"),
     )
-    said = f"{note} {pairs.NOTE}" if found else note
+    said = f"{note} {NOTE}" if found else note
     caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=said)
-    shown = readable(pairs.with_pairs(table, found), columns)
+    shown = readable(with_pairs(table, found), columns)
     return Panel(
         key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more
     )
@@ -133,9 +133,6 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     return table.dropna(subset=["delta", "delta_q"]).sort_values(
         ["method", "sparsity", "seed"], ignore_index=True
     )
-
-
-_ENDS = ("delta", "delta_low", "delta_high")
 
 
 def _figure(
@@ -202,7 +199,7 @@ def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | N
 
 
 def _answer(
-    run: Run, table: pd.DataFrame, row: dict[str, Any] | None, found: pairs.Pairs | None, what: str
+    run: Run, table: pd.DataFrame, row: dict[str, Any] | None, found: Pairs | None, what: str
 ) -> tuple[str, str]:
     """The chosen variant, and every other way that takes about as much beside the cut of heads;
     then what each does to the dense model's bias, and each difference."""
@@ -219,11 +216,11 @@ def _answer(
         f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
     )
     first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
-    near = pairs.closest(table, row, what)
+    near = closest(table, row, what)
     more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
     if found is None:
         return f"{first} {more}", ""
-    return f"{first} {pairs.told(run, found, what)}", f"{more} {pairs.each(run, found)}"
+    return f"{first} {told(run, found, what)}", f"{more} {each(run, found)}"
 
 
 def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
@@ -322,6 +319,273 @@ def _diverging(run: Run, choice: Choice) -> pd.DataFrame:
         flipped[["variant", "value"]], on="variant", suffixes=("", "_f")
     )
     return table.sort_values(["method", "sparsity", "seed"], ignore_index=True)
+
+
+# Every other way that takes about as much as a cut of heads, or is closest to it, prompt by
+# prompt.
+
+
+NEAR = 0.05
+"""Shares of the dense model's bytes, or of its time, that count as the same."""
+SURE = 0.05
+"""q up to which a difference whose interval leaves out zero is called clear."""
+START = "pair_"
+COLUMNS: tuple[Column, ...] = titled(
+    pair_with="compared with",
+    pair_as_much="takes as much",
+    pair_delta="bias minus that",
+    pair_delta_low="low of difference",
+    pair_delta_high="high of difference",
+    pair_null_low="exchanged, low",
+    pair_null_high="exchanged, high",
+    pair_null_q="q",
+)
+NOTE = (
+    "Differences are of the same prompts under the same noise; q is of exchanging, prompt by"
+    " prompt, which of the two models wrote the texts, Benjamini-Hochberg over the ways compared;"
+    " clear is an interval without zero and q at most .05."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The cut of heads that others are compared with (a row of the sizes), and the others with
+    `COLUMNS`."""
+
+    reference: dict[str, Any]
+    others: pd.DataFrame
+
+
+def closest(table: pd.DataFrame, row: dict[str, Any], what: str) -> pd.DataFrame:
+    """Of every other method the variant that is closest in `what`, the closest method first;
+    pair_as_much says whether it takes about as much."""
+    far = (table[what] - row[what]).abs()
+    found = (
+        table.assign(far=far, pair_as_much=far <= NEAR).sort_values("far").drop_duplicates("method")
+    )
+    return found[found["method"] != row["method"]].drop(columns="far")
+
+
+def cut_beside(table: pd.DataFrame, chosen: dict[str, Any], what: str) -> dict[str, Any] | None:
+    """The chosen variant where it is a cut of heads, else the cut of heads that is closest to it,
+    if there is one."""
+    heads = table[~lookup.stands_instead(table)]
+    if (heads["variant"] == chosen["variant"]).any():
+        return chosen
+    return next(iter(closest(heads, chosen, what).to_dict("records")), None)
+
+
+def pairs_of(
+    run: Run, choice: Choice, table: pd.DataFrame, chosen: dict[str, Any], what: str
+) -> Pairs | None:
+    """The chosen variant, or the cut of heads that is closest to it, and the closest variant of
+    every other way.
+
+    None where there is no cut of heads, no other way, or where the harm is no bias of the texts.
+    """
+    metric, reference = lookup.reading(run, choice).harm.metric, cut_beside(table, chosen, what)
+    if reference is None or not metric.startswith("bias:"):
+        return None
+    others = closest(table, reference, what)
+    if reference["variant"] != chosen["variant"]:
+        as_much = bool(abs(chosen[what] - reference[what]) <= NEAR)
+        mine = table[table["variant"] == chosen["variant"]].assign(pair_as_much=as_much)
+        others = pd.concat([mine, others[others["method"] != chosen["method"]]])
+    names = tuple(others["variant"])
+    found = differences(
+        run, reference["variant"], names, choice.measured, metric.removeprefix("bias:")
+    )
+    if found.empty:
+        return None
+    said = found.rename(columns={name: f"{START}{name}" for name in found if name != "variant"})
+    label = lookup.variant_label(run, reference)
+    return Pairs(reference, others.merge(said.assign(pair_with=label), on="variant"))
+
+
+def with_pairs(table: pd.DataFrame, pairs: Pairs | None) -> pd.DataFrame:
+    """The table with the columns of the pairs, empty where a row is compared with nothing."""
+    if pairs is None:
+        return table
+    others = pairs.others.assign(
+        pair_as_much=pairs.others["pair_as_much"].map({True: "yes", False: "no"})
+    )
+    added = others[["variant", *(column.name for column in COLUMNS)]]
+    return table.merge(added, on="variant", how="left").fillna(
+        {"pair_with": "", "pair_as_much": ""}
+    )
+
+
+def told(run: Run, pairs: Pairs, what: str) -> str:
+    """How many ways at as much leave clearly less bias, or more, than the cut; where none does,
+    what would have been found; where none takes as much, the closest one."""
+    rows = pairs.others[pairs.others["pair_as_much"]].to_dict("records")
+    label = lookup.variant_label(run, pairs.reference)
+    if not rows:
+        return _closest_told(run, pairs, what)
+    less, more = (sum(_clear(row) == kind for row in rows) for kind in ("fell", "rose"))
+    count = (
+        f"{phrasing.count(len(rows), 'other way')} at as much, give or take"
+        f" {phrasing.percent(NEAR)}"
+    )
+    start = f"Prompt by prompt beside {label}{',' if ',' in label else ''} of {count},"
+    if less or more:
+        verb = "leaves" if (less or more) == 1 else "leave"
+        return (
+            f"{start} {less or 'none'} {verb} clearly less bias and {more or 'none'} clearly more."
+        )
+    sizes = [row["pair_detectable"] for row in rows if math.isfinite(row["pair_detectable"])]
+    if not sizes:
+        return f"{start} none can be told apart: too few prompts for an interval."
+    return (
+        f"{start} none clearly differs; {_span(sizes)} would have been found in four of five"
+        " repeats."
+    )
+
+
+def _closest_told(run: Run, pairs: Pairs, what: str) -> str:
+    row = pairs.others.iloc[0].to_dict()
+    label, other = (lookup.variant_label(run, one) for one in (pairs.reference, row))
+    return (
+        f"No other way takes as much as {label}{',' if ',' in label else ''} give or take"
+        f" {phrasing.percent(NEAR)}; closest is {other} ({phrasing.percent(row[what])} of the"
+        f" {what}). Its bias beside the cut\u2019s, prompt by prompt:"
+        f" {phrasing.change({name: row[START + name] for name in _ENDS})}."
+    )
+
+
+def each(run: Run, pairs: Pairs) -> str:
+    """Every difference with its interval, what exchanging gives, and q."""
+    said = [
+        f"{lookup.variant_label(run, row)}:"
+        f" {phrasing.change({name: row[START + name] for name in _ENDS})} (exchanged:"
+        f" {phrasing.span(row['pair_null_low'], row['pair_null_high'])}; q ="
+        f" {phrasing.number(row['pair_null_q'])})"
+        for row in pairs.others.to_dict("records")
+    ]
+    return f"Bias minus that of {lookup.variant_label(run, pairs.reference)}: {'; '.join(said)}."
+
+
+def _clear(row: dict[str, Any]) -> str:
+    """ "fell" or "rose" where way and cut differ clearly, else ""."""
+    kind = phrasing.direction({name: row[START + name] for name in _ENDS})
+    return kind if kind in ("fell", "rose") and row["pair_null_q"] <= SURE else ""
+
+
+def _span(sizes: list[float]) -> str:
+    low, high = phrasing.number(min(sizes)), phrasing.number(max(sizes))
+    return f"{low} or more" if low == high else f"{low} to {high}, by way,"
+
+
+# What it costs to hold a cut to what any loader reads: the same method with and without the
+# constraint.
+
+
+QUESTION = (
+    "What does it cost to cut as many heads in every layer, so that any loader reads the result?"
+)
+
+
+def price_of_even(run: Run, choice: Choice) -> Panel:
+    """Changes of bias and of perplexity of the chosen method, as it is and held to even cuts."""
+    table = sizes(run, choice)
+    pairs = [
+        name for name in table["method"].unique() if f"{name}{own.EVEN}" in set(table["method"])
+    ]
+    if not pairs:
+        return nothing(
+            "price_of_even",
+            QUESTION,
+            "No level takes a whole group of heads from every layer here.",
+        )
+    base = choice.method.removesuffix(own.EVEN)
+    base = base if base in pairs else track_of(run).order(pairs)[0]
+    mine = table[table["method"].isin((base, f"{base}{own.EVEN}"))].reset_index(drop=True)
+    parts = tuple(_even_figure(run, choice, mine, name, ends) for name, ends in _PARTS)
+    columns = (
+        Column("method", "method", words.method_name),
+        *titled(
+            sparsity="share asked",
+            realised="share cut",
+            bytes="share of bytes",
+            delta="change of bias",
+        ),
+        *titled(delta_low="low", delta_high="high", delta_q="change of perplexity"),
+        *titled(delta_low_q="low of perplexity", delta_high_q="high of perplexity"),
+    )
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=own.EVEN_MEANS)
+    return Panel(
+        "price_of_even",
+        QUESTION,
+        _even_answer(mine, base),
+        None,
+        readable(mine, columns),
+        note,
+        parts,
+    )
+
+
+_PARTS = (("change of bias", ""), ("change of perplexity", "_q"))
+
+
+def _even_figure(run: Run, choice: Choice, table: pd.DataFrame, name: str, ends: str) -> go.Figure:
+    figure = blank(choice, 380, "share of heads cut", name)
+    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    for method in track_of(run).order(table["method"].unique()):
+        mine, style = table[table["method"] == method], track_of(run).style(method, choice.dark)
+        texts = [_even_hover(run, row) for row in mine.to_dict("records")]
+        bars = bars_of(
+            mine, style.colour, 1, f"delta{ends}", f"delta_low{ends}", f"delta_high{ends}"
+        )
+        rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
+        add_points(
+            figure,
+            mine["realised"],
+            mine[f"delta{ends}"],
+            texts,
+            dot(style, 9) | rim,
+            error_y=bars,
+            mode="lines+markers",
+            line={"color": style.colour, "width": 2, "dash": style.dash},
+            name=words.method_name(method),
+            showlegend=True,
+        )
+    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
+    figure.update_yaxes(nticks=6)
+    heading(figure, phrasing.sentence(name))
+    figure.update_layout(margin={"t": 40}, legend={"y": -0.25, "yanchor": "top"}, height=420)
+    return figure
+
+
+def _even_hover(run: Run, row: dict[str, Any]) -> str:
+    return f"<b>{lookup.variant_label(run, row)}</b><br>{phrasing.percent(row['realised'])} cut"
+
+
+def _even_answer(table: pd.DataFrame, base: str) -> str:
+    """Both at the largest level at which there is an even cut."""
+    even = table[table["method"] != base]
+    held = even.sort_values(["sparsity", "seed"]).iloc[-1]
+    free = table[
+        (table["method"] == base)
+        & (table["sparsity"] == held["sparsity"])
+        & (table["seed"] == held["seed"])
+    ]
+    name = words.method_name(base)
+    if free.empty:
+        return f"{name} was measured held to it only."
+    row = free.iloc[0]
+    bias, text = (
+        [
+            phrasing.change({one: each[f"{one}{ends}"] for one in _ENDS}, bool(ends))
+            for each in (held, row)
+        ]
+        for ends in ("", "_q")
+    )
+    return (
+        f"{name} asked for {phrasing.percent(held['sparsity'])}: held to it,"
+        f" {phrasing.percent(held['realised'])} of the heads are cut and bias changes by {bias[0]},"
+        f" perplexity by {text[0]}; as it is, {phrasing.percent(row['realised'])}, {bias[1]} and"
+        f" {text[1]}."
+    )
 
 
 PANELS = (by_bytes, by_time, divergence)

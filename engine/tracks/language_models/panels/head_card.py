@@ -22,6 +22,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.heads import (
+    FIRST_ORDER,
     NOT_SUPPORTED,
     critical_units,
     gamma_of,
@@ -29,7 +30,6 @@ from engine.tracks.language_models.panels.heads import (
     prove_head,
 )
 from engine.tracks.language_models.panels.reliability import by_seed
-from engine.tracks.language_models.panels.scored_by import FIRST_ORDER
 from engine.tracks.language_models.pilot import WIDTH, picked
 from engine.tracks.language_models.selection.base import selection_methods
 

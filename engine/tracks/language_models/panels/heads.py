@@ -19,10 +19,10 @@ from engine.report.charts.headline import null_warning
 from engine.report.charts.heat_map import bar_below, cells, head_axes, pickable, shape_of
 from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.stats.pareto import HEAVY
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.arm_words import is_arm
-from engine.tracks.language_models.panels.scored_by import drawn_again, estimators_said, unmeasured
 from engine.tracks.language_models.selection.base import critical_heads
 
 BELOW = 96
@@ -517,3 +517,69 @@ def _status(row: dict[str, Any]) -> str:
     text = "<br>critical for perplexity: protected by FASP" if row["critical"] else ""
     text += "<br>protected by you" if row.get("held") else ""
     return text + ("<br><b>cut in this variant</b>" if row["cut"] else "")
+
+
+# How heads were scored: by which estimator, whose texts were drawn again, whose weights have a
+# heavy tail.
+
+
+FIRST_ORDER = "gradient"
+"""The estimator of z_bias that measures no effect."""
+DRAWN = ("generate", "combined")
+"""Those that draw texts with the head off."""
+
+
+def estimators_said(table: pd.DataFrame, asked: str) -> str:
+    """How heads were scored, e.g. "Estimator auto: 31 heads by gradient, 12 by reweighting (ESS at
+    least .4)."."""
+    if "ess" not in table or table["value"].isna().all():
+        return f"Estimator {asked}."
+    said = [] if unmeasured(table).empty else [_unmeasured_said(table)]
+    for name, rows in measured(table).groupby("estimator", sort=False):
+        text = f"{phrasing.count(len(rows), 'head')} by {own.estimator_name(name)}"
+        least = rows["ess"].min()
+        if name == "reweight" and math.isfinite(least):
+            text += f" (ESS at least {phrasing.number(least)} of n)"
+        said.append(text)
+    again = len(drawn_again(table))
+    back = (
+        f" Weights said too little about {phrasing.count(again, 'head')}: new texts were drawn."
+        if again
+        else ""
+    )
+    return f"Estimator {asked}: {phrasing.listing(said)}.{back}{_heavy(table)}"
+
+
+def unmeasured(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads whose effect on bias is first order: a slope, which can be far from the effect."""
+    return table[table["estimator"] == FIRST_ORDER]
+
+
+def measured(table: pd.DataFrame) -> pd.DataFrame:
+    """All others."""
+    return table[table["estimator"] != FIRST_ORDER]
+
+
+def _unmeasured_said(table: pd.DataFrame) -> str:
+    return (
+        f"{phrasing.count(len(unmeasured(table)), 'head')} by {FIRST_ORDER} (first order: hollow,"
+        " not measured)"
+    )
+
+
+def _heavy(table: pd.DataFrame) -> str:
+    """Heads whose weights have a tail so heavy that few texts stand for all others."""
+    if "k_hat" not in table or not (heavy := int((table["k_hat"] > HEAVY).sum())):
+        return ""
+    return (
+        f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}):"
+        " read the interval."
+    )
+
+
+def drawn_again(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads whose texts were drawn again because weights left too few effective samples, or had a
+    heavy tail."""
+    if "ess" not in table:
+        return table.iloc[:0]
+    return table[table["estimator"].isin(DRAWN) & table["ess"].notna()]
