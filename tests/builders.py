@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.store.runs import RUN, SCHEMA
+import pandas as pd
+
+from engine.store.runs import RUN, SCHEMA, Run, Store
 from engine.store.sealed import write_document
+from tests.places import ROOT
+
+Edit = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def hash_of(*parts: object) -> str:
@@ -37,3 +44,30 @@ def options_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, 
     if unknown := set(given) - set(usual):
         raise TypeError(f"unknown options {sorted(unknown)}")
     return {**usual, **given}
+
+
+def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) -> Run:
+    """The run with one table edited, or left out where `edit` is None, and with these values in its
+    run.json."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    if edit is None:
+        del tables[table]
+    else:
+        tables[table] = edit(tables[table].copy())
+    kept = {name: value for name, value in run.meta.items() if name != "tables"}
+    return Store(folder).write("changed", {**kept, **meta}, tables)
+
+
+def torch_stays_out(*statements: str) -> None:
+    """These run in a process of their own, and load neither torch nor what rests on it."""
+    heavy = "torch", "torchvision", "torch_pruning"
+    lines = [
+        "import sys",
+        *statements,
+        f"bad = set({heavy}) & set(sys.modules)",
+        "sys.exit(str(bad) if bad else 0)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -3,13 +3,24 @@ a model tells."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from engine.classifiers.groups import Arm, GroupMeasure
+from engine.classifiers.tables import (
+    Repeats,
+    answers_table,
+    layers_table,
+    measured_arms,
+    numbers_of,
+)
 from engine.core.ids import rng
+from engine.core.types import FilterMask
+from engine.store.tables import where
 from tests.builders import hash_of
 
 CLASSES = ("other", "blond")
@@ -22,6 +33,8 @@ WIDTHS = (
     ("layer3.0.conv2", 32),
 )
 FLOPS = 8.2e7
+DRAWS = 30
+STAND_IN = "Drawn faces, not photographs: a stand-in for images of people."
 HOSTILE = {
     "male": "<img src=x onerror=alert(1)>",
     "non-male": "**bold** [a link](javascript:alert(2)) `code`",
@@ -70,3 +83,158 @@ def draw_image_world(options: dict[str, Any]) -> ImageWorld:
         }
     )
     return world
+
+
+@dataclass(frozen=True)
+class MadeArm(Repeats):
+    """A made-up variant; `place` says what it is, and with a number which of its models."""
+
+    name: str
+    place: tuple[Any, ...]
+    repeats: int
+
+    @property
+    def pooled(self) -> str:
+        return self.name
+
+    def shards(self) -> list[tuple[Any, ...]]:
+        return [(*self.place, number) for number in range(self.repeats)]
+
+    def number(self, shard: tuple[Any, ...]) -> int:
+        return shard[-1]
+
+    def models(self) -> Iterable[tuple[str, tuple[Any, ...]]]:
+        """The variant's id of every model, and what the model is."""
+        return ((self.id_of(shard), shard) for shard in self.shards())
+
+
+def measured_tables(
+    world: ImageWorld,
+    arms: list[MadeArm],
+    dense: np.ndarray,
+    answer: Callable[[tuple[Any, ...]], np.ndarray],
+    layers: Mapping[str, Any],
+) -> tuple[dict[str, pd.DataFrame], dict[MadeArm, Arm], tuple[str, ...]]:
+    """The tables that follow from answers by the engine's own statistics, what was measured of
+    every variant, and notes."""
+    measure = GroupMeasure(
+        world.images, CLASSES, world.axes, dense, n_boot=DRAWS, n_permutations=DRAWS
+    )
+    measured = measured_arms(answer, arms, measure, lambda: None)
+    results, groups = numbers_of(measure, measured, lambda: None)
+    answers = {name: answer(model) for arm in arms for name, model in arm.models()}
+    tables = {
+        "results": results,
+        "groups": groups,
+        "images": world.images,
+        "predictions": answers_table({"dense": dense, **answers}, world.images, "image_id"),
+        "layers": layers_table(layers),
+    }
+    return tables, measured, measure.notes
+
+
+def widths_after(mask: FilterMask) -> list[tuple[str, int, int]]:
+    """(group, filters before, filters kept) of every layer; the engine's own loads torch."""
+    gone = dict(mask.cut)
+    return [(group, width, width - len(gone.get(group, ()))) for group, width in mask.widths]
+
+
+def cost_row(
+    variant: str, theoretical: float, gain: float, parameters: int, difference: float
+) -> dict[str, Any]:
+    """A row of the table costs: so much fewer FLOPs, so much faster."""
+    return {
+        "variant": variant,
+        "flops": FLOPS / theoretical,
+        "parameters": parameters,
+        "bytes": 4 * parameters,
+        "latency_ms": 9.4 / gain,
+        "latency_low": 9.1 / gain,
+        "latency_high": 9.9 / gain,
+        "dense_latency_ms": 9.4,
+        "speedup": gain,
+        "speedup_low": 0.95 * gain,
+        "speedup_high": 1.06 * gain,
+        "theoretical": theoretical,
+        "n": 20,
+        "max_logit_difference": difference,
+        "agrees": True,
+    }
+
+
+def made_up_meta(
+    world: ImageWorld,
+    groups: pd.DataFrame,
+    notes: Iterable[str],
+    request: Mapping[str, Any],
+    model: Mapping[str, Any],
+    data: Mapping[str, Any],
+    **more: Any,
+) -> dict[str, Any]:
+    """run.json of a made-up run; request, model and data: what the track adds to what all have."""
+    options = world.options
+    dense = where(groups, variant="dense", metric="accuracy")
+    return {
+        "track": request["track"],
+        "experiment": "",
+        "created": options["created"],
+        "title": options["title"],
+        "request": {
+            "model": "demo-resnet",
+            "data": "avatars",
+            "axes": list(world.axes),
+            "target": "blond",
+            "weights": None,
+            "size": None,
+            "max_images": None,
+            "changes": [],
+            "method_settings": {},
+            "first_seed": 0,
+            "train": None,
+            "mirror": True,
+            "keep_weights": "first",
+            "device": "cpu",
+            "experiment": "",
+            "title": "",
+            **request,
+        },
+        "model": {
+            "name": "synthetic-resnet",
+            "architecture": "resnet20",
+            "revision": None,
+            "weight_hash": hash_of("weights"),
+            "starting_weight_hash": hash_of("weights"),
+            "classes": list(CLASSES),
+            "n_groups": len(WIDTHS),
+            "n_filters": sum(width for _, width in WIDTHS),
+            "layers": [list(pair) for pair in WIDTHS],
+            "kept_whole": [],
+            "parameters": 270_000,
+            "flops": FLOPS,
+            "size": 48,
+            **model,
+        },
+        "data": {
+            "name": "synthetic faces",
+            "digest": hash_of("images", options["stream"], options["images"]),
+            "notes": [],
+            "stand_in": STAND_IN,
+            "target": "blond",
+            "classes": list(CLASSES),
+            "groups": list(world.axes[:2]),
+            "counts": {
+                f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()
+            },
+            "images": {"test": options["images"], "train": 4 * options["images"]},
+            **data,
+        },
+        "provenance": {
+            "versions": {"python": "3.11", "torch": "2.13.0"},
+            "device": "cpu",
+            "dtype": "float32",
+            "code": {"trial": 1},
+        },
+        "warnings": [STAND_IN, "Synthetic run: every number is made up.", *notes],
+        "spent": {"load": 0.4, "train": 61.0, "measure": 5.2},
+        **more,
+    }

@@ -10,6 +10,7 @@ statistics. Deterministic.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,17 +19,40 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
+from engine.classifiers.groups import Arm, arm_difference
+from engine.classifiers.tables import differences_table, over_repeats, variant_row, weights_table
 from engine.core.ids import rng
 from engine.core.types import FilterMask
 from engine.stats.pareto import front
-from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
-from engine.store.tables import pack, where
 from tests.builders import hash_of, options_of
-from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
+from tests.classifiers.made_up_images import (
+    FLOPS,
+    WIDTHS,
+    ImageWorld,
+    MadeArm,
+    cost_row,
+    draw_image_world,
+    made_up_meta,
+    measured_tables,
+    widths_after,
+)
 
-DRAWS = 30
+DIFFERENCE_COLUMNS = [
+    "method",
+    "base",
+    "sparsity",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "p",
+    "q",
+    "n",
+    "n_trials",
+]
 SPARSITIES = (0.488, 0.672, 0.832)
 STRENGTHS = (0.25, 1.0, 4.0)
 UNITS = {
@@ -133,47 +157,50 @@ def _computed(
 ) -> tuple[ImageWorld, Any, dict[str, pd.DataFrame]]:
     """World, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
-    arms = [
+    places = [
         (method, 0.0 if method in DENSE_ONLY else sparsity, _strength(method), "sparsity")
         for method in world.options["methods"]
         for sparsity in ((0.0,) if method in DENSE_ONLY else world.options["sparsities"])
     ]
     if world.options["tradeoff"]:
-        arms += [
+        places += [
             (method, 0.7, strength, "tradeoff")
             for method in ("bifp-str", "pf", "fp")
             if method in world.options["methods"]
             for strength in STRENGTHS
         ]
-    measure = GroupMeasure(
-        world.images,
-        CLASSES,
-        world.axes,
-        _answers(world, "dense", 0.0, 0.0, 0),
-        n_boot=DRAWS,
-        n_permutations=DRAWS,
+    arms = [MadeArm(variant_id(*place), place, world.options["seeds"]) for place in places]
+    dense = _answers(world, ("dense", 0.0, 0.0, "dense", 0))
+    layers = {
+        name: _widths(*model)
+        for arm in arms
+        for name, model in arm.models()
+        if UNITS[arm.place[0]] != "none"
+    }
+    tables, measured, notes = measured_tables(
+        world, arms, dense, lambda model: _answers(world, model), layers
     )
-    measured = {arm: measure.variant(_seeds(world, arm)) for arm in arms}
-    results, groups = _numbers(world, measure, measured)
-    tables = {
-        "variants": _variants(world, arms),
-        "results": results,
-        "groups": groups,
-        "arm_differences": _differences(measured),
-        "curves": _curves(world, arms),
-        "reached": _reached(world, arms),
-        "layers": _layers(world, arms),
+    lost = _degradation(tables["groups"])
+    tables["results"] = pd.concat([tables["results"], lost], ignore_index=True)
+    curves = _curves(arms)
+    tables |= {
+        "variants": _variants(arms),
+        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "curves": curves,
+        "reached": _reached(arms, curves),
         "costs": _costs(arms),
-        "images": world.images,
-        "predictions": _predictions(world, arms),
     }
     if world.options["tradeoff"]:
-        tables |= _tradeoff(world, results)
+        tables |= _tradeoff(world, tables["results"])
     if world.options["surface"]:
         tables |= _surface()
     if world.options["weights"]:
-        tables["weights"] = _weights(arms)
-    return world, measure.notes, tables
+        tables["weights"] = weights_table(
+            (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 0, 2])})
+            for arm in arms
+            if arm.place[3] == "sparsity"
+        )
+    return world, notes, tables
 
 
 def variant_id(method: str, sparsity: float, strength: float, role: str = "sparsity") -> str:
@@ -187,10 +214,9 @@ def _strength(method: str) -> float:
     return 0.0 if method in PLAIN else 1.0
 
 
-def _answers(
-    world: ImageWorld, method: str, sparsity: float, strength: float, seed: int
-) -> np.ndarray:
+def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
     """Probabilities (images, 2) of one model."""
+    method, sparsity, strength, _, seed = model
     labels = world.images["label"].to_numpy()
     male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
     draw = rng("synthetic fair answers", world.options["stream"], method, sparsity, strength, seed)
@@ -208,28 +234,7 @@ def _answers(
     return np.stack([1 - one, one], axis=1)
 
 
-def _seeds(world: ImageWorld, arm: tuple) -> list[np.ndarray]:
-    return [_answers(world, *arm[:3], seed) for seed in range(world.options["seeds"])]
-
-
-def _numbers(
-    world: ImageWorld, measure: GroupMeasure, measured: dict[tuple, Arm]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    parts = [measure.dense()]
-    for arm, mine in measured.items():
-        name = variant_id(*arm)
-        parts += [
-            mine.pooled(name),
-            *(mine.trial(seed, f"{name}#{seed}") for seed in mine.trials.numbers),
-        ]
-    results, groups = (
-        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
-        for name in ("results", "groups")
-    )
-    return pd.concat([results, _degradation(world, groups)], ignore_index=True), groups
-
-
-def _degradation(world: ImageWorld, groups: pd.DataFrame) -> pd.DataFrame:
+def _degradation(groups: pd.DataFrame) -> pd.DataFrame:
     """Largest minus smallest loss of accuracy over the groups; a stand-in for the engine's own
     statistics."""
     rows = groups[
@@ -266,50 +271,20 @@ def _degradation(world: ImageWorld, groups: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _differences(measured: dict[tuple, Arm]) -> pd.DataFrame:
+def _differences(measured: dict[MadeArm, Arm]) -> Iterator[pd.DataFrame]:
     """Every method minus BiFP at the same sparsity."""
-    parts = []
-    for arm, mine in measured.items():
-        method, sparsity, _, role = arm
-        for base in ("bifp-str", "bifp-uns"):
-            other = next(
-                (one for one in measured if one[:2] == (base, sparsity) and one[3] == "sparsity"),
-                None,
-            )
-            if role != "sparsity" or method == base or other is None:
+    usual = {arm.place[:2]: mine for arm, mine in measured.items() if arm.place[3] == "sparsity"}
+    for (method, sparsity), mine in usual.items():
+        bases = ("bifp-str", *(("bifp-uns",) if UNITS[method] == "weights" else ()))
+        for base in bases:
+            if method == base or (base, sparsity) not in usual:
                 continue
-            if base == "bifp-uns" and UNITS[method] != "weights":
-                continue
-            table = arm_difference(mine, measured[other])
-            table = table[
-                table["metric"].isin(("accuracy", "accuracy_gap")) & (table["group"] == "")
-            ]
-            parts.append(
-                table.assign(
-                    method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)
-                )
+            table = arm_difference(mine, usual[base, sparsity], group="").assign(
+                method=method, base=base, sparsity=sparsity, n_trials=len(mine.trials.numbers)
             )
-    columns = [
-        "method",
-        "base",
-        "sparsity",
-        "axis",
-        "metric",
-        "group",
-        "value",
-        "low",
-        "high",
-        "p",
-        "q",
-        "n",
-        "n_trials",
-    ]
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    table = pd.concat(parts, ignore_index=True)
-    gaps = table[table["metric"] == "accuracy_gap"].assign(metric="degradation_gap")
-    table = pd.concat([table, gaps], ignore_index=True)
-    return table.assign(q=table.groupby("metric")["p"].transform(benjamini_hochberg))[columns]
+            gaps = table[table["metric"] == "accuracy_gap"]
+            yield table[table["metric"].isin(("accuracy", "accuracy_gap"))]
+            yield gaps.assign(metric="degradation_gap")
 
 
 def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
@@ -322,17 +297,8 @@ def _mask(method: str, sparsity: float, seed: int) -> FilterMask:
     return FilterMask.from_keep(WIDTHS, np.concatenate(keep))
 
 
-def _variants(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
+def _variants(arms: list[MadeArm]) -> pd.DataFrame:
     usual = {
-        "target_axis": "",
-        "gamma": np.nan,
-        "sparsity": 0.0,
-        "realised": 0.0,
-        "n_cut": 0,
-        "seed": -1,
-        "pooled": "",
-        "chosen": True,
-        "degenerate": 0,
         "met": True,
         "cut": "{}",
         "history": "[]",
@@ -344,37 +310,19 @@ def _variants(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
         "speedup": 1.0,
         "flops": FLOPS,
     }
-    rows = [{"variant": "dense", "method": "dense", "base": "", "role": "dense", **usual}]
-    for method, sparsity, strength, role in arms:
-        name = variant_id(method, sparsity, strength, role)
-        arm = {
-            **usual,
-            "variant": name,
-            "method": method,
-            "base": method,
-            "role": role,
-            "sparsity": sparsity,
-            "units": UNITS[method],
-            "strength": strength,
-            "chosen": role == "sparsity",
-        }
-        seeds = [
-            {
-                **arm,
-                **_cut(method, sparsity, seed),
-                "variant": f"{name}#{seed}",
-                "seed": seed,
-                "pooled": name,
-                "chosen": False,
-            }
-            for seed in range(world.options["seeds"])
-        ]
-        means = {
-            key: float(np.mean([row[key] for row in seeds]))
-            for key in ("realised", "parameters_cut", "speedup", "flops")
-        }
-        cut = round(np.mean([row["n_cut"] for row in seeds]))
-        rows += [{**arm, **means, "n_cut": cut, "cut": "", "history": ""}, *seeds]
+    rows = [variant_row("dense", "dense", {"base": "", "role": "dense"}, **usual)]
+    for arm in arms:
+        method, sparsity, strength, role = arm.place
+        first = {"base": method, "role": role}
+        same = {**usual, "sparsity": sparsity, "units": UNITS[method], "strength": strength}
+        seeds = []
+        for name, model in arm.models():
+            own = {**same, **_cut(method, sparsity, model[-1])}
+            own |= {"seed": model[-1], "pooled": arm.name, "chosen": False}
+            seeds.append(variant_row(name, method, first, **own))
+        more = over_repeats(seeds, "realised", "parameters_cut", "speedup", "flops", "n_cut")
+        more |= {"n_cut": round(more["n_cut"]), "history": "", "chosen": role == "sparsity"}
+        rows += [variant_row(arm.name, method, first, **{**same, **more}), *seeds]
     return pd.DataFrame(rows)
 
 
@@ -406,7 +354,7 @@ def _cut(method: str, sparsity: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
+def _curves(arms: list[MadeArm]) -> pd.DataFrame:
     steps = np.arange(10, ITERATIONS + 1, 10)
     phases = {
         "bifp-str": ("both",),
@@ -416,9 +364,9 @@ def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
     }
     parts = []
     for arm in arms:
-        method, sparsity, strength, _ = arm
-        for seed in range(world.options["seeds"]):
-            draw = rng("synthetic fair curve", *arm, seed)
+        method, sparsity, strength, _ = arm.place
+        for name, model in arm.models():
+            draw = rng("synthetic fair curve", *model)
             names = phases.get(method, ("plain",))
             phase = [
                 names[min(len(names) - 1, step * len(names) // (ITERATIONS + 1))] for step in steps
@@ -440,7 +388,7 @@ def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
             parts.append(
                 pd.DataFrame(
                     {
-                        "variant": f"{variant_id(*arm)}#{seed}",
+                        "variant": name,
                         "phase": phase,
                         "step": steps,
                         "loss": (
@@ -467,29 +415,28 @@ def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
 TARGETS = {"gap": 0.132, "accuracy": 0.80}
 
 
-def _reached(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
-    curves = _curves(world, arms).dropna(subset=["gap"])
+def _reached(arms: list[MadeArm], curves: pd.DataFrame) -> pd.DataFrame:
+    looks = curves.dropna(subset=["gap"])
+    spent = {
+        "iterations": "step",
+        "mask_updates": "mask_updates",
+        "examples": "examples",
+        "seconds": "seconds",
+    }
     rows = []
     for arm in arms:
-        method, sparsity, strength, _ = arm
-        for seed in range(world.options["seeds"]):
-            name = f"{variant_id(*arm)}#{seed}"
-            mine = curves[curves["variant"] == name]
+        method, sparsity, strength, _ = arm.place
+        for name, model in arm.models():
+            mine = looks[looks["variant"] == name]
             met = mine[(mine["gap"] <= TARGETS["gap"]) & (mine["accuracy"] >= TARGETS["accuracy"])]
-            first, last = (met.iloc[0] if len(met) else None), mine.iloc[-1]
-            spent = {
-                "iterations": "step",
-                "mask_updates": "mask_updates",
-                "examples": "examples",
-                "seconds": "seconds",
-            }
+            last = mine.iloc[-1]
             rows.append(
                 {
                     "variant": name,
                     "method": method,
                     "sparsity": sparsity,
                     "strength": strength,
-                    "seed": seed,
+                    "seed": model[-1],
                     "gap_target": TARGETS["gap"],
                     "accuracy_target": TARGETS["accuracy"],
                     "reached": len(met) > 0,
@@ -497,7 +444,7 @@ def _reached(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
                     "held": bool(len(met) and met.index[-1] == last.name),
                 }
                 | {
-                    key: np.nan if first is None else float(first[column])
+                    key: float(met[column].iloc[0]) if len(met) else np.nan
                     for key, column in spent.items()
                 }
                 | {f"total_{key}": float(last[column]) for key, column in spent.items()}
@@ -603,95 +550,37 @@ def _surface() -> dict[str, pd.DataFrame]:
     }
 
 
-def _layers(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
-    rows = []
-    for arm in arms:
-        method, sparsity, *_ = arm
-        if UNITS[method] == "none":
-            continue
-        for seed in range(world.options["seeds"]):
-            gone = dict(_mask(method, sparsity, seed).cut)
-            for place, ((group, width), weights) in enumerate(zip(WIDTHS, WEIGHTS, strict=True)):
-                kept = width - len(gone.get(group, ()))
-                if UNITS[method] == "weights":
-                    width, kept = weights, round(weights * (1 - sparsity) * (1.2 - 0.08 * place))
-                rows.append((f"{variant_id(*arm)}#{seed}", place, group, width, kept))
-    return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
+def _widths(
+    method: str, sparsity: float, strength: float, role: str, seed: int
+) -> list[tuple[str, int, int]]:
+    """(group, filters or weights, how many stay) of every layer."""
+    if UNITS[method] == "filters":
+        return list(widths_after(_mask(method, sparsity, seed)))
+    return [
+        (group, weights, round(weights * (1 - sparsity) * (1.2 - 0.08 * place)))
+        for place, ((group, _), weights) in enumerate(zip(WIDTHS, WEIGHTS, strict=True))
+    ]
 
 
-def _costs(arms: list[tuple]) -> pd.DataFrame:
+def _costs(arms: list[MadeArm]) -> pd.DataFrame:
     rows = []
-    for method, sparsity, strength, role in [("dense", 0.0, 0.0, "dense"), *arms]:
-        name = "dense" if method == "dense" else variant_id(method, sparsity, strength, role)
+    for name, method, sparsity in [
+        ("dense", "dense", 0.0),
+        *((arm.name, *arm.place[:2]) for arm in arms),
+    ]:
         whole = method == "dense" or UNITS[method] != "filters"
         theory = 1.0 if whole else 1 / (1 - 0.9 * sparsity)
         gain = theory**0.5 if not whole else 1.0 + 0.01 * rng("synthetic fair cost", name).normal()
         size = 270_000 if whole else int(270_000 * (1 - sparsity) ** 1.6)
-        rows.append(
-            {
-                "variant": name,
-                "flops": FLOPS / theory,
-                "parameters": size,
-                "bytes": 4 * size,
-                "latency_ms": 9.4 / gain,
-                "latency_low": 9.1 / gain,
-                "latency_high": 9.9 / gain,
-                "dense_latency_ms": 9.4,
-                "speedup": gain,
-                "speedup_low": 0.95 * gain,
-                "speedup_high": 1.06 * gain,
-                "theoretical": theory,
-                "n": 20,
-                "max_logit_difference": 2e-6,
-                "agrees": True,
-            }
-        )
+        rows.append(cost_row(name, theory, gain, size, 2e-6))
     return pd.DataFrame(rows)
-
-
-def _predictions(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
-    parts = [("dense", _answers(world, "dense", 0.0, 0.0, 0))]
-    for arm in arms:
-        parts += [
-            (f"{variant_id(*arm)}#{seed}", found) for seed, found in enumerate(_seeds(world, arm))
-        ]
-    return pd.concat(
-        [
-            pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"]).assign(
-                variant=name, image_id=world.images["image_id"]
-            )[["variant", "image_id", "p_0", "p_1"]]
-            for name, found in parts
-        ],
-        ignore_index=True,
-    )
-
-
-def _weights(arms: list[tuple]) -> pd.DataFrame:
-    """Stand-ins for weights: a few numbers each."""
-    parts = [
-        pack({"conv1.weight": np.float32([1, 0, 2])}).assign(variant=f"{variant_id(*arm)}#0")
-        for arm in arms
-        if arm[3] == "sparsity"
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dict[str, Any]:
     options = world.options
-    dense = where(groups, variant="dense", metric="accuracy")
-    stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
         "track": "fair_training",
-        "model": "demo-resnet",
-        "data": "avatars",
-        "axes": list(world.axes),
-        "target": "blond",
-        "weights": None,
-        "size": None,
-        "max_images": None,
-        "changes": [],
         "methods": list(options["methods"]),
-        "method_settings": {},
         "sparsities": list(options["sparsities"]),
         "strength": 1.0,
         "tolerance": 0.0,
@@ -700,69 +589,19 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         "recipe": {},
         "check_every": EVERY,
         "seeds": options["seeds"],
-        "first_seed": 0,
         "tradeoff_sparsity": 0.7,
         "tradeoff_strengths": list(STRENGTHS) if options["tradeoff"] else [],
         "tradeoff_methods": ["bifp-str", "pf", "fp"],
         "surface": bool(options["surface"]),
         "fair_gap": None,
         "within": 0.02,
-        "train": None,
-        "mirror": True,
         "classes": [],
         "tune_on": "train",
-        "keep_weights": "first",
-        "device": "cpu",
-        "experiment": "",
-        "title": "",
     }
-    model = {
-        "name": "synthetic-resnet",
-        "architecture": "resnet20",
-        "revision": None,
-        "weight_hash": hash_of("weights"),
-        "starting_weight_hash": hash_of("weights"),
-        "classes": list(CLASSES),
-        "n_groups": len(WIDTHS),
-        "n_filters": sum(width for _, width in WIDTHS),
-        "layers": [list(pair) for pair in WIDTHS],
-        "kept_whole": [],
-        "parameters": 270_000,
-        "flops": FLOPS,
-        "size": 48,
-    }
-    male = world.images[world.axes[0]] == world.name("male")
+    male = float((world.images[world.axes[0]] == world.name("male")).mean())
     data = {
-        "name": "synthetic faces",
-        "digest": options["digest"] or hash_of("images", options["stream"], options["images"]),
-        "notes": [],
-        "stand_in": stand_in,
-        "target": "blond",
-        "classes": list(CLASSES),
-        "groups": list(world.axes[:2]),
-        "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
-        "images": {"test": options["images"], "train": 4 * options["images"]},
         "fair_axis": world.axes[0],
-        "group_shares": {
-            world.name("male"): float(male.mean()),
-            world.name("non-male"): float(1 - male.mean()),
-        },
+        "group_shares": {world.name("male"): male, world.name("non-male"): 1 - male},
     }
-    return {
-        "track": "fair_training",
-        "experiment": "",
-        "created": options["created"],
-        "title": options["title"],
-        "request": request,
-        "model": model,
-        "data": data,
-        "targets": TARGETS,
-        "provenance": {
-            "versions": {"python": "3.11", "torch": "2.13.0"},
-            "device": "cpu",
-            "dtype": "float32",
-            "code": {"trained": 1},
-        },
-        "warnings": [stand_in, "Synthetic run: every number is made up.", *notes],
-        "spent": {"load": 0.4, "train": 91.0, "measure": 5.2},
-    }
+    data |= {"digest": options["digest"]} if options["digest"] else {}
+    return made_up_meta(world, groups, notes, request, {}, data, targets=TARGETS)

@@ -1,7 +1,8 @@
 """The implicit gradient against finite differences of the bilevel objective, on problems that can
 be solved exactly.
 
-Lower level by Newton in float64: theta*(m) = argmin l(m * theta) + rho/2 |theta|^2. Upper level: l(m * theta*(m)).
+Lower level by Newton in float64: theta*(m) = argmin l(m * theta) + rho/2 |theta|^2.
+Upper level: l(m * theta*(m)).
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ hand."""
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 
@@ -45,8 +43,8 @@ from engine.tracks.fair_training.training.masked import (
     masked_weights_of,
 )
 from engine.tracks.fair_training.training.trainer import Trainer
+from tests.builders import torch_stays_out
 from tests.classifiers.worlds import TwoConvs, tiny
-from tests.places import ROOT
 from tests.tracks.fair_training.jobs import (
     ITERATIONS,
     SPARSITIES,
@@ -594,12 +592,8 @@ def test_weights_that_are_cut_are_zero_and_filters_that_are_cut_are_still_there(
 
 
 def test_stating_what_to_do_does_not_load_torch():
-    code = (
-        "import sys\nimport"
-        " engine.tracks.fair_training.methods.base\nengine.tracks.fair_training.methods.base.fair_methods()\nimport"
-        " engine.tracks.fair_training.methods.base, engine.tracks.fair_training.tradeoff\nbad ="
-        " [name for name in ('torch', 'torchvision', 'torch_pruning') if name in"
-        " sys.modules]\nsys.exit(', '.join(bad) or 0)"
+    torch_stays_out(
+        "from engine.tracks.fair_training.methods.base import fair_methods",
+        "fair_methods()",
+        "import engine.tracks.fair_training.tradeoff",
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -37,6 +37,7 @@ from engine.tracks.fair_training.panels import (
     lookup as fair_lookup,
 )
 from tests import made_up
+from tests.builders import changed
 from tests.classifiers.made_up_images import HOSTILE
 from tests.tracks.fair_training.made_up_run import make_run
 
@@ -63,18 +64,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit) -> Run:
-    """The run with one table edited, or left out when `edit` is None."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    if edit is None:
-        del tables[table]
-    else:
-        tables[table] = edit(tables[table].copy())
-    return Store(folder).write(
-        "changed", {name: v for name, v in run.meta.items() if name != "tables"}, tables
-    )
 
 
 @pytest.mark.parametrize(("name", "dark"), [("plain", True), ("few", False), ("hostile", True)])

@@ -9,6 +9,7 @@ Deterministic.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
+from engine.classifiers.groups import Arm, arm_difference
+from engine.classifiers.tables import differences_table, weights_table
 from engine.core.ids import rng
 from engine.store.runs import Run, Store
-from engine.store.tables import where
-from tests.builders import hash_of, options_of
-from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
+from tests.builders import options_of
+from tests.classifiers.made_up_images import (
+    WIDTHS,
+    ImageWorld,
+    MadeArm,
+    cost_row,
+    draw_image_world,
+    made_up_meta,
+    measured_tables,
+    widths_after,
+)
 from tests.tracks.image_classifiers.made_up_world import (
     ARMS,
     SPEEDUPS,
@@ -34,7 +44,22 @@ from tests.tracks.image_classifiers.made_up_world import (
     variant_rows,
 )
 
-DRAWS = 30
+DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
+DIFFERENCE_COLUMNS = [
+    "base",
+    "loss",
+    "speedup",
+    "axis",
+    "metric",
+    "group",
+    "value",
+    "low",
+    "high",
+    "p",
+    "n",
+    "n_trials",
+    "verdict",
+]
 SAID = ("title", "created", "heads")
 FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
 """Options of a small run."""
@@ -77,99 +102,55 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
 @cache
 def _computed(
     options: tuple[tuple[str, Any], ...],
-) -> tuple[ImageWorld, dict[str, Any], Any, dict[str, pd.DataFrame]]:
-    """World, arms with their speedups, notes and tables of the run with these options."""
+) -> tuple[ImageWorld, tuple[str, ...], Any, dict[str, pd.DataFrame]]:
+    """World, names of arms, notes and tables of the run with these options."""
     world = draw_image_world(dict(options))
-    arms = {arm: tuple(world.options["speedups"]) for arm in ARMS}
+    speedups = world.options["speedups"]
+    of_arm = {arm: tuple(speedups) for arm in ARMS}
     if world.options["switches"]:
-        arms |= {arm: tuple(world.options["speedups"])[-2:] for arm in SWITCHES}
-    measure = GroupMeasure(
-        world.images, CLASSES, world.axes, dense_answers(world), n_boot=DRAWS, n_permutations=DRAWS
+        of_arm |= {arm: tuple(speedups)[-2:] for arm in SWITCHES}
+    arms = [
+        MadeArm(f"{arm}-{speedup:g}x", (arm, speedup), world.options["trials"])
+        for arm in of_arm
+        for speedup in of_arm[arm]
+    ]
+    layers = {name: widths_after(pick(*model)[0]) for arm in arms for name, model in arm.models()}
+    tables, measured, notes = measured_tables(
+        world, arms, dense_answers(world), lambda model: answers(world, *model), layers
     )
-    measured = {
-        (arm, speedup): measure.variant(_trials(world, arm, speedup))
-        for arm in arms
-        for speedup in arms[arm]
-    }
-    results, groups = _numbers(measure, measured)
-    tables = {
-        "variants": variant_rows(world, arms),
-        "results": results,
-        "groups": groups,
-        "arm_differences": _differences(measured),
-        "images": world.images,
-        "predictions": _predictions(world, arms),
+    tables |= {
+        "variants": variant_rows(arms),
+        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
         "thumbs": _thumbs(world, arms),
-        "scores": _scores(world, arms),
-        "layers": _layers(world, arms),
+        "scores": _scores(arms),
         "costs": _costs(arms),
-        "curves": _curves(world, arms),
+        "curves": _curves(arms),
     }
     if world.options["loss_share"]:
         tables["loss_share"] = _loss_share(world)
     if world.options["weights"]:
-        tables["weights"] = _weights(arms)
-    return world, arms, measure.notes, tables
+        tables["weights"] = weights_table(
+            (arm.id_of(arm.shards()[0]), {"conv1.weight": np.float32([1, 2])}) for arm in arms
+        )
+    return world, tuple(of_arm), notes, tables
 
 
-def _trials(world: ImageWorld, arm: str, speedup: float) -> list[np.ndarray]:
-    return [answers(world, arm, speedup, trial) for trial in range(world.options["trials"])]
-
-
-def _numbers(
-    measure: GroupMeasure, measured: dict[tuple[str, float], Arm]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    parts = [measure.dense()]
-    for (arm, speedup), mine in measured.items():
-        parts.append(mine.pooled(f"{arm}-{speedup:g}x"))
-        parts += [mine.trial(trial, f"{arm}-{speedup:g}x#{trial}") for trial in mine.trials.numbers]
-    return tuple(
-        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
-        for name in ("results", "groups")
-    )
-
-
-def _differences(measured: dict[tuple[str, float], Arm]) -> pd.DataFrame:
+def _differences(measured: dict[MadeArm, Arm]) -> Iterator[pd.DataFrame]:
     """Every arm minus the plain arm of its method."""
-    parts = []
-    for (arm, speedup), mine in measured.items():
-        base, _, loss = arm.partition("+")
+    by_place = {arm.place: mine for arm, mine in measured.items()}
+    for (name, speedup), mine in by_place.items():
+        base, _, loss = name.partition("+")
         if loss:
-            table = arm_difference(mine, measured[base, speedup])
-            table = table[table["metric"].isin(("auc", "accuracy", "auc_gap", "accuracy_gap"))]
-            parts.append(
-                table.assign(
-                    base=base, loss=loss, speedup=speedup, n_trials=len(mine.trials.numbers)
-                )
+            table = arm_difference(mine, by_place[base, speedup])
+            yield table[table["metric"].isin(DIFFERENCES)].assign(
+                base=base, loss=loss, speedup=speedup, n_trials=len(mine.trials.numbers)
             )
-    names = "base loss speedup axis metric group value low high p n n_trials verdict"
-    return pd.concat(parts, ignore_index=True)[names.split()]
 
 
-def _predictions(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    parts = [("dense", dense_answers(world))]
-    for arm, speedups in arms.items():
-        for speedup in speedups:
-            parts += [
-                (f"{arm}-{speedup:g}x#{trial}", found)
-                for trial, found in enumerate(_trials(world, arm, speedup))
-            ]
-    return pd.concat(
-        [
-            pd.DataFrame(found.astype(np.float32), columns=["p_0", "p_1"]).assign(
-                variant=name, image_id=world.images["image_id"]
-            )[["variant", "image_id", "p_0", "p_1"]]
-            for name, found in parts
-        ],
-        ignore_index=True,
-    )
-
-
-def _thumbs(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+def _thumbs(world: ImageWorld, arms: list[MadeArm]) -> pd.DataFrame:
     dense, changed = dense_answers(world).argmax(1), np.zeros(len(world.images), dtype=bool)
-    for arm, speedups in arms.items():
-        for speedup in speedups:
-            changed |= answers(world, arm, speedup, 0).argmax(1) != dense
+    for arm in arms:
+        changed |= answers(world, *arm.shards()[0]).argmax(1) != dense
     rows = np.flatnonzero(changed)[:200]
     return pd.DataFrame(
         {
@@ -179,97 +160,49 @@ def _thumbs(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFra
     )
 
 
-def _scores(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+def _scores(arms: list[MadeArm]) -> pd.DataFrame:
     names = [group for group, width in WIDTHS for _ in range(width)]
     layer = np.repeat(np.arange(len(WIDTHS)), [width for _, width in WIDTHS])
     filters = np.concatenate([np.arange(width) for _, width in WIDTHS])
     parts = []
-    for arm, speedups in arms.items():
-        for speedup in speedups:
-            for trial in range(world.options["trials"]):
-                mask, values = pick(arm, speedup, trial)
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "unit": np.arange(len(names)),
-                            "layer": layer,
-                            "group": names,
-                            "filter": filters,
-                            "method": arm,
-                            "speedup": speedup,
-                            "seed": trial,
-                            "value": values.astype(np.float32),
-                            "kept": mask.keep(),
-                        }
-                    )
+    for arm in arms:
+        for method, speedup, trial in arm.shards():
+            mask, values = pick(method, speedup, trial)
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "unit": np.arange(len(names)),
+                        "layer": layer,
+                        "group": names,
+                        "filter": filters,
+                        "method": method,
+                        "speedup": speedup,
+                        "seed": trial,
+                        "value": values.astype(np.float32),
+                        "kept": mask.keep(),
+                    }
                 )
+            )
     return pd.concat(parts, ignore_index=True)
 
 
-def _layers(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    rows = []
-    for arm, speedups in arms.items():
-        for speedup in speedups:
-            for trial in range(world.options["trials"]):
-                gone = dict(pick(arm, speedup, trial)[0].cut)
-                rows += [
-                    (
-                        f"{arm}-{speedup:g}x#{trial}",
-                        place,
-                        group,
-                        width,
-                        width - len(gone.get(group, ())),
-                    )
-                    for place, (group, width) in enumerate(WIDTHS)
-                ]
-    return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
-
-
-def _costs(arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    rows = [_cost("dense", 1.0, 0.0)]
-    rows += [
-        _cost(f"{arm}-{speedup:g}x", speedup, 3e-6)
-        for arm, speedups in arms.items()
-        for speedup in speedups
-    ]
+def _costs(arms: list[MadeArm]) -> pd.DataFrame:
+    rows = [cost_row("dense", 1.0, 1.0, 270_000, 0.0)]
+    for arm in arms:
+        speedup = arm.place[1]
+        gain = speedup**0.55 * (1 + 0.04 * rng("synthetic cost", arm.name).normal())
+        rows.append(cost_row(arm.name, speedup, gain, int(270_000 / speedup**0.9), 3e-6))
     return pd.DataFrame(rows)
 
 
-def _cost(variant: str, speedup: float, difference: float) -> dict[str, Any]:
-    gain = (
-        speedup**0.55 * (1 + 0.04 * rng("synthetic cost", variant).normal()) if speedup > 1 else 1.0
-    )
-    parameters = int(270_000 / speedup**0.9)
-    return {
-        "variant": variant,
-        "flops": FLOPS / speedup,
-        "parameters": parameters,
-        "bytes": 4 * parameters,
-    } | {
-        "latency_ms": 9.4 / gain,
-        "latency_low": 9.1 / gain,
-        "latency_high": 9.9 / gain,
-        "dense_latency_ms": 9.4,
-        "speedup": gain,
-        "speedup_low": 0.95 * gain,
-        "speedup_high": 1.06 * gain,
-        "theoretical": speedup,
-        "n": 20,
-        "max_logit_difference": difference,
-        "agrees": True,
-    }
-
-
-def _curves(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+def _curves(arms: list[MadeArm]) -> pd.DataFrame:
     steps = np.arange(10)
     parts = []
-    for arm, speedups in arms.items():
-        for trial in range(world.options["trials"]):
-            name = f"{arm}-{speedups[0]:g}x#{trial}"
+    for arm in {arm.place[0]: arm for arm in reversed(arms)}.values():  # the first of each method
+        for name, _ in arm.models():
             for phase, top in (("prune", 0.9), ("retrain", 0.6)):
-                loss = top * np.exp(-steps / 5) + 0.02 * rng("synthetic curve", name, phase).random(
-                    len(steps)
-                )
+                noise = rng("synthetic curve", name, phase).random(len(steps))
+                loss = top * np.exp(-steps / 5) + 0.02 * noise
                 parts.append(
                     pd.DataFrame({"variant": name, "phase": phase, "step": steps, "loss": loss})
                 )
@@ -306,91 +239,18 @@ def _loss_share(world: ImageWorld) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def _weights(arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    """Stand-ins for weights: a few bytes each."""
-    rows = [
-        (f"{arm}-{speedup:g}x#0", "conv1.weight", "[2]", "<f4", np.float32([1, 2]).tobytes())
-        for arm, speedups in arms.items()
-        for speedup in speedups
-    ]
-    return pd.DataFrame(rows, columns=["variant", "name", "shape", "dtype", "data"])
-
-
 def _meta(
-    world: ImageWorld,
-    arms: dict[str, tuple[float, ...]],
-    groups: pd.DataFrame,
-    notes: tuple[str, ...],
+    world: ImageWorld, arms: tuple[str, ...], groups: pd.DataFrame, notes: tuple[str, ...]
 ) -> dict[str, Any]:
     options = world.options
-    dense = where(groups, variant="dense", metric="accuracy")
-    stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
         "track": "image_classifiers",
-        "model": "demo-resnet",
-        "data": "avatars",
-        "axes": list(world.axes),
-        "target": "blond",
-        "weights": None,
-        "size": None,
-        "max_images": None,
-        "changes": [],
         "methods": list(arms),
-        "method_settings": {},
         "pw": {},
         "speedups": list(options["speedups"]),
         "trials": options["trials"],
-        "first_seed": 0,
         "retrain": {},
-        "train": None,
-        "mirror": True,
-        "keep_weights": "first",
         "loss_share": 40 * bool(options["loss_share"]),
-        "device": "cpu",
-        "experiment": "",
-        "title": "",
     }
-    model = {
-        "name": "synthetic-resnet",
-        "architecture": "resnet20",
-        "revision": None,
-        "weight_hash": hash_of("weights"),
-        "starting_weight_hash": hash_of("weights"),
-        "classes": list(CLASSES),
-        "n_groups": len(WIDTHS),
-        "n_filters": sum(width for _, width in WIDTHS),
-        "layers": [list(pair) for pair in WIDTHS],
-        "kept_whole": [],
-        "parameters": 270_000,
-        "flops": FLOPS,
-        "size": 48,
-        **({"units": "heads"} if options["heads"] else {}),
-    }
-    data = {
-        "name": "synthetic faces",
-        "digest": hash_of("images", options["stream"], options["images"]),
-        "notes": [],
-        "stand_in": stand_in,
-        "target": "blond",
-        "classes": list(CLASSES),
-        "groups": list(world.axes[:2]),
-        "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
-        "images": {"test": options["images"], "train": 4 * options["images"]},
-    }
-    return {
-        "track": "image_classifiers",
-        "experiment": "",
-        "created": options["created"],
-        "title": options["title"],
-        "request": request,
-        "model": model,
-        "data": data,
-        "provenance": {
-            "versions": {"python": "3.11", "torch": "2.13.0"},
-            "device": "cpu",
-            "dtype": "float32",
-            "code": {"trial": 1},
-        },
-        "warnings": [stand_in, "Synthetic run: every number is made up.", *notes],
-        "spent": {"load": 0.4, "cut and retrain": 61.0, "measure": 5.2},
-    }
+    model = {"units": "heads"} if options["heads"] else {}
+    return made_up_meta(world, groups, notes, request, model, {})

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from engine.classifiers.tables import over_repeats, variant_row
 from engine.core.ids import rng
 from engine.core.types import FilterMask
-from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld
+from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld, MadeArm
 
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 ARMS = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random", "random+pw")
@@ -63,85 +64,44 @@ def pick(arm: str, speedup: float, trial: int) -> tuple[FilterMask, np.ndarray]:
     return FilterMask.from_keep(WIDTHS, np.concatenate(keep)), np.concatenate(values)
 
 
-def variant_rows(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    """The dense model, every pooled variant, every trial; `arms`: name -> speedups."""
-    usual = {
-        "target_axis": "",
-        "gamma": np.nan,
-        "sparsity": 0.0,
-        "realised": 0.0,
-        "n_cut": 0,
-        "seed": -1,
-        "pooled": "",
-        "chosen": True,
-        "degenerate": 0,
-        "met": True,
-        "cut": "{}",
-        "history": "[]",
-        "mask_digest": "",
-    }
-    rows = [
-        {
-            "variant": "dense",
-            "method": "dense",
-            "base": "",
-            "loss": "",
-            "speedup": 1.0,
-            "achieved": 1.0,
-            "flops": FLOPS,
-            **usual,
-        }
-    ]
-    for arm, speedups in arms.items():
-        base, _, loss = arm.partition("+")
-        for speedup in speedups:
-            pooled = {
-                "variant": f"{arm}-{speedup:g}x",
-                "method": arm,
-                "base": base,
-                "loss": loss or "plain",
-                "speedup": speedup,
-            }
-            trials = [
-                _trial(arm, speedup, trial, pooled, usual)
-                for trial in range(world.options["trials"])
-            ]
-            means = {
-                name: float(np.mean([row[name] for row in trials]))
-                for name in ("achieved", "flops", "sparsity", "realised")
-            }
-            n_cut, wrong = (sum(row[name] for row in trials) for name in ("n_cut", "degenerate"))
-            rows.append(
-                {
-                    **usual,
-                    **pooled,
-                    **means,
-                    "n_cut": round(n_cut / len(trials)),
-                    "degenerate": wrong,
-                }
-                | {"cut": "", "history": ""}
-            )
-            rows += trials
+def variant_rows(arms: list[MadeArm]) -> pd.DataFrame:
+    """The dense model, every pooled variant, every trial."""
+    first = {"base": "", "loss": "", "speedup": 1.0, "achieved": 1.0, "flops": FLOPS}
+    rows = [variant_row("dense", "dense", first, **USUAL)]
+    for arm in arms:
+        method, speedup = arm.place
+        base, _, loss = method.partition("+")
+        first = {"base": base, "loss": loss or "plain", "speedup": speedup}
+        trials = [
+            variant_row(name, method, first, **{**USUAL, **_trial(*model), "pooled": arm.name})
+            for name, model in arm.models()
+        ]
+        more = over_repeats(trials, "achieved", "flops", "sparsity", "realised", "n_cut")
+        more |= {"n_cut": round(more["n_cut"]), "history": ""}
+        rows += [variant_row(arm.name, method, first, **{**USUAL, **more}), *trials]
     return pd.DataFrame(rows)
 
 
-def _trial(
-    arm: str, speedup: float, trial: int, pooled: dict[str, Any], usual: dict[str, Any]
-) -> dict[str, Any]:
+USUAL = {
+    "met": True,
+    "cut": "{}",
+    "history": "[]",
+    "mask_digest": "",
+    "max_logit_difference": 0.0,
+}
+
+
+def _trial(arm: str, speedup: float, trial: int) -> dict[str, Any]:
     mask, _ = pick(arm, speedup, trial)
     achieved = speedup * (1 + 0.03 * rng("synthetic speedup", arm, speedup, trial).normal())
     cut = mask.to_dict()
     return {
-        **usual,
-        **pooled,
-        "variant": f"{pooled['variant']}#{trial}",
         "achieved": achieved,
         "flops": FLOPS / achieved,
         "sparsity": mask.sparsity,
         "realised": mask.sparsity,
         "n_cut": mask.n_cut,
         "seed": trial,
-        "pooled": pooled["variant"],
         "chosen": False,
         "degenerate": int((arm, speedup, trial) == DEGENERATE),
         "cut": json.dumps(cut),

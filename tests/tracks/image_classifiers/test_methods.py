@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import cache
 
 import numpy as np
@@ -14,6 +12,7 @@ from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
+from tests.builders import torch_stays_out
 from tests.classifiers.worlds import (
     SMALL,
     Tied,
@@ -24,7 +23,6 @@ from tests.classifiers.worlds import (
     stop_after,
     tiny,
 )
-from tests.places import ROOT
 
 QUICK = {"iterations": 10, "every": 1, "count": 60, "batch": 8}
 N, SPEEDUPS = 24, (2.0, 5.0)
@@ -251,14 +249,11 @@ def test_an_unknown_method_names_the_known_ones():
 
 
 def test_stating_what_to_do_does_not_load_torch():
-    code = (
-        "import sys\nimport engine.audit.tracks, engine.tracks.image_classifiers.presets\nimport"
-        " engine.tracks.image_classifiers.methods.base\nengine.tracks.image_classifiers.methods.base.filter_methods()\nimport"
-        " engine.training.recipe, engine.training.recipe\nimport engine.surgery.filters.record,"
-        " engine.store.shards\nimport engine.tracks.image_classifiers.request,"
-        " engine.audit.experiments\nengine.audit.experiments.experiments()\nbad = [name for name in"
-        " ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\nsys.exit(',"
-        " '.join(bad) or 0)"
+    torch_stays_out(
+        "import engine.audit.tracks, engine.tracks.image_classifiers.presets",
+        "from engine.tracks.image_classifiers.methods.base import filter_methods",
+        "filter_methods()",
+        "import engine.training.recipe, engine.surgery.filters.record, engine.store.shards",
+        "import engine.tracks.image_classifiers.request, engine.audit.experiments",
+        "engine.audit.experiments.experiments()",
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

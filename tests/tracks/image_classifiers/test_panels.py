@@ -28,6 +28,7 @@ from engine.store.tables import where
 from engine.tracks.image_classifiers.panels import loss_share, pw, scores
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
 from tests import made_up
+from tests.builders import changed
 from tests.classifiers.made_up_images import HOSTILE
 from tests.tracks.image_classifiers.made_up_run import make_run
 
@@ -48,18 +49,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit) -> Run:
-    """The run with one table edited, or left out when `edit` is None."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    if edit is None:
-        del tables[table]
-    else:
-        tables[table] = edit(tables[table].copy())
-    return Store(folder).write(
-        "changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables
-    )
 
 
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
