@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 
 from engine.core.errors import Fault
@@ -105,22 +107,24 @@ def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
     Keys that lead to the tensors and prefixes are taken off, floating-point numbers become float32,
     counters are left out.
     """
+    fix = "Check the path of the weight file."
     try:
         if path.is_dir():
-            fix = "Give a weight file; a model folder is given as the model."
-            return {}, [Fault(str(path), "is a folder.", fix)], ()
-        if not path.is_file():
-            return {}, [Fault(str(path), "is not there.", "Check the path of the weight file.")], ()
-        is_safe = path.suffix == ".safetensors"
-        if is_safe and (faults := read_header(path)[2]):
-            return {}, faults, ()
-        found = _read_safetensors(path) if is_safe else _read_torch(path)
-    except (OSError, ValueError) as error:  # may not be read, a name too long, a zero byte in it
-        return (
-            {},
-            [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")],
-            (),
-        )
+            what, fix = "is a folder.", "Give a weight file; a model folder is given as the model."
+        elif not path.is_file():
+            what = "is not there."
+        elif path.suffix == ".safetensors":
+            header_faults = read_header(path)[2]
+            return ({}, header_faults, ()) if header_faults else _found_in(path, load_file(path))
+        else:
+            return _found_in(path, _read_torch(path))
+    except (OSError, ValueError, SafetensorError) as error:  # such as a name that is too long
+        what = f"cannot be read ({error})."
+    return {}, [Fault(str(path), what, fix)], ()
+
+
+def _found_in(path: Path, found: Any) -> tuple[State, list[Fault], tuple[str, ...]]:
+    """The tensors of what was read from a file: of the one model that it holds."""
     if isinstance(found, Fault):
         return {}, [found], ()
     states = _states(found)
@@ -199,58 +203,35 @@ def n_outputs(state: Mapping[str, Tensor], arch: str) -> int | None:
     """Classes that the head ([classes, width], or [classes, width, 1, 1]) in these tensors tells
     apart; None where they hold no such head."""
     weight = state.get(f"{skeleton(arch, 2).head}.weight")
-    return (
-        int(weight.shape[0])
-        if weight is not None and weight.ndim in (2, 4) and weight.shape[0]
-        else None
-    )
-
-
-def _read_safetensors(path: Path) -> Any:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        return Fault(path.name, f"is truncated or no safetensors file ({error}).", _AGAIN)
+    if weight is None or weight.ndim not in (2, 4):
+        return None
+    return int(weight.shape[0]) or None
 
 
 def _read_torch(path: Path) -> Any:
-    with path.open("rb") as stream:
-        start = stream.read(1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it asks users to file issues against torch
             with torch.serialization.safe_globals([(_Inert, name) for name in INERT]):
                 return torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
+    except Exception as error:  # of many kinds for damaged or executable pickles: do not load
         if runtime.is_out_of_memory(error):
             raise
-        return _refusal(path.name, str(error), is_pickle=start == b"\x80")
+        with path.open("rb") as stream:
+            return _refusal(path.name, str(error), is_pickle=stream.read(1) == b"\x80")
 
 
 def _refusal(where: str, message: str, is_pickle: bool) -> Fault:
-    named = re.search(r"GLOBAL ([\w.]+)", message)
-    if named:
-        what = (
-            f"is a pickle that asks for code ({named[1]}) to be run when it is opened. It was not"
-            " opened."
-        )
-        return Fault(where, what, _PLAIN)
-    if "TorchScript" in message:
-        return Fault(
-            where, "is a TorchScript program, not a state dict. It was not opened.", _PLAIN
-        )
-    if is_pickle:
-        what = (
-            "is a damaged pickle or one that holds more than tensors, which can run code. It was"
-            " not opened."
-        )
-        return Fault(where, what, _PLAIN)
-    return Fault(where, "is damaged or no weight file.", _AGAIN)
+    code = re.search(r"GLOBAL ([\w.]+)", message)
+    if code:
+        what = f"is a pickle that asks for code ({code[1]}) to be run when it is opened."
+    elif "TorchScript" in message:
+        what = "is a TorchScript program, not a state dict."
+    elif is_pickle:
+        what = "is a damaged pickle or one that holds more than tensors, which can run code."
+    else:
+        return Fault(where, "is damaged or no weight file.", _AGAIN)
+    return Fault(where, f"{what} It was not opened.", _PLAIN)
 
 
 class _Inert:
@@ -267,10 +248,9 @@ def _states(found: Any) -> dict[tuple[str, ...], State]:
     """Every model in what a training script saved: its tensors, by the keys that lead to it. Of two
     that are the same the first; where anything holds a matrix, what holds none is no model."""
     every = list(_mappings(found, (), set()))
+    models = [one for one in every if any(value.dim() > 1 for value in one[1].values())]
     kept: dict[tuple[str, ...], State] = {}
-    for keys, named in [
-        one for one in every if any(value.dim() > 1 for value in one[1].values())
-    ] or every:
+    for keys, named in models or every:
         if not any(_are_same(named, other) for other in kept.values()):
             kept[keys] = named
     return kept
@@ -284,26 +264,21 @@ def _mappings(
     if not isinstance(found, Mapping) or id(found) in seen or len(keys) > DEEPEST:
         return
     seen.add(id(found))
-    named = {
-        key: value
-        for key, value in found.items()
-        if isinstance(key, str) and isinstance(value, Tensor)
-    }
+    texts = {key: value for key, value in found.items() if isinstance(key, str)}
+    named = {key: value for key, value in texts.items() if isinstance(value, Tensor)}
     if named:
         yield keys, _without_prefixes(named)
-    for key, value in found.items():
-        if isinstance(key, str):
-            yield from _mappings(value, (*keys, key), seen)
+    for key, value in texts.items():
+        yield from _mappings(value, (*keys, key), seen)
 
 
 def _are_same(one: State, other: State) -> bool:
     if one.keys() != other.keys():
         return False
     pairs = [(tensor, other[name]) for name, tensor in one.items()]
-    plain = all(
-        part.layout == torch.strided and not part.is_meta for pair in pairs for part in pair
-    )
-    return plain and all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+    if not all(_has_values(part) for pair in pairs for part in pair):
+        return False
+    return all(mine.dtype == its.dtype and torch.equal(mine, its) for mine, its in pairs)
 
 
 def _not_one(where: str, found: list[tuple[str, ...]]) -> Fault:
@@ -361,7 +336,11 @@ def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[
 
 def _is_ordinary(tensor: Tensor) -> bool:
     """Whether a tensor, of any shape, holds ordinary floating-point numbers."""
-    return tensor.layout == torch.strided and not tensor.is_meta and torch.is_floating_point(tensor)
+    return _has_values(tensor) and torch.is_floating_point(tensor)
+
+
+def _has_values(tensor: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_meta
 
 
 def _by(shape: Any) -> str:
