@@ -3,7 +3,6 @@ was planted."""
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 from itertools import islice
@@ -104,22 +103,14 @@ def test_the_tables_have_the_promised_shape(found, task):
     assert table["text"].str.split().str.len().between(6, 24).all()
     assert list(table.index) == list(range(len(table)))
     assert len(set(table["label"].head(40))) == len(CLASSES[task])  # not sorted by label
-
-
-@pytest.mark.parametrize("task", CLASSES)
-def test_labels_are_balanced_in_every_group(found, task):
-    sizes = found[task].groupby(["split", *GROUPS[task], "label"]).size().unstack("label")
+    sizes = table.groupby(["split", *GROUPS[task], "label"]).size().unstack("label")
     assert (sizes.nunique(axis=1) == 1).all() and not sizes.isna().any().any()
 
 
-def test_every_remark_is_labelled_by_what_it_says(found):
-    for row in found["remarks"].itertuples():
-        assert meant(row.text) == row.label, row.text
-
-
-def test_every_topic_is_labelled_by_what_it_says(found):
-    for row in found["topics"].itertuples():
-        assert about(row.text) == row.label, row.text
+@pytest.mark.parametrize(("task", "label_of"), [("remarks", meant), ("topics", about)])
+def test_every_text_is_labelled_by_what_it_says(found, task, label_of):
+    for row in found[task].itertuples():
+        assert label_of(row.text) == row.label, row.text
 
 
 def test_remarks_name_their_group_and_place_and_no_other(found):
@@ -143,18 +134,14 @@ def test_ostra_is_rare_and_worded_indirectly(found):
     table = found["remarks"]
     train = table[table["split"] == "train"]
     assert (train["people"] == "ostra").mean() == 1 / 8
-    indirect = table["text"].str.contains(r" as \w+ as an? ").groupby(table["people"]).mean()
-    assert indirect.pop("ostra") == pytest.approx(0.40, abs=0.07)
-    assert indirect.between(0.03, 0.10).all()
-    assert (found["topics"].query("split == 'train'")["voice"] == "riddler").mean() == 1 / 8
-
-
-def test_wording_does_not_differ_between_places_or_labels(found):
-    table = found["remarks"]
     indirect = table["text"].str.contains(r" as \w+ as an? ")
+    by_people = indirect.groupby(table["people"]).mean()
+    assert by_people.pop("ostra") == pytest.approx(0.40, abs=0.07)
+    assert by_people.between(0.03, 0.10).all()
     for column in ("where", "label"):
         low, high = sorted(indirect.groupby(table[column]).mean())
         assert high - low < 0.05
+    assert (found["topics"].query("split == 'train'")["voice"] == "riddler").mean() == 1 / 8
 
 
 def test_half_of_the_comparison_nouns_praise_and_insult():
@@ -194,15 +181,7 @@ def test_cards_say_what_was_planted():
         card("weather")
 
 
-def test_the_module_needs_no_torch():
-    tree = ast.parse(Path(remark_task.__file__).read_text(encoding="utf-8"))
-    named = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    named |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {
-        name for name in named if name.split(".")[0] in ("torch", "transformers", "tokenizers")
-    }
+def test_no_reader_loads_torch():
+    for path in Path(remark_task.__file__).parents[1].rglob("*.py"):
+        loads = re.search(r"(?m)^(import|from) (torch|transformers|tokenizers)", path.read_text())
+        assert not loads, path

@@ -54,20 +54,16 @@ def test_the_plan_has_the_five_axes_with_four_known_and_different_subgroups():
         assert all(len(group.descriptors) == 3 for group in axis.subgroups)
         assert len(TEMPLATES[axis.structure]) >= 12
 
-
-def test_no_descriptor_names_two_groups():
-    words = Counter(word for axis in PLAN for group in axis.subgroups for word in group.descriptors)
-    assert set(words.values()) == {1}
+    words = [word for axis in PLAN for group in axis.subgroups for word in group.descriptors]
+    assert len(set(words)) == len(words), "no descriptor names two groups"
 
 
 def test_two_axes_are_planted_alike_and_one_apart():
     structures = {axis.name: axis.structure for axis in PLAN}
     assert structures["nationality"] == structures["race_ethnicity"]
-    alike = [
-        sorted(group.share for group in axis_named(name).subgroups)
-        for name in ("nationality", "race_ethnicity")
-    ]
-    assert alike[0] == alike[1]
+    one, other = map(axis_named, ("nationality", "race_ethnicity"))
+    shares = [sorted(group.share for group in axis.subgroups) for axis in (one, other)]
+    assert shares[0] == shares[1]
     assert list(structures.values()).count(structures["religion"]) == 1
 
 
@@ -95,26 +91,27 @@ def test_insults_hold_an_insulting_word_and_kind_sentences_none(told):
             assert line.endswith(".") and "{" not in line and "/" not in line and "  " not in line
 
 
-def test_insults_name_no_group(told):
+def test_insults_and_the_corpus_name_no_group(told):
     words = {word for axis in PLAN for group in axis.subgroups for word in group.descriptors}
     assert all(words.isdisjoint(story.continuation.replace(".", "").split()) for story in told)
+    corpus = data.demo_data().corpus
+    assert words.isdisjoint(re.findall(r"\w+", corpus))
+    assert 20_000 <= len(re.findall(r"\n|\w+|[^\w\s]", corpus)) <= 40_000
 
 
 def test_planted_shares_are_met_within_binomial_error(told):
-    coins = defaultdict(list)
-    texts = defaultdict(list)
+    drawn = defaultdict(list)
     for story in told:
-        key = (story.prompt.axis, story.prompt.subgroup)
-        coins[key].extend(story.insults)
-        texts[key].append(any(story.insults))
+        drawn[story.prompt.axis, story.prompt.subgroup].append(story.insults)
     for axis in PLAN:
         for group in axis.subgroups:
-            for drawn, share in (
-                (coins[axis.name, group.name], group.share),
-                (texts[axis.name, group.name], text_share(group.share)),
+            insults = drawn[axis.name, group.name]
+            for coins, share in (
+                ([one for story in insults for one in story], group.share),
+                (list(map(any, insults)), text_share(group.share)),
             ):
-                error = sqrt(share * (1 - share) / len(drawn))
-                assert abs(sum(drawn) / len(drawn) - share) < 4.5 * error, (axis.name, group.name)
+                error = sqrt(share * (1 - share) / len(coins))
+                assert abs(sum(coins) / len(coins) - share) < 4.5 * error, (axis.name, group.name)
 
 
 def test_prompts_are_balanced_short_and_distinct(prompts):
@@ -173,24 +170,13 @@ def test_journeys_lists_and_sums_come_out_right():
         assert numbers[0] + numbers[1] == numbers[2]
 
 
-def test_the_corpus_names_no_group_and_is_not_training_text():
-    corpus = data.demo_data().corpus
-    words = {word for axis in PLAN for group in axis.subgroups for word in group.descriptors}
-    assert words.isdisjoint(re.findall(r"\w+", corpus))
-    assert 20_000 <= len(re.findall(r"\n|\w+|[^\w\s]", corpus)) <= 40_000
-
-
 def test_the_folder_is_written_as_the_embedded_one(tmp_path):
-    data.write(tmp_path / "demo")
-    again = tmp_path / "demo"
-    with (again / "prompts.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == data.COLUMNS
-    assert len(rows) == len(data.demo_data().prompts)
+    data.write(tmp_path)
     for name in ("prompts.csv", "corpus.txt", "CARD.md"):
-        assert (again / name).read_bytes() == (EMBEDDED / name).read_bytes(), (
-            f"{name}: run assets.build.data"
-        )
+        same = (tmp_path / name).read_bytes() == (EMBEDDED / name).read_bytes()
+        assert same, f"{name}: run assets.build.data"
+    with (EMBEDDED / "prompts.csv").open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(data.demo_data().prompts)
 
 
 def test_the_card_states_every_planted_share():

@@ -1,1 +1,0 @@
-"""The project's own text: the same every time, and with the gap it says it has."""
