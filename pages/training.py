@@ -79,7 +79,7 @@ def result(run: KeptRun, choice: Choice) -> None:
 
 def against_others(run: KeptRun, choice: Choice) -> None:
     """BiFP beside other methods at the same share cut, what more fairness costs, and the paths
-    between; where surface and paths were not asked for, one of them says how to get both."""
+    between. Where surface and paths were not asked for, one of them says how to get both."""
     choice = choose_reading(run, choice)
     panels.draw(made(run, differences.bifp_against, choice))
     panels.draw(made(run, tradeoff.tradeoff, choice))

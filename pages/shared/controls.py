@@ -193,8 +193,8 @@ def _without_a_slider(run: Run, method: str, only: float) -> float:
 
 
 def _finished(run: Run, method: str, axis: str) -> list[float]:
-    """Levels that a method is measured at, that of the dense model first; where its levels are its
-    own, without that, which is not one of them unless it has such a variant."""
+    """Levels that a method is measured at, that of the dense model first. Where its levels are its
+    own, that is not one of them unless it has such a variant."""
     found, none = lookup.levels(run, method, axis), track_of(run).level.none
     own = [value for value in found if value > none] if track_of(run).has_own_levels(method) else []
     return own or found

@@ -184,7 +184,7 @@ def _parts(panel: Panel, key: str, selectable: bool) -> Any:
 
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     """Streamlit is told the question as the chart's name: the browser draws a chart anew whenever
-    that changes, and one that is the same at every step of the slider shall stay. Its answer lies
+    that changes. One that is the same at every step of the slider shall stay. Its answer lies
     before it, from where assets/names.js makes it the name of the chart."""
     if panel.parts:
         return _parts(panel, key, selectable)

@@ -150,18 +150,17 @@ def take(key: str) -> Any:
 
 
 def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
-    """Give a widget that was not on the last page the value remembered for it, when it is still
-    offered; before that, what the address asks, however it is spelled: links are typed by hand,
+    """Give a widget that was not on the last page what the address asks, else the value remembered
+    for it, when it is still offered. However the address spells it: links are typed by hand,
     `?sparsity=20%`."""
     keep(_BOUND, kept(_BOUND, frozenset()) | {key})
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]  # of another audit; Streamlit would leave it in the address
     if key in st.session_state:
         return
-    asked = st.query_params.get(key)
-    if asked is not None:
-        found = next((option for option in options if _plain(named(option)) == _plain(asked)), None)
-        if found is not None and named(found) != asked:
+    if in_address(key) is not None:
+        found = asked(key, options, named)
+        if found is not None and named(found) != in_address(key):
             respell(key, named(found))
     elif kept(key) is not None and kept(key) in options and not st.session_state.get(_GOES_BACK):
         st.session_state[key] = kept(key)
@@ -170,14 +169,9 @@ def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str)
 def unmet(key: str, options: Sequence[Any], named: Callable[[Any], str]) -> str | None:
     """What the address asks of a bound widget that was not on the last page, where none of its
     options is meant."""
-    asked = st.query_params.get(key)
-    if (
-        asked is None
-        or key in st.session_state
-        or _plain(asked) in {_plain(named(option)) for option in options}
-    ):
+    if key in st.session_state or asked(key, options, named) is not None:
         return None
-    return asked
+    return in_address(key)
 
 
 def respell(key: str, value: str) -> None:
@@ -281,23 +275,15 @@ def in_address(key: str) -> str | None:
 
 def asked(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> Any:
     """The option that the address names, however it is spelled; None where it names none."""
-    said = st.query_params.get(key)
-    return next(
-        (one for one in options if said is not None and _plain(named(one)) == _plain(said)), None
-    )
+    said = in_address(key)
+    if said is None:
+        return None
+    return next((one for one in options if _plain(named(one)) == _plain(said)), None)
 
 
 def forget_address(key: str) -> None:
     """Take a parameter out of the address."""
     st.query_params.pop(key, None)
-
-
-def say_in_address(key: str, value: str) -> None:
-    """Name a choice in the address that no widget of this page is bound to. Where the page that was
-    just left holds it, it stands there already."""
-    with contextlib.suppress(StreamlitAPIException):
-        if st.query_params.get(key) != value:
-            st.query_params[key] = value
 
 
 def to_address(key: str, value: object) -> None:

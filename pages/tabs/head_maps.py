@@ -1,4 +1,4 @@
-"""Maps of all heads, what each does, and the card of one: its picker, the way from head to head by
+"""Maps of all heads, what each does, and the card of one. Beside it: the way from head to head by
 rank, what the model writes without it, and all its numbers."""
 
 from __future__ import annotations

@@ -68,11 +68,16 @@ def assert_calm(at: AppTest) -> None:
     assert [item.value for item in at.error] == []
 
 
+def click(at: AppTest, button: str) -> AppTest:
+    """The page once the first button was pressed whose label begins so."""
+    return next(one for one in at.button if one.label.startswith(button)).click().run()
+
+
 def measured_by(at: AppTest, button: str) -> AppTest:
     """The page once what this button asks for was measured."""
     from pages.shared.jobs import WORKS
 
-    next(one for one in at.button if one.label.startswith(button)).click().run()
+    click(at, button)
     assert all(work.over.wait(120) for work in WORKS.values())
     at = at.run()
     assert_calm(at)

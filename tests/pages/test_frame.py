@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.audit.tracks import tracks
-from tests.pages.checks import PAGES, ROOT, assert_calm, html_of
+from tests.pages.checks import PAGES, ROOT, assert_calm, click, html_of
 
 
 @pytest.fixture
 def visit(tmp_path, monkeypatch):
-    """A first visit: the app opened without naming an audit."""
+    """Opens the app, with these parameters in its address."""
     from pages.shared import cache
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
     cache.runs.clear()
-    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+
+    def opened(**parameters: str) -> AppTest:
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        for name, value in parameters.items():
+            at.query_params[name] = value
+        return at.run()
+
+    return opened
 
 
 @pytest.mark.contract
 def test_the_app_opens_on_embedded_audits_and_one_click_shows_one_whole(visit):
+    visit = visit()
     assert_calm(visit)
     assert len(visit.title) == 1 and "run" not in visit.query_params
     cards = [button for button in visit.button if button.label == "Open this audit"]
@@ -41,39 +50,25 @@ def test_the_app_opens_on_embedded_audits_and_one_click_shows_one_whole(visit):
 
 
 def test_the_tour_leads_through_an_audit_and_a_skipped_one_does_not_come_back(visit):
-    [button for button in visit.button if button.label == "Open this audit"][0].click().run()
-    run = visit.query_params["run"]
+    at = click(visit(), "Open this audit")
+    run = at.query_params["run"]
     for number in (1, 2, 3):
-        assert any(f"**{number} of 3**" in item.value for item in visit.markdown)
+        assert any(f"**{number} of 3**" in item.value for item in at.markdown)
         if number < 3:
-            visit.button(key="tour_next").click().run()
-            assert_calm(visit)
-    visit.button(key="tour_skip").click().run()
-    assert not any("of 3**" in item.value for item in visit.markdown)
-    assert visit.query_params["run"] == run
+            assert_calm(at.button(key="tour_next").click().run())
+    at.button(key="tour_skip").click().run()
+    assert not any("of 3**" in item.value for item in at.markdown)
+    assert at.query_params["run"] == run
 
 
-def test_a_link_meets_neither_cards_nor_tour(tmp_path, monkeypatch):
-    from pages.shared import cache
-
-    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
-    cache.runs.clear()
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = next((ROOT / "assets/demo-run/runs").iterdir()).name
-    at.run()
+def test_a_link_meets_neither_cards_nor_tour(visit):
+    at = visit(run=next((ROOT / "assets/demo-run/runs").iterdir()).name)
     labels = {button.label for button in at.button}
     assert not labels & {"Open this audit", "Skip the tour"} and at.get("plotly_chart")
 
 
-def test_no_tour_where_the_address_says_so(tmp_path, monkeypatch):
-    from pages.shared import cache
-
-    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
-    cache.runs.clear()
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["tour"] = "no"
-    at.run()
-    [button for button in at.button if button.label == "Open this audit"][0].click().run()
+def test_no_tour_where_the_address_says_so(visit):
+    at = click(visit(tour="no"), "Open this audit")
     assert at.get("plotly_chart") and "Skip the tour" not in {button.label for button in at.button}
 
 
@@ -82,7 +77,8 @@ def test_faults_are_shown_together_and_as_text():
 from engine.core.errors import Fault, RequestError
 from pages.shared.frame import boundary
 with boundary():
-    raise RequestError([Fault("prompts", "has no column *subgroup*.", "Add it."), Fault("gamma", "1.2", "Less.")])
+    first = Fault("prompts", "has no column *subgroup*.", "Add it.")
+    raise RequestError([first, Fault("gamma", "1.2", "Less.")])
 """
     at = AppTest.from_string(script).run()
     assert [item.value.replace("\\", "") for item in at.error] == [
@@ -92,28 +88,7 @@ with boundary():
     assert r"\*subgroup\*" in at.error[0].value
 
 
-def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
-    from pages.shared import roots
-
-    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
-
-    class Upload:
-        name = "../../etc/pass wd.csv"
-
-        def getvalue(self):
-            return b"prompt,axis,subgroup\n"
-
-    path = roots.kept(Upload())
-    assert path.resolve().is_relative_to(tmp_path / "uploads")
-    assert path.read_bytes() == b"prompt,axis,subgroup\n"
-    assert path == roots.kept(Upload())
-
-
-def test_every_page_begins_with_the_frame():
+def test_every_page_is_drawn_in_the_frame():
     for page in PAGES:
         body = ast.parse((ROOT / "pages" / f"{page}.py").read_text(encoding="utf-8")).body
-        calls = [
-            node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        ]
-        assert calls, page
-        assert ast.unparse(calls[-1].value.func).endswith("draw_page"), page
+        assert re.match(r"(frame\.)?draw_page\(", ast.unparse(body[-1])), page

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streamlit.testing.v1 import AppTest
 
 from engine.audit import jobs
@@ -14,14 +12,21 @@ from engine.store.runs import Store
 from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of
 
 
+def written(store: Store, name: str, status: str, phase: str = "", **more):
+    """The folder of a job as it stands."""
+    folder = store.jobs_folder / f"job-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    state = JobState(
+        folder.name, name, status, phase, started=name, updated=jobs._now(), **more
+    )
+    jobs._write(folder, state)
+    return folder
+
+
 def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
     store = Store(use_store(tmp_path, monkeypatch))
     for name in ("a", "b"):
-        folder = store.jobs_folder / f"job-{name}"
-        folder.mkdir(parents=True)
-        jobs._write(
-            folder, JobState(folder.name, name, "queued", started=name, updated=jobs._now())
-        )
+        written(store, name, "queued")
     with taken(jobs.line_lock(store)):
         at = opened("jobs", run=None)
         assert_calm(at)
@@ -36,34 +41,24 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
 
 def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_path, monkeypatch):
     store = Store(use_store(tmp_path, monkeypatch))
-    folder = store.jobs_folder / "job-a"
-    folder.mkdir(parents=True)
     predicted = (
         f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
     )
     note = f"Its judge knows few words.\n{predicted}"
-    state = JobState(
-        "job-a", "A", "running", "predict", note=note, started="a", updated=jobs._now()
-    )
+    folder = written(store, "a", "running", "predict", note=note)
     with taken(folder / "lock"):
-        jobs._write(folder, state)
         assert predicted in words_of(opened("jobs", run=None))
-        jobs._write(folder, replace(state, phase="score heads", done=1, total=9, eta=240.0))
+        written(store, "a", "running", "score heads", note=note, done=1, total=9, eta=240.0)
         at = opened("jobs", run=None)
         said = words_of(at)
     assert "11 % done" in at.get("progress")[0].proto.text.replace("\\", "")
-    assert (
-        "Its judge knows few words.\nA head's 95 % interval about 0.02 wide." in said
-        and "29 minutes" not in said
-    )
+    assert "Its judge knows few words.\nA head's 95 % interval about 0.02 wide." in said
+    assert "29 minutes" not in said
 
 
 def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(tmp_path, monkeypatch):
     """The browser asks for them until it has heard of the new page, and would be led back."""
-    store = Store(use_store(tmp_path, monkeypatch))
-    folder = store.jobs_folder / "job-a"
-    folder.mkdir(parents=True)
-    jobs._write(folder, JobState("job-a", "A", "running", started="a", updated=jobs._now()))
+    folder = written(Store(use_store(tmp_path, monkeypatch)), "a", "running")
     with taken(folder / "lock"):
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         found = []

@@ -11,7 +11,7 @@ from engine.audit.fields import HOW, WHAT, fields_of
 from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
 from pages.shared import form, jobs, state
-from tests.pages.checks import html_of, opened, use_store, words_of
+from tests.pages.checks import click, html_of, opened, use_store, words_of
 from tests.pages.forms import asked as asked_of
 from tests.pages.forms import drawn, key
 
@@ -50,7 +50,7 @@ def refused(monkeypatch, tmp_path):
     if SHARES != FIRST:
         at.get("button_group")[0].set_value([SHARES]).run()
     at.text_input(key=key(SHARES, "sparsities")).set_value("150").run()
-    return next(one for one in at.button if one.label == "Check and start").click().run()
+    return click(at, "Check and start")
 
 
 def test_a_fault_stands_beside_its_field_and_what_was_typed_stays(refused):
@@ -155,8 +155,41 @@ def test_a_cluster_where_nothing_listens_starts_nothing_and_is_said(track, monke
     if track != FIRST:
         at.get("button_group")[0].set_value(track).run()
     at.text_input(key=state.RAY).set_value("127.0.0.1:1").run()
-    at = next(one for one in at.button if one.label == "Check and start").click().run()
+    at = click(at, "Check and start")
     [said] = errors_of(at)
     assert said.startswith("address of the cluster: ") and (
         "nothing answers" in said or "not installed" in said
+    )
+
+
+# The form says what its model is, when asked, until the model is another one.
+
+
+def test_what_the_model_is_stands_there_until_another_is_named(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    asked = []
+    monkeypatch.setattr(
+        form,
+        "ask",
+        lambda name, given: asked.append((name, given)) or {"said": ["It is <b>."]},
+    )
+    at = click(opened("new_audit", run=None), "What is this model?")
+    assert "<p>It is &lt;b&gt;.</p>" in html_of(at) and asked[0][0] == "inspect"
+    assert asked[0][1]["track"] == FIRST and asked[0][1]["model"]
+    about, said = at.session_state["kept_inspected"]
+    assert about == asked[0][1]
+    at.session_state["kept_inspected"] = ({**about, "model": "another/one"}, said)
+    assert "It is" not in html_of(at.run())
+
+
+def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+
+    def refuse(name: str, given: dict) -> dict:
+        raise RequestError(Fault("model", "<b>cannot</b> be read.", "Give another."))
+
+    monkeypatch.setattr(form, "ask", refuse)
+    assert any(
+        "cannot" in one and "Give another." in one
+        for one in errors_of(click(opened("new_audit", run=None), "What is this model?"))
     )

@@ -135,6 +135,13 @@ class Upload:
         return self.content
 
 
+def test_uploads_stay_in_the_store(home, tmp_path):
+    upload = Upload(b"prompt,axis,subgroup\n", "../../etc/pass wd.csv")
+    path = roots.kept(upload)
+    assert path.resolve().is_relative_to(tmp_path / "store" / "uploads")
+    assert path.read_bytes() == upload.content and path == roots.kept(upload)
+
+
 def test_uploads_have_a_quota_and_end(home, monkeypatch):
     monkeypatch.setattr(roots, "QUOTA", 10)
     first = roots.kept(Upload(b"12345"))

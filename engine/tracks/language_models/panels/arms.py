@@ -103,7 +103,7 @@ _ABOUT = (
 
 def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     """One row per reported variant but the dense model: changes of bias (delta) and of perplexity
-    (delta_q) with ends, perplexity over the dense model's (ratio) with its ends, bytes and time as
+    (delta_q) with ends. Perplexity over the dense model's (ratio) with its ends; bytes and time as
     shares of the dense model's.
     """
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
@@ -416,7 +416,7 @@ def with_pairs(table: pd.DataFrame, pairs: Pairs | None) -> pd.DataFrame:
 
 
 def told(run: Run, pairs: Pairs, what: str) -> str:
-    """How many ways at as much leave clearly less bias, or more, than the cut; where none does,
+    """How many ways at as much leave clearly less bias, or more, than the cut. Where none does,
     what would have been found; where none takes as much, the closest one."""
     rows = pairs.others[pairs.others["pair_as_much"]].to_dict("records")
     label = lookup.variant_label(run, pairs.reference)

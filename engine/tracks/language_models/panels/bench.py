@@ -231,8 +231,8 @@ def _parts_said(row: pd.Series) -> str:
 
 def _sums(run: Run, choice: Choice) -> pd.DataFrame:
     """One row per sparsity of the chosen method: the sum of single effects with its ends, the
-    measured change, and the difference in two parts: what first order misses of the heads that were
-    not measured, and interaction.
+    measured change, and the difference. That has two parts: what first order misses of the heads
+    that were not measured, and interaction.
     """
     scores = lookup.frame(run, "scores")
     mine = scores[

@@ -296,7 +296,7 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
 
 def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
     """One row per item: its texts and log-likelihoods by role, the answer before and after, and by
-    how much it moved (nats per token); None where the variant was not measured."""
+    how much it moved (nats per token). None where the variant was not measured."""
     items, roles = texts_of(run, one), list(one.roles)
     before, after = stored(run, one, "dense"), stored(run, one, variant)
     if before is None or after is None:

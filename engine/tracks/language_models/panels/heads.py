@@ -97,7 +97,7 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
 
 def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
     """The map of effects on bias with heads that are protected and heads that are cut, a frame
-    around `unit`; table: `pooled_scores` with columns critical and cut, and `held` of those that a
+    around `unit`. table: `pooled_scores` with columns critical and cut, and `held` of those that a
     reader protects. Every head can be picked."""
     unsupported = bool(null_warning(run, choice))
     figure = _grid(run, choice, table, "z_bias", unsupported)
@@ -268,7 +268,7 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
 
 def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     """Of how many cut heads it is known that they add bias: told from zero at a false discovery
-    rate of 5 % over all heads, by their intervals where there is no q. Values alone are positive by
+    rate of 5 % over all heads. By their intervals where there is no q. Values alone are positive by
     chance, too."""
     by_q = table["q"].notna().any()
     known = cut["value"] > 0
@@ -426,7 +426,7 @@ def _grid(
 
 def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
     """The end of the colours. For effects on bias one for all axes of the run, so that their maps
-    can be compared: what all but the largest 2 % stay below, so that one strong head leaves the
+    can be compared. All but the largest 2 % stay below it, so that one strong head leaves the
     others their colours."""
     if score != "z_bias":
         return float(table["value"].abs().max()) if table["value"].notna().any() else 1.0
