@@ -7,14 +7,11 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from engine.audit.jobs import job_id_of, live_points, run_job
-from engine.audit.tracks import track_of_run
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, PruneAuditError, RequestError
-from engine.core.files import sha256_of
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.summary import summary_of, summary_text
@@ -29,8 +26,14 @@ from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.training import trainer
 from engine.training.fit import probabilities
-from tests.audit.run_checks import assert_tables, value_of
-from tests.builders import seal
+from tests.audit.run_checks import value_of
+from tests.classifiers.whole_runs import (
+    COLUMNS,
+    WholeRun,
+    changed_values,
+    models_of,
+    same_tables,
+)
 from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.fair_training.worlds import fair_request
 
@@ -46,29 +49,15 @@ RESUMED = fair_request(
     methods=("bifp-str", "lottery"), sparsities=(0.5, 0.7), train=None, model="demo-resnet", seeds=1
 )
 
-COLUMNS = {
+OWN = {
     "variants": (
         "variant method base target_axis gamma sparsity realised n_cut seed pooled chosen"
         " degenerate met cut history mask_digest max_logit_difference units strength parameters_cut"
         " speedup flops role"
     ),
-    "results": (
-        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
-        " delta_low delta_high delta_p group verdict"
-    ),
-    "groups": (
-        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
-        " verdict"
-    ),
     "arm_differences": "method base sparsity axis metric group value low high p q n n_trials",
     "images": "image_id split label male skin",
     "predictions": "variant image_id p_0 p_1",
-    "thumbs": "image_id png",
-    "layers": "variant layer group filters kept",
-    "costs": (
-        "variant flops parameters bytes latency_ms dense_latency_ms speedup theoretical n"
-        " max_logit_difference agrees"
-    ),
     "curves": (
         "variant phase step loss penalty surrogate_gap mask_updates examples seconds accuracy gap"
         " degradation val_loss"
@@ -89,8 +78,34 @@ COLUMNS = {
     "surface": "method_b x y loss accuracy gap",
     "surface_points": "method x y loss accuracy gap",
     "path": "other t loss accuracy gap loss_without_recalibration",
-    "weights": "variant name shape dtype data",
 }
+
+
+class TestWhole(WholeRun):
+    columns = {**COLUMNS, **OWN}
+    phases = {
+        "load",
+        "train the dense model",
+        "ask the dense model",
+        "train and cut",
+        "loss between models",
+        "measure cost",
+        "measure",
+    }
+    follow = 4
+    warned = (
+        "Only 2 seed(s)",
+        "nothing gets faster",
+        "short training",
+        "none to mend",
+        "Few images to train",
+    )
+    told = (
+        "bifp-str-70%",
+        "iterations until",
+        "area that accuracy and gap dominate",
+        "against BiFP",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -103,42 +118,15 @@ def run(store, events) -> Run:
         return run_job(store, REQUEST, events.append)
 
 
-def seeds(run) -> pd.DataFrame:
-    variants = run.table("variants")
-    return variants[variants["seed"] >= 0].set_index("variant")
+def test_what_run_json_says_of_the_images(run):
+    assert run.meta["data"]["fair_axis"] == "skin" and "targets" in run.meta
+    assert sum(run.meta["data"]["group_shares"].values()) == pytest.approx(1.0)
+    assert FairRequest.from_dict(run.meta["request"]).mirror is True
 
 
 def answers_of(run, variant) -> np.ndarray:
     table = run.table("predictions")
     return table[table["variant"] == variant][["p_0", "p_1"]].to_numpy(dtype=float)
-
-
-def test_all_tables_have_the_columns_of_the_contract(run):
-    assert_tables(run, COLUMNS)
-    for key in (
-        "track",
-        "experiment",
-        "created",
-        "title",
-        "request",
-        "model",
-        "data",
-        "provenance",
-        "warnings",
-        "spent",
-        "targets",
-    ):
-        assert key in run.meta, key
-    assert (
-        run.meta["track"] == "fair_training" == track_of_run(run).name
-        and run.meta["data"]["fair_axis"] == "skin"
-    )
-    assert sum(run.meta["data"]["group_shares"].values()) == pytest.approx(1.0)
-    again = FairRequest.from_dict(run.meta["request"])
-    assert (
-        validate_fair(again).run_id == run.id == validate_fair(REQUEST).run_id
-        and again.mirror is True
-    )
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
@@ -154,9 +142,6 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     assert set(variants["variant"]) == {"dense"} | reported | swept | single
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | reported
     assert set(variants[variants["role"] == "tradeoff"]["pooled"]) - {""} == swept
-    assert not variants["variant"].duplicated().any()
-    for name in ("results", "groups"):
-        assert set(run.table(name)["variant"]) == set(variants["variant"]), name
     assert set(run.table("predictions")["variant"]) == {"dense"} | single
     assert set(run.table("curves")["variant"]) == {"dense"} | single
     assert set(run.table("reached")["variant"]) == single
@@ -166,12 +151,11 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     }
     first = {f"{name}#0" for name in reported}
     assert set(run.table("weights")["variant"]) == {"dense"} | first
-    assert not run.table("results").duplicated(["variant", "split", "axis", "metric"]).any()
 
 
 def test_sparsity_is_exact(run):
     """To the filter, and to the weight."""
-    rows, n_weights = seeds(run), 306_352
+    rows, n_weights = models_of(run), 306_352
     total = {"filters": run.meta["model"]["n_filters"], "weights": n_weights}
     for row in rows[rows["units"] != "none"].itertuples():
         assert row.n_cut == total[row.units] - round((1 - row.sparsity) * total[row.units]), (
@@ -192,7 +176,7 @@ def test_kept_weights_are_those_of_the_cut_model(run):
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
     rows = np.flatnonzero((plan.images.table["split"] == "test").to_numpy())
     for name in ("bifp-str-70%#0", "bifp-uns-70%#0", "dense-fair-0%#0"):
-        row, arrays = seeds(run).loc[name], unpack(weights[weights["variant"] == name])[0]
+        row, arrays = models_of(run).loc[name], unpack(weights[weights["variant"] == name])[0]
         shaped = base
         if row["units"] == "filters":
             cut = tuple((group, tuple(gone)) for group, gone in json.loads(row["cut"]).items())
@@ -363,7 +347,7 @@ def test_curves_tell_of_every_update_and_of_the_looks(run):
 
 
 def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
-    table, curves, realised = run.table("reached"), run.table("curves"), seeds(run)["realised"]
+    table, curves, realised = run.table("reached"), run.table("curves"), models_of(run)["realised"]
     assert table["gap_target"].isna().all() and table["accuracy_target"].nunique() == 1, (
         "no gap to mend, so no target"
     )
@@ -411,49 +395,6 @@ def test_the_surface_goes_through_its_three_models(run):
     )  # of 200 test images all are looked at
     end = where(path, other="bifp-str-no-w", t=1.0)["loss_without_recalibration"].item()
     assert end == pytest.approx(own, abs=1e-4)
-
-
-def test_warnings_say_what_a_reader_must_know(run):
-    said = "\n".join(run.meta["warnings"])
-    for part in (
-        "Only 2 seed(s)",
-        "nothing gets faster",
-        "short training",
-        "none to mend",
-        "Few images to train",
-    ):
-        assert part in said, part
-
-
-def test_the_summary_is_json_and_names_every_reported_variant(run):
-    value = summary_of(run)
-    assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(
-        run.table("variants").query("chosen")["variant"]
-    )
-    text = summary_text(run)
-    for part in (
-        "bifp-str-70%",
-        "iterations until",
-        "area that accuracy and gap dominate",
-        "against BiFP",
-    ):
-        assert part in text, part
-
-
-def test_progress_reaches_its_end(run, events):
-    assert events[-1].done == events[-1].total > 0
-    done = [event.done for event in events]
-    assert done == sorted(done)
-    assert {
-        "load",
-        "train the dense model",
-        "ask the dense model",
-        "train and cut",
-        "loss between models",
-        "measure cost",
-        "measure",
-    } <= {event.phase for event in events}
 
 
 def test_live_points_are_the_curves(run, store):
@@ -507,22 +448,6 @@ def test_finished_trainings_serve_another_request(run, store, monkeypatch):
     assert not {"tradeoff", "hypervolume", "surface", "path"} & set(less.meta["tables"])
 
 
-def same_tables(one: Run, other: Run) -> None:
-    """But for what a clock says."""
-    for name in one.meta["tables"]:
-        first, second = one.table(name), other.table(name)
-        timed = [
-            column
-            for column in first
-            if "seconds" in column
-            or name == "costs"
-            and ("latency" in column or column.startswith("speedup"))
-        ]
-        pd.testing.assert_frame_equal(
-            first.drop(columns=timed), second.drop(columns=timed), obj=name
-        )
-
-
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
     """Stopped while the dense model is asked, and in the middle of trainings, one of them a
@@ -561,20 +486,6 @@ def test_data_that_changed_since_it_was_begun_are_noticed(tmp_path):
     assert not path.exists()
 
 
-def test_a_sound_run_verifies(run):
-    found = verify_run(run)
-    assert found["ok"], [check["what"] for check in found["checks"] if not check["ok"]]
-    assert sum("follow from the stored answers" in check["what"] for check in found["checks"]) == 4
-
-
-def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
-    """Somebody who also adjusts the hash in run.json."""
-    path = run.path / f"{name}.parquet"
-    table.to_parquet(path, compression="zstd", index=False)
-    tables = {**run.meta["tables"], name: {"rows": len(table), "sha256": sha256_of(path)}}
-    seal(run.path, {**run.meta, "tables": tables})
-
-
 @pytest.mark.parametrize(
     ("name", "where", "column", "value"),
     [
@@ -596,13 +507,8 @@ def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
     ],
 )
 def test_numbers_that_do_not_follow_are_noticed(copy, name, where, column, value):
-    table = copy.table(name)
-    rows = np.logical_and.reduce([table[key] == wanted for key, wanted in where.items()])
-    assert rows.sum() == 1
-    table.loc[rows, column] = value
-    if name == "reached":
-        table.loc[rows, "reached"] = ~table.loc[rows, "reached"].astype(bool)
-    rewritten(copy, name, table)
+    more = {"reached": True} if name == "reached" else {}
+    changed_values(copy, name, where, **{column: value}, **more)
     assert not verify_run(copy)["ok"]
 
 

@@ -11,15 +11,12 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from engine.audit.tracks import track_of_run
 from engine.audit.verification import verify_run
 from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.core.errors import Cancelled
-from engine.core.files import sha256_of
 from engine.core.types import Event, FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
 from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed
@@ -33,8 +30,15 @@ from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.tables import DIFFERENCES
 from engine.training import fit as fitting
 from engine.training.fit import probabilities
-from tests.audit.run_checks import assert_tables, value_of
-from tests.builders import seal
+from tests.audit.run_checks import value_of
+from tests.classifiers.whole_runs import (
+    COLUMNS,
+    WholeRun,
+    changed_values,
+    models_of,
+    rewritten,
+    same_tables,
+)
 from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.image_classifiers.worlds import image_request
 
@@ -44,32 +48,32 @@ REQUEST = image_request(
     pw={"random": {"theta": 0.2, "gamma": 2.0}},
 )
 
-COLUMNS = {
+OWN = {
     "variants": (
         "variant method base loss speedup achieved flops target_axis gamma sparsity realised n_cut"
         " seed pooled chosen degenerate cut history mask_digest met"
     ),
-    "results": (
-        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
-        " delta_low delta_high delta_p group verdict"
-    ),
-    "groups": (
-        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
-        " verdict"
-    ),
     "images": "image_id split label class",
     "predictions": "variant image_id " + " ".join(f"p_{place}" for place in range(10)),
-    "thumbs": "image_id png",
     "scores": "unit layer group filter method speedup seed value kept",
-    "layers": "variant layer group filters kept",
-    "costs": (
-        "variant flops parameters bytes latency_ms latency_low latency_high dense_latency_ms"
-        " speedup speedup_low speedup_high theoretical n max_logit_difference agrees"
-    ),
     "curves": "variant phase step loss",
-    "weights": "variant name shape dtype data",
     "arm_differences": "base loss speedup axis metric group value low high p n",
 }
+
+
+class TestWhole(WholeRun):
+    columns = {**COLUMNS, **OWN}
+    phases = {
+        "load",
+        "train the dense model",
+        "choose filters",
+        "cut and retrain",
+        "measure cost",
+        "measure",
+    }
+    follow = 2
+    warned = ("2 trial(s)", "random weights")
+    told = ("random+pw-4x",)
 
 
 @pytest.fixture(scope="module")
@@ -77,63 +81,29 @@ def run(store, events) -> Run:
     return run_image_audit(REQUEST, store, Hooks(report=events.append))
 
 
-def trials(run) -> pd.DataFrame:
-    variants = run.table("variants")
-    return variants[variants["seed"] >= 0].set_index("variant")
-
-
-def test_all_tables_have_the_columns_of_the_contract(run):
-    assert_tables(run, COLUMNS)
-    for key in (
-        "track",
-        "experiment",
-        "created",
-        "title",
-        "request",
-        "model",
-        "data",
-        "provenance",
-        "warnings",
-        "spent",
-    ):
-        assert key in run.meta, key
-    assert (
-        run.meta["track"] == "image_classifiers" == track_of_run(run).name
-        and run.meta["model"]["architecture"] == SMALL
-    )
-    assert run.meta["model"]["n_filters"] == 480 and run.meta["data"]["counts"]["test/class/3"] > 0
+def test_what_run_json_says_of_the_model_and_the_images(run):
+    assert run.meta["model"]["architecture"] == SMALL and run.meta["model"]["n_filters"] == 480
+    assert run.meta["data"]["counts"]["test/class/3"] > 0
     asked = ImageRequest.from_dict(run.meta["request"])
     assert asked.mirror is False, "digits are not mirrored, and the run says so"
-    assert validate_images(asked).run_id == run.id == validate_images(REQUEST).run_id, (
-        "defaults were spelled out"
-    )
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
     variants = run.table("variants")
     pooled = {f"{arm}-{speedup}x" for arm in REQUEST.methods for speedup in (2, 4)}
     single = {f"{name}#{trial}" for name in pooled for trial in (0, 1)}
-    assert (
-        set(variants["variant"]) == {"dense"} | pooled | single
-        and not variants["variant"].duplicated().any()
-    )
+    assert set(variants["variant"]) == {"dense"} | pooled | single
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | pooled
-    for name in ("results", "groups"):
-        assert set(run.table(name)["variant"]) == set(variants["variant"]), name
     assert set(run.table("predictions")["variant"]) == {"dense"} | single
     assert set(run.table("costs")["variant"]) == {"dense"} | pooled
     assert set(run.table("layers")["variant"]) == single
     first = {name for name in single if name.endswith("#0")}
     assert set(run.table("weights")["variant"]) == {"dense"} | first
-    results = run.table("results")
-    assert not results.duplicated(["variant", "split", "axis", "metric"]).any() and set(
-        results["split"]
-    ) == {"test"}
     assert set(run.table("predictions").groupby("variant").size()) == {len(run.table("images"))}
 
 
 def test_targets_are_met_and_the_masks_are_what_was_cut(run):
-    rows = trials(run)
+    rows = models_of(run)
     assert rows["met"].all() and (rows["achieved"] / rows["speedup"] - 1).abs().max() <= 1.1e-3
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
     layers, scores = run.table("layers"), run.table("scores")
@@ -158,7 +128,7 @@ def test_pooled_rows_are_means_of_their_trials(run):
     variants, results, rows = (
         run.table("variants").set_index("variant"),
         run.table("results"),
-        trials(run),
+        models_of(run),
     )
     for name, part in rows.groupby("pooled"):
         for column in ("achieved", "flops", "sparsity"):
@@ -213,7 +183,7 @@ def test_differences_between_arms_are_differences_of_pooled_values(run):
 
 
 def test_plain_and_pw_arms_of_random_share_masks_and_differ_in_weights(run):
-    rows = trials(run)
+    rows = models_of(run)
     for speedup in (2, 4):
         for trial in (0, 1):
             plain, weighted = (
@@ -238,7 +208,7 @@ def test_plain_and_pw_arms_of_random_share_masks_and_differ_in_weights(run):
 def test_a_stored_model_gives_its_stored_answers(run):
     """From run.json and three tables to the cut and retrained model, as an export does."""
     plan = validate_images(REQUEST)
-    row = trials(run).loc["taylor+labels@retrain-4x#0"]
+    row = models_of(run).loc["taylor+labels@retrain-4x#0"]
     widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
     mask = FilterMask(
         widths, tuple((group, tuple(cut)) for group, cut in json.loads(row["cut"]).items())
@@ -259,7 +229,7 @@ def test_a_stored_model_gives_its_stored_answers(run):
 
 
 def test_costs_are_counted_on_the_cut_model(run):
-    costs, rows = run.table("costs").set_index("variant"), trials(run)
+    costs, rows = run.table("costs").set_index("variant"), models_of(run)
     assert (
         costs["agrees"].all()
         and (costs["latency_ms"] > 0).all()
@@ -282,34 +252,6 @@ def test_curves_tell_of_fitting_pruning_and_retraining(run):
         "taylor+labels@retrain-2x#0", "prune"
     ] >= 1
     assert np.isfinite(curves["loss"]).all()
-
-
-def test_warnings_say_what_a_reader_must_know(run):
-    assert any("2 trial(s)" in one for one in run.meta["warnings"])
-    assert any("random weights" in one for one in run.meta["warnings"])
-
-
-def test_the_summary_is_json_and_names_every_reported_variant(run):
-    value = summary_of(run)
-    assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(
-        run.table("variants").query("chosen")["variant"]
-    )
-    assert "random+pw-4x" in summary_text(run)
-
-
-def test_progress_reaches_its_end(run, events):
-    assert events[-1].done == events[-1].total > 0
-    done = [event.done for event in events]
-    assert done == sorted(done)
-    assert {
-        "load",
-        "train the dense model",
-        "choose filters",
-        "cut and retrain",
-        "measure cost",
-        "measure",
-    } <= {event.phase for event in events}
 
 
 def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
@@ -359,30 +301,7 @@ def test_killed_and_resumed_equals_uninterrupted(run, store, tmp_path, monkeypat
     assert list((tmp_path / "shards").rglob("*.shard"))
     again = run_image_audit(request, half)
     assert again.id == whole.id and not list((tmp_path / "partial").glob("*"))
-    for name in set(COLUMNS) - {"costs"}:
-        pd.testing.assert_frame_equal(whole.table(name), again.table(name), obj=name)
-    timed = [
-        name for name in whole.table("costs") if "latency" in name or name.startswith("speedup")
-    ]
-    pd.testing.assert_frame_equal(
-        whole.table("costs").drop(columns=timed), again.table("costs").drop(columns=timed)
-    )
-
-
-def test_a_sound_run_verifies(run):
-    found = verify_run(run)
-    assert (
-        found["ok"]
-        and sum("follow from the stored answers" in check["what"] for check in found["checks"]) == 2
-    )
-
-
-def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
-    """Somebody who also adjusts the hash in run.json."""
-    path = run.path / f"{name}.parquet"
-    table.to_parquet(path, compression="zstd", index=False)
-    tables = {**run.meta["tables"], name: {"rows": len(table), "sha256": sha256_of(path)}}
-    seal(run.path, {**run.meta, "tables": tables})
+    same_tables(whole, again)
 
 
 def test_damaged_predictions_are_noticed(copy):
@@ -411,11 +330,8 @@ def test_answers_that_do_not_give_the_numbers_are_noticed(copy):
 @pytest.mark.parametrize("variant", ["random-4x#1", "random-4x"])
 def test_numbers_that_do_not_follow_are_noticed(copy, variant, value):
     """Of a trial, and of the mean over trials; also where a number is gone."""
-    table = copy.table("results")
-    table.loc[
-        (table["variant"] == variant) & (table["metric"] == "auc") & (table["axis"] == ""), "value"
-    ] = value
-    rewritten(copy, "results", table)
+    where = {"variant": variant, "metric": "auc", "axis": ""}
+    changed_values(copy, "results", where, value=value)
     assert not verify_run(copy)["ok"]
 
 
