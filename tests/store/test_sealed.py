@@ -24,13 +24,8 @@ from engine.store.sealed import (
     write_document,
 )
 from engine.store.shards import PartialFit, Shards, noted
+from tests.store import META
 
-META = {
-    "title": "t",
-    "created": "2026-01-01",
-    "model": {"name": "m"},
-    "request": {"axes": ["a"], "methods": ["fasp"]},
-}
 TABLE = pd.DataFrame({"x": [1.5, 2.25, -3.0], "who": ["a", "b", "ä"]})
 
 
@@ -40,11 +35,9 @@ def flipped(path, count=60):
     whole, draw = path.read_bytes(), random.Random(0)
     bits = range(8 * len(whole))
     for bit in draw.sample(bits, min(count, len(bits))):
-        path.write_bytes(
-            bytes(
-                byte ^ (1 << bit % 8) if at == bit // 8 else byte for at, byte in enumerate(whole)
-            )
-        )
+        other = bytearray(whole)
+        other[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(other)
         yield bit
     path.write_bytes(whole)
 
@@ -85,16 +78,13 @@ def test_no_flipped_bit_of_a_table_is_given_out(tmp_path):
 
 
 def test_a_pipe_in_the_place_of_a_table_or_shard_is_not_waited_for(tmp_path):
-    run, shards = (
-        Store(tmp_path).write("run1", META, {"results": TABLE}),
-        Shards(tmp_path / "shards"),
-    )
+    run = Store(tmp_path).write("run1", META, {"results": TABLE})
+    shards = Shards(tmp_path / "shards")
     (run.path / "results.parquet").unlink()
     os.mkfifo(run.path / "results.parquet")
-    with pytest.raises(
-        StoreError, match="its table results cannot be read .neither a file nor a folder"
-    ):
-        Store(tmp_path).open("run1").table("results")
+    said = "its table results cannot be read .neither a file nor a folder"
+    with pytest.raises(StoreError, match=said):
+        run.table("results")
     shards.path("key").parent.mkdir(parents=True)
     os.mkfifo(shards.path("key"))
     assert shards.get("key") is None

@@ -13,13 +13,7 @@ from engine.core.errors import RequestError, StoreError
 from engine.core.files import explained, folder_whole, write_json, write_whole
 from engine.store import tables as stored
 from engine.store.runs import Store, damaged_tables, find_run
-
-META = {
-    "title": "t",
-    "created": "2026-01-01",
-    "model": {"name": "m"},
-    "request": {"axes": ["a"], "methods": ["fasp"]},
-}
+from tests.store import META
 
 
 def write(store, run_id="run1"):

@@ -8,9 +8,16 @@ import hashlib
 import pytest
 
 from engine.core.errors import RequestError
-from engine.store import runs as titles
-from engine.store import runs as trash
-from engine.store.runs import Store, as_called, find_run
+from engine.store.runs import (
+    Store,
+    as_called,
+    delete,
+    deleted,
+    find_run,
+    path_of,
+    rename,
+    restore,
+)
 from tests.made_up import small
 
 TRACK = "language_models"
@@ -28,16 +35,16 @@ def bytes_of(folder) -> dict[str, str]:
 
 def test_a_new_title_lies_beside_the_run(own):
     before, first = bytes_of(own.runs_folder / "a-run"), own.open("a-run").meta["title"]
-    assert titles.rename(own.root, "a-run", "  My\n <b>audit</b>\u0000 ") == "My <b>audit</b>"
+    assert rename(own.root, "a-run", "  My\n <b>audit</b>\u0000 ") == "My <b>audit</b>"
     assert own.open("a-run").meta["title"] == own.list()[0].title == "My <b>audit</b>"
     assert bytes_of(own.runs_folder / "a-run") == before
-    titles.rename(own.root, "a-run", "")
+    rename(own.root, "a-run", "")
     assert own.open("a-run").meta["title"] == first
 
 
 def test_a_title_of_the_users_store_names_runs_of_other_stores(own, tmp_path):
     mine = Store(tmp_path / "mine")
-    titles.rename(mine.root, "a-run", "Ours")
+    rename(mine.root, "a-run", "Ours")
     other = Store(own.root, read_only=True)
     assert find_run("a-run", [mine, other]).meta["title"] == "Ours"
     assert [one.title for one in as_called(other.list(), [mine, other])] == ["Ours"]
@@ -45,40 +52,38 @@ def test_a_title_of_the_users_store_names_runs_of_other_stores(own, tmp_path):
 
 def test_a_damaged_title_is_passed_over_and_a_long_one_refused(own):
     first = own.open("a-run").meta["title"]
-    titles.rename(own.root, "a-run", "Mine")
-    titles.path_of(own.root, "a-run").write_text(
-        '{"title": "forged", "schema": 1}', encoding="utf-8"
-    )
+    rename(own.root, "a-run", "Mine")
+    path_of(own.root, "a-run").write_text('{"title": "forged", "schema": 1}', encoding="utf-8")
     assert own.open("a-run").meta["title"] == first
     with pytest.raises(RequestError, match="at most 200"):
-        titles.rename(own.root, "a-run", "x" * 201)
+        rename(own.root, "a-run", "x" * 201)
 
 
 def test_what_was_deleted_comes_back_as_it_was(own):
     before = bytes_of(own.runs_folder / "a-run")
-    titles.rename(own.root, "a-run", "Mine")
-    assert trash.delete(own, "a-run").title == "Mine"
-    assert own.ids() == [] and list(trash.deleted(own)) == ["a-run"]
+    rename(own.root, "a-run", "Mine")
+    assert delete(own, "a-run").title == "Mine"
+    assert own.ids() == [] and list(deleted(own)) == ["a-run"]
     with pytest.raises(RequestError, match="is not in the store"):
-        trash.delete(own, "a-run")
-    assert trash.restore(own, "a-run").meta["title"] == "Mine"
-    assert bytes_of(own.runs_folder / "a-run") == before and trash.deleted(own) == {}
+        delete(own, "a-run")
+    assert restore(own, "a-run").meta["title"] == "Mine"
+    assert bytes_of(own.runs_folder / "a-run") == before and deleted(own) == {}
 
 
 def test_what_cannot_be_deleted_or_brought_back_is_said(own):
     with pytest.raises(RequestError, match="comes with the program"):
-        trash.delete(Store(own.root, read_only=True), "a-run")
+        delete(Store(own.root, read_only=True), "a-run")
     with pytest.raises(RequestError, match="not in the trash"):
-        trash.restore(own, "a-run")
-    trash.delete(own, "a-run")
+        restore(own, "a-run")
+    delete(own, "a-run")
     small(TRACK, own.root, "a-run")
     with pytest.raises(RequestError, match="there again"):
-        trash.restore(own, "a-run")
-    trash.delete(own, "a-run")
-    assert list(trash.deleted(own)) == ["a-run"], "the later one replaces the earlier"
+        restore(own, "a-run")
+    delete(own, "a-run")
+    assert list(deleted(own)) == ["a-run"], "the later one replaces the earlier"
 
 
 def test_a_damaged_run_can_be_deleted(own):
     (own.runs_folder / "a-run" / "run.json").write_text("{", encoding="utf-8")
-    assert trash.delete(own, "a-run") is None
-    assert own.damaged() == {} and trash.deleted(own) == {"a-run": None}
+    assert delete(own, "a-run") is None
+    assert own.damaged() == {} and deleted(own) == {"a-run": None}
