@@ -20,7 +20,7 @@ import torch
 from engine.core.errors import PruneAuditError
 from engine.core.ids import stream_keys
 from engine.core.types import Decoding, Hooks
-from engine.models import room, runtime  # before torch and transformers
+from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
 
 Told = Callable[[int, Sequence[int]], None]
@@ -271,7 +271,7 @@ def _order(lm: LanguageModel, begun: Begun, decoding: Decoding) -> tuple[list[in
     # little padding
     order = sorted(range(len(begun)), key=lambda at: (len(begun.drawn[at]), lengths[at], at))
     longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
-    return order, room.texts_at_once(lm, batch_of(lm), longest)
+    return order, runtime.texts_at_once(lm, batch_of(lm), longest)
 
 
 def batch_of(lm: LanguageModel) -> int:
@@ -290,7 +290,6 @@ def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:
 # u) in double precision. Which token wins hardly needs it: a bound of the noise read off the upper
 # bits, in single precision, leaves one or two tokens of a vocabulary, and only theirs is computed.
 # The winner is to the bit that of all the noise.
-
 
 _GOLDEN = (
     -7046029254386353131

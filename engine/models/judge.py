@@ -20,7 +20,7 @@ import numpy as np
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
-from engine.models import catalog, room
+from engine.models import catalog, runtime
 from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
 from engine.store.user_json import Form, read_user_json
 
@@ -209,7 +209,7 @@ def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
         verdicts = np.empty(len(texts))
         for length in np.unique(lengths):
             places = np.flatnonzero(lengths == length)
-            rows = room.judged_at_once(model.model, ROWS, int(length) * step)
+            rows = runtime.judged_at_once(model.model, ROWS, int(length) * step)
             for at in range(0, len(places), rows):
                 mine = places[at : at + rows]
                 # What is lacking: the first ones again.

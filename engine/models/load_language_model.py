@@ -19,7 +19,7 @@ from engine.models import catalog, runtime
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
-from engine.models.room import refuse_too_large
+from engine.models.runtime import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel

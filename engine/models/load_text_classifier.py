@@ -33,7 +33,7 @@ from engine.models.config_file import (
 )
 from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
-from engine.models.room import refuse_too_large
+from engine.models.runtime import refuse_too_large
 from engine.models.structure.adapter import Encoder, encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel

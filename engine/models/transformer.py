@@ -84,7 +84,6 @@ class TransformerModel:
 # A transformer's blocks run again by hand: with the arguments of a call before, for more rows
 # stacked.
 
-
 ROWS_TIMES_HEADS = ("alibi",)
 """Arguments with one entry per row and head, rows first."""
 NO_ROWS = ("position_bias",)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from engine.models.load_image_classifier import Classifier
-from engine.models.room import on_device
+from engine.models.runtime import on_device
 from engine.models.transformer import TransformerModel
 
 RELATIVE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}

@@ -14,7 +14,7 @@ from transformers import (
 )  # isort: skip
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.models import room
+from engine.models import runtime
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
@@ -94,14 +94,14 @@ def test_a_verdict_is_of_its_text_alone_to_the_bit():
 def test_where_memory_is_short_fewer_texts_are_judged_at_once(monkeypatch):
     judge, rows = load_judge("demo-judge"), []
     whole = judge.score(TEXTS * 9)
-    monkeypatch.setattr(room, "on_device", lambda device: 4 << 20)
-    judged_at_once = room.judged_at_once
+    monkeypatch.setattr(runtime, "on_device", lambda device: 4 << 20)
+    judged_at_once = runtime.judged_at_once
 
     def noted(*given):
         rows.append(judged_at_once(*given))
         return rows[-1]
 
-    monkeypatch.setattr(room, "judged_at_once", noted)
+    monkeypatch.setattr(runtime, "judged_at_once", noted)
     judge.memory.clear()
     np.testing.assert_allclose(judge.score(TEXTS * 9), whole, atol=1e-6)
     assert rows and max(rows) < 16

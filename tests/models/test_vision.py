@@ -8,8 +8,12 @@ import torch
 from torch import nn
 
 from engine.core.errors import RequestError
+from engine.models.state_dicts import fitting_architectures, skeleton
 from engine.models.vision import architecture_for, architectures
 from engine.models.vision.resnets import ShortcutA, ShortcutPruner
+from engine.models.vision.torchvision_families import split, unpacked
+
+import torchvision.models  # isort: skip  (after the torchvision guard)
 
 HEADS = {
     "resnet18": "fc",
@@ -131,3 +135,42 @@ def test_heads_that_only_training_uses_are_left_off():
     )
     assert list(kept) == ["fc.weight"]
     assert list(architecture_for("vgg11").without_extras({"a": torch.zeros(1)})) == ["a"]
+
+
+# torchvision's vision transformers: the same numbers from four linear layers, and heads that can
+# be cut.
+
+
+def test_a_packed_attention_answers_the_same_from_its_parts():
+    torch.manual_seed(0)
+    model = torchvision.models.VisionTransformer(32, 8, 2, 4, 32, 48, num_classes=3).eval()
+    for parameter in model.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    images, packed = (
+        torch.randn(2, 3, 32, 32),
+        {name: one.clone() for name, one in model.state_dict().items()},
+    )
+    with torch.no_grad():
+        whole = model(images)
+        torch.testing.assert_close(split(model)(images), whole)
+        for parameter in model.parameters():
+            parameter.data.zero_()
+        model.load_state_dict(unpacked(packed))
+        torch.testing.assert_close(model(images), whole)
+    assert (
+        architecture_for("vit_b_16")
+        .attentions(model)[1]
+        .parts[3]
+        .endswith("encoder_layer_1.self_attention.out_proj")
+    )
+
+
+def test_published_tensors_are_recognised():
+    state = {
+        name: torch.empty(shape, device="meta")
+        for name, shape in skeleton("vit_b_16", 5).shapes.items()
+    }
+    for name in [name for name in state if ".q_proj." in name]:
+        parts = [state.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
+        state[name.replace("q_proj.", "in_proj_")] = torch.cat(parts)
+    assert fitting_architectures(state) == ["vit_b_16"]

@@ -22,7 +22,7 @@ from engine.models import runtime
 from engine.models.checkpoint import has_experts, positions_hang_on_length
 from engine.models.decode import Begun, check_finite, draw_on, filtered, together, winners
 from engine.models.load_language_model import LanguageModel
-from engine.models.room import positions_at_once, tokens_at_once
+from engine.models.runtime import positions_at_once, tokens_at_once
 from engine.surgery.heads.mask import claimed, masked_rows
 from engine.surgery.heads.prefix import (
     CPU_TOKENS,

@@ -18,7 +18,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
-from engine.models.room import traced_at_once
+from engine.models.runtime import traced_at_once
 from engine.models.transformer import TransformerModel
 from engine.surgery.heads.mask import claimed
 from engine.surgery.heads.prefix import Rows, Scorer, batches, pad_right

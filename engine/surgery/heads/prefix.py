@@ -22,7 +22,7 @@ from engine.core.types import Decoding, Hooks
 from engine.models import runtime
 from engine.models.decode import filtered
 from engine.models.load_language_model import LanguageModel
-from engine.models.room import positions_at_once, tokens_at_once
+from engine.models.runtime import positions_at_once, tokens_at_once
 from engine.models.transformer import again, first_of
 from engine.surgery.heads.mask import claimed, hooked
 

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from engine.core.types import Hooks, Window
 from engine.models.decode import left_pad, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
-from engine.models.room import positions_at_once, rows_at_once
+from engine.models.runtime import positions_at_once, rows_at_once
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
 from engine.tracks.language_models.perplexity import same_length, spans_of
 

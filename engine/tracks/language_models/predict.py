@@ -16,7 +16,7 @@ import pandas as pd
 
 from engine.audit.executors import Executor, Local
 from engine.core.types import Event, Hooks
-from engine.models import room
+from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens
 from engine.models.judge import Judge
 from engine.store.runs import Store
@@ -83,8 +83,8 @@ def prediction(audit: Audit) -> dict[str, Any]:
 def _memory(audit: Audit) -> dict[str, Any]:
     """Bytes that the audit needs, about, and may take."""
     lm, decoding = audit.context.lm, audit.context.settings.decoding
-    needed = room.needed(lm, batch_of(lm), decoding.max_prompt_tokens + decoding.max_new_tokens)
-    return {"memory": {"needed": needed, "budget": room.on_device(lm.device) + room.OVERHEAD}}
+    needed = runtime.needed(lm, batch_of(lm), decoding.max_prompt_tokens + decoding.max_new_tokens)
+    return {"memory": {"needed": needed, "budget": runtime.on_device(lm.device) + runtime.OVERHEAD}}
 
 
 def _axis(audit: Audit, axis: str) -> dict[str, Any]:

@@ -789,7 +789,7 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
 def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
     """A model that memory cannot hold, before anything of it is loaded."""
     from engine.models import runtime
-    from engine.models.room import refuse_too_large
+    from engine.models.runtime import refuse_too_large
 
     try:
         device = runtime.pick_device(request.device)

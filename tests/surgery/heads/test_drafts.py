@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.core.types import Decoding, HeadMask, Hooks
-from engine.models import decode, room
+from engine.models import decode, runtime
 from engine.models.decode import begin, draw_on
 from engine.surgery.heads import drafts
 from engine.surgery.heads.drafts import can_draft, redrawn
@@ -128,7 +128,7 @@ def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(mo
     )
     for spare, most in ((400_000, len(PROMPTS) - 1), (0, 1)):
         sizes.clear()
-        monkeypatch.setattr(room, "on_device", lambda device, spare=spare: weights + spare)
+        monkeypatch.setattr(runtime, "on_device", lambda device, spare=spare: weights + spare)
         assert redrawn(lm, SINGLE, begun(lm), dense, DECODING) == expected
         assert draw_on(lm, begun(lm), DECODING)[0] == dense
         assert min(most, 2) <= max(sizes) <= most

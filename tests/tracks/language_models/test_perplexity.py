@@ -13,7 +13,7 @@ import torch
 from engine.core import memory
 from engine.core.errors import RequestError
 from engine.core.types import Window
-from engine.models import room
+from engine.models import runtime
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.likelihoods import prompt_nll, window_nll
@@ -120,12 +120,12 @@ def test_little_memory_changes_no_more_than_last_digits(monkeypatch):
         "the lawyer said: thank you.",
     ] * 20
     whole = prompt_nll(lm, texts, 22)
-    monkeypatch.setenv(memory.STATED, str(room.OVERHEAD + lm.n_parameters * 4 + (4 << 20)))
-    assert room.rows_at_once(lm, 256, 22) < len(texts)
+    monkeypatch.setenv(memory.STATED, str(runtime.OVERHEAD + lm.n_parameters * 4 + (4 << 20)))
+    assert runtime.rows_at_once(lm, 256, 22) < len(texts)
     np.testing.assert_allclose(prompt_nll(lm, texts, 22), whole, rtol=1e-5)
     tokens = [2 + at % 300 for at in range(400)]
     windows = window_nll(lm, tokens, Window())
     monkeypatch.setattr(
-        "engine.models.room.CPU_NUMBERS", 20 * lm.vocab_size
+        "engine.models.runtime.CPU_NUMBERS", 20 * lm.vocab_size
     )  # fewer than the positions of a window
     np.testing.assert_allclose(window_nll(lm, tokens, Window())["nll"], windows["nll"], rtol=1e-5)
