@@ -58,7 +58,7 @@ def changed(run: Run, folder: Path, table: str, edit: Edit | None, **meta: Any) 
     return Store(folder).write("changed", {**kept, **meta}, tables)
 
 
-def torch_stays_out(*statements: str) -> None:
+def assert_torch_stays_out(*statements: str) -> None:
     """These run in a process of their own, and load neither torch nor what rests on it."""
     heavy = "torch", "torchvision", "torch_pruning"
     lines = [

@@ -43,7 +43,7 @@ from engine.tracks.fair_training.training.masked import (
     masked_weights_of,
 )
 from engine.tracks.fair_training.training.trainer import Trainer
-from tests.builders import torch_stays_out
+from tests.builders import assert_torch_stays_out
 from tests.classifiers.worlds import TwoConvs, tiny
 from tests.tracks.fair_training.jobs import (
     ITERATIONS,
@@ -592,7 +592,7 @@ def test_weights_that_are_cut_are_zero_and_filters_that_are_cut_are_still_there(
 
 
 def test_stating_what_to_do_does_not_load_torch():
-    torch_stays_out(
+    assert_torch_stays_out(
         "from engine.tracks.fair_training.methods.base import fair_methods",
         "fair_methods()",
         "import engine.tracks.fair_training.tradeoff",

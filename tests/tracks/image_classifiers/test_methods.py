@@ -12,7 +12,7 @@ from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
-from tests.builders import torch_stays_out
+from tests.builders import assert_torch_stays_out
 from tests.classifiers.worlds import (
     SMALL,
     Tied,
@@ -249,7 +249,7 @@ def test_an_unknown_method_names_the_known_ones():
 
 
 def test_stating_what_to_do_does_not_load_torch():
-    torch_stays_out(
+    assert_torch_stays_out(
         "import engine.audit.tracks, engine.tracks.image_classifiers.presets",
         "from engine.tracks.image_classifiers.methods.base import filter_methods",
         "filter_methods()",
