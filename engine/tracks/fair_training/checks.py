@@ -1,4 +1,5 @@
-"""What an image classifier is, before an audit is asked for."""
+"""What can be asked of a model or a run of fair training: what a model is, and whether a run's
+numbers follow from what was stored."""
 
 from __future__ import annotations
 

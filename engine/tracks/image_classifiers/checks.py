@@ -1,5 +1,8 @@
-"""One classifier on one set of images: the same measures as an audit's, without pruning
-anything."""
+"""What can be asked of an image classifier or a run of one.
+
+What a model is; what it is worth on images, without pruning anything; whether a run's numbers
+follow from its stored answers, computed again, plainly.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from engine.classifiers.verification import again_from_answers, again_from_tried
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.images.load import SPLITS, ImageAsk, load_images
 from engine.store.runs import Run
+
+__all__ = ["evaluate", "inspected", "recomputed"]
 
 
 def evaluate(
@@ -77,16 +82,6 @@ def evaluate(
     measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
     notes = [*input_notes(images, classifier.notes), *measure.notes]
     return evaluation(model, images.name, measure, notes)
-
-
-# What an image classifier is, before an audit is asked for.
-
-
-__all__ = ["inspected"]
-
-
-# Do the numbers of an image run follow from its stored answers? Every AUC and accuracy is
-# computed again, plainly.
 
 
 def recomputed(run: Run) -> list[dict[str, Any]]:

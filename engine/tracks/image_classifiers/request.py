@@ -6,13 +6,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.audit.fields import HOW, Offer, Values, asked, checked
 from engine.audit.reading import pairs_of
 from engine.audit.request import MORE, spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
-from engine.classifiers.images.context import ImageSettings
+from engine.classifiers.images.context import ImageSettings, ImageShard
 from engine.classifiers.images.request import (
     IMAGE_RECIPE,
     TRAINING,
@@ -41,10 +41,6 @@ from engine.training.recipe import (
     known_losses,
     recipe_settings,
 )
-
-if TYPE_CHECKING:
-    pass
-from engine.classifiers.images.context import ImageShard
 
 CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same

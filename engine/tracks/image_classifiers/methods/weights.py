@@ -1,12 +1,12 @@
-"""Magnitude: cut the filters with the smallest weights (Li et al. 2016)."""
+"""Methods that look at no images: the smallest weights, FPGM, and filters drawn at random."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.core.ids import rng
 from engine.core.types import Setting
 from engine.surgery.filters.ranking import median_ranks, shares_within
 from engine.tracks.image_classifiers.methods.base import (
@@ -15,10 +15,6 @@ from engine.tracks.image_classifiers.methods.base import (
     FilterMethod,
     from_scores,
 )
-
-if TYPE_CHECKING:
-    pass
-from engine.core.ids import rng
 
 
 class Magnitude(FilterMethod):
