@@ -11,7 +11,6 @@ from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
 from engine.report.tracks import tracks
-from engine.store import runs
 from engine.store.runs import RunSummary, default_root
 from pages.shared import cache, jobs, state
 from pages.shared.controls import button, capital
@@ -95,16 +94,16 @@ def _open_compare(ticked: list[str]) -> None:
 
 
 def _rename(run_id: str, key: str) -> None:
-    _try(lambda: runs.rename(default_root(), run_id, str(state.value_of(key) or "")))
+    _try(lambda: jobs.store().rename(run_id, str(state.value_of(key) or "")))
 
 
 def _delete(run_id: str) -> None:
-    if _try(lambda: runs.delete(jobs.store(), run_id)):
+    if _try(lambda: jobs.store().delete(run_id)):
         state.keep(state.DELETED, run_id)
 
 
 def _restore(run_id: str) -> None:
-    if _try(lambda: runs.restore(jobs.store(), run_id)):
+    if _try(lambda: jobs.store().restore(run_id)):
         state.take(state.DELETED)
 
 
@@ -127,7 +126,7 @@ def _undo() -> None:
     if run_id is None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        named = _deleted_title(run_id, runs.deleted(jobs.store()).get(run_id))
+        named = _deleted_title(run_id, jobs.store().deleted().get(run_id))
         st.text(f"{named} was moved to the trash.")
         key = ("undo", "delete")
         button("Undo", key, _restore, run_id, icon="undo", type="primary")
@@ -139,7 +138,7 @@ def _deleted_title(run_id: str, summary: RunSummary | None) -> str:
 
 def _trash() -> None:
     """Everything that was deleted and can be brought back."""
-    found = runs.deleted(jobs.store())
+    found = jobs.store().deleted()
     if not found:
         return
     with st.expander(f"Trash ({len(found)})", icon=":material/delete:"):

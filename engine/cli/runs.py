@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
 from engine.core.text import one_line
-from engine.store.runs import as_called, delete, find_run, rename, restore
+from engine.store.runs import as_called, find_run
 
 
 def add(commands: Any) -> None:
@@ -67,7 +67,7 @@ def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Call a run something else; with an empty title by its own again. The run itself is not
     touched."""
     run = find_run(args.id, stores_of(args))
-    rename(store_of(args).root, run.id, args.title)
+    store_of(args).rename(run.id, args.title)
     title = find_run(args.id, stores_of(args)).meta["title"]
     return {"id": run.id, "title": title}, f"{run.id} is called “{title}”."
 
@@ -75,7 +75,7 @@ def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def delete_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Move a run to the store's trash. `runs restore` brings it back."""
     store = next((one for one in stores_of(args) if one.has(args.id)), store_of(args))
-    delete(store, args.id)
+    store.delete(args.id)
     folder = store.root / "trash" / args.id
     again = f"`runs restore {args.id}` brings it back; delete {folder} to free the space."
     return {"id": args.id, "trash": str(folder)}, f"{args.id} is in the trash. {again}"
@@ -83,5 +83,5 @@ def delete_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def restore_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Bring a deleted run back from the store's trash."""
-    run = restore(store_of(args), args.id)
+    run = store_of(args).restore(args.id)
     return {"id": run.id, "title": run.meta["title"]}, f"{run.id}, “{run.meta['title']}”, is back."

@@ -192,8 +192,6 @@ class Store:
 
     def ids(self) -> list[str]:
         """Ids of all finished runs, ascending, damaged ones too."""
-        if not self.runs_folder.is_dir():
-            return []
         return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
 
     def damaged(self) -> dict[str, str]:
@@ -264,6 +262,61 @@ class Store:
             listed = write_tables(folder, tables)
             write_meta(folder, {**meta, "id": run_id, "tables": listed}, shards or {})
         return Run(target)
+
+    def rename(self, run_id: str, title: str) -> str:
+        """Call a run something else from now on; the title as it is kept. An empty one gives the
+        run its own name back."""
+        plain = "".join(letter if letter.isprintable() else " " for letter in title)
+        kept = " ".join(plain.split())
+        if len(kept) > LONGEST:
+            raise refusal("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
+        path = title_path(self.root, run_id)
+        with explained(self.root):
+            if not kept:
+                path.unlink(missing_ok=True)
+                return ""
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
+        return kept
+
+    def delete(self, run_id: str) -> RunSummary | None:
+        """Move a run of this store to STORE/trash/RUN; what it was, None where it cannot be read.
+        Damaged runs can go too. Title and additions stay where they are for an undo.
+
+        RequestError for one that is not there, or not the user's own.
+        """
+        if self.read_only:
+            what = f"{run_id!r} comes with the program and cannot be deleted."
+            raise refusal("run", what, "Only audits of your own store can.")
+        run, target = self.open(run_id), self.root / "trash" / safe_id(run_id)
+        summary = _readable(run)
+        with explained(self.root):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                shutil.rmtree(target)  # the same audit, deleted before
+            run.path.rename(target)
+        return summary
+
+    def restore(self, run_id: str) -> Run:
+        """Bring a deleted run back. RequestError where it is not in the trash, or was computed
+        again meanwhile."""
+        source, target = self.root / "trash" / safe_id(run_id), self.runs_folder / run_id
+        if not (source / RUN).is_file():
+            known = ", ".join(self.deleted()) or "nothing"
+            what = f"{run_id!r} is not in the trash of {self.root}."
+            raise refusal("run", what, f"There is: {known}.")
+        if target.exists():
+            fix = "It was computed anew since it was deleted."
+            raise refusal("run", f"{run_id!r} is there again.", fix)
+        with explained(self.root):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.rename(target)
+        return self.open(run_id)
+
+    def deleted(self) -> dict[str, RunSummary | None]:
+        """What is in the trash, by id; None for what cannot be read."""
+        paths = sorted(path.parent for path in (self.root / "trash").glob(f"[!.]*/{RUN}"))
+        return {path.name: _readable(Run(path)) for path in paths}
 
     def prove_writable(self, create: bool = True) -> None:
         """Fail now rather than after an hour: full, read-only and forbidden stores raise
@@ -385,14 +438,14 @@ LONGEST = 200
 """Characters of a title."""
 
 
-def path_of(root: Path, run_id: str) -> Path:
+def title_path(root: Path, run_id: str) -> Path:
     return root / "titles" / f"{safe_id(run_id)}.json"
 
 
 def title_of(root: Path, run_id: str) -> str:
     """What a store calls a run; "" where it says nothing, or nothing that can be read: the run's
     own title serves."""
-    path = path_of(root, run_id)
+    path = title_path(root, run_id)
     with contextlib.suppress(StoreError):
         if path.is_file():
             return str(read_document(path, f"title of {run_id}", TITLE_SCHEMA).get("title") or "")
@@ -404,74 +457,7 @@ def called(roots: Iterable[Path], run_id: str) -> str:
     return next(filter(None, (title_of(root, run_id) for root in roots)), "")
 
 
-def rename(root: Path, run_id: str, title: str) -> str:
-    """Call a run something else from now on; the title as it is kept. An empty one gives the run
-    its own name back."""
-    kept = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
-    if len(kept) > LONGEST:
-        raise refusal("title", f"has {len(kept)} characters.", f"Use at most {LONGEST}.")
-    path = path_of(root, run_id)
-    with explained(root):
-        if not kept:
-            path.unlink(missing_ok=True)
-            return ""
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_document(path, {"run": run_id, "title": kept}, TITLE_SCHEMA)
-    return kept
-
-
-# The trash: audits that were deleted, moved to STORE/trash/RUN. Title and additions stay where
-# they are, so that they are there again after an undo.
-
-
-def delete(store: Store, run_id: str) -> RunSummary | None:
-    """Move a run of this store to its trash; what it was, None where it cannot be read. Damaged
-    runs can go too.
-
-    RequestError for one that is not there, or not the user's own.
-    """
-    if store.read_only:
-        what = f"{run_id!r} comes with the program and cannot be deleted."
-        raise refusal("run", what, "Only audits of your own store can.")
-    if not store.has(run_id):
-        store.open(run_id)  # says what is there
-    path, target = store.runs_folder / run_id, store.root / "trash" / safe_id(run_id)
-    found = _summary(store.open(run_id))
-    with explained(store.root):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
-            shutil.rmtree(target)  # an audit of the same id that was deleted before: the same audit
-        path.rename(target)
-    return found
-
-
-def restore(store: Store, run_id: str) -> Run:
-    """Bring a deleted run back. RequestError where it is not in the trash, or was computed again
-    meanwhile."""
-    source, target = store.root / "trash" / safe_id(run_id), store.runs_folder / run_id
-    if not (source / RUN).is_file():
-        known = ", ".join(deleted(store)) or "nothing"
-        raise refusal(
-            "run", f"{run_id!r} is not in the trash of {store.root}.", f"There is: {known}."
-        )
-    if target.exists():
-        raise refusal(
-            "run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."
-        )
-    with explained(store.root):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)
-    return store.open(run_id)
-
-
-def deleted(store: Store) -> dict[str, RunSummary | None]:
-    """What is in the trash, by id; None for what cannot be read."""
-    folder = store.root / "trash"
-    paths = sorted(path.parent for path in folder.glob(f"[!.]*/{RUN}")) if folder.is_dir() else []
-    return {path.name: _summary(Run(path)) for path in paths}
-
-
-def _summary(run: Run) -> RunSummary | None:
+def _readable(run: Run) -> RunSummary | None:
     try:
         return run.summary
     except StoreError:

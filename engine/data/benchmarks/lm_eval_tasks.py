@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,10 +139,10 @@ def tasks_of(place: str) -> list[Built]:
     with quiet():
         _sandbox()
         if not configs:
-            names = dict.fromkeys(place.split(","))
-            return [_built(name, lambda name=name: _own(name), name) for name in names]
+            asked = dict.fromkeys(place.split(","))
+            return [_built(name, partial(_own, name), name) for name in asked]
         found = [
-            _built(config["task"], lambda config=config: _made(config), text_of(path))
+            _built(config["task"], partial(_made, config), text_of(path))
             for path, config in configs.items()
         ]
     names = [one.name for one in found]
