@@ -1,4 +1,23 @@
-"""A set of heads that nobody measured, as rows of a run's tables: what measured sets say of it."""
+"""A set of heads that nobody measured, as rows of a run's tables: what measured sets say of it. No
+model, no torch.
+
+Every random mask is a set of heads whose accuracy on all texts and on those of every group the
+audit knows, in every seed; so is every set that was kept by hand. Accuracies are learnt as log odds
+(so that they stay between 0 and 1), Matthews' correlation likewise, gaps between groups as they
+are; see `engine.stats.measured_sets`.
+
+Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by one,
+their accuracy on all texts is missed by .011, .023 and .025 (root mean square). The sum of what
+each head costs alone misses it by .034, .111 and .195, as log odds by .022, .068 and .111: of text
+classifiers such sums do not serve. Single heads, none of which is among the masks, are missed by
+.08 in log odds, which range over .84.
+
+`python -m benchmarks.hand_sets` measures new random sets and counts how many predicted intervals
+hold what came out.
+
+The masks were measured on test texts: what is predicted, and a set that is chosen by it, has seen
+them.
+"""
 
 from __future__ import annotations
 
@@ -138,27 +157,6 @@ def seconds(run: Run) -> float:
         one.meta["asked"].get("units") for one in run.added
     )  # the store holds the full models since
     return 8.0 + (0.0 if done else trained * share)
-
-
-# What silencing any set of heads will do, learnt from the random masks that an audit measured.
-# No model, no torch.
-#
-# Every random mask is a set of heads whose accuracy on all texts and on those of every group the
-# audit knows, in every seed; so is every set that was kept by hand. Accuracies are learnt as log odds
-# (so that they stay between 0 and 1), Matthews' correlation likewise, gaps between groups as they
-# are; see `engine.stats.measured_sets`.
-#
-# Tried on the embedded audit of remarks, 600 masks of 4, 8 and 12 of 16 heads: left out one by one,
-# their accuracy on all texts is missed by .011, .023 and .025 (root mean square). The sum of what
-# each head costs alone misses it by .034, .111 and .195, as log odds by .022, .068 and .111: of text
-# classifiers such sums do not serve. Single heads, none of which is among the masks, are missed by
-# .08 in log odds, which range over .84.
-#
-# `python -m benchmarks.hand_sets` measures new random sets and counts how many predicted intervals
-# hold what came out.
-#
-# The masks were measured on test texts: what is predicted, and a set that is chosen by it, has seen
-# them.
 
 
 TEST = "test"

@@ -1,13 +1,14 @@
 """The arms of an audit of a text classifier: a procedure with a score, walked in every trial as far
-as is known."""
+as is known; and every measurement that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from engine.classifiers.tables import Repeats
 from engine.core.ids import exact_count
 from engine.tracks.text_classifiers.context import PRETRAINED, TUNED, TextContext, TextShard
 from engine.tracks.text_classifiers.procedures import Iteration, Procedure, Walk, procedure_named
@@ -31,18 +32,27 @@ class TextArm:
     def name(self) -> str:
         return f"{self.procedure.name}:{self.score}"
 
-    def pooled(self, sparsity: float) -> str:
-        """Id of the variant that stands for all trials."""
-        return f"{self.name}-{100 * sparsity:.4g}%"
 
-    def id_of(self, sparsity: float, trial: int) -> str:
-        """Id of one trial's variant."""
-        return f"{self.pooled(sparsity)}#{trial}"
+@dataclass(frozen=True, eq=False)
+class ArmLevel(Repeats):
+    """An arm at one asked share of heads. rounds: by trial, the first that reaches it."""
+
+    arm: TextArm
+    sparsity: float
+    rounds: tuple[Iteration, ...]
+
+    @property
+    def pooled(self) -> str:
+        return f"{self.arm.name}-{100 * self.sparsity:.4g}%"
+
+    def shards(self) -> list[TextShard]:
+        """What answers for the rounds."""
+        return [one.answers for one in self.rounds if one.answers is not None]
 
 
 @dataclass(frozen=True)
 class _World:
-    """What a procedure sees of a context (procedures.base.World)."""
+    """What a procedure sees of a context (procedures.World)."""
 
     context: TextContext
     score: str
@@ -55,19 +65,14 @@ class _World:
         return self.context.n_units
 
     def values(self, shard: TextShard) -> np.ndarray | None:
-        """Importance of every head, [units] float, None while it is not finished."""
+        """Importance of every head, [units] float, NaN for heads that are gone; None while it is
+        not finished."""
         if not self.context.kept(shard):
             return None
-        return importance_of(self.context, shard)
-
-
-def importance_of(context: TextContext, shard: TextShard) -> np.ndarray:
-    """One number per head of a finished importance, [units] float, NaN for heads that are gone."""
-    arrays, _ = context.without_weights(shard)
-    values = unit_values(
-        head_importance(shard.score), arrays["per_text"], context.any_model.n_layers
-    )
-    return np.where(says_nothing(arrays["n_constant"], len(arrays["per_text"])), 0.0, values)
+        arrays, _ = self.context.without_weights(shard)
+        per_text, layers = arrays["per_text"], self.context.any_model.n_layers
+        values = unit_values(head_importance(shard.score), per_text, layers)
+        return np.where(says_nothing(arrays["n_constant"], len(per_text)), 0.0, values)
 
 
 def arms_of(request: TextRequest) -> list[TextArm]:
@@ -85,33 +90,41 @@ def walked(context: TextContext, arm: TextArm, trial: int) -> Walk:
 
 @dataclass(frozen=True)
 class Finished:
-    """All rounds of all arms, once everything is measured."""
+    """All rounds of all arms, once everything is measured, and the arms at every asked share."""
 
+    arms: tuple[TextArm, ...]
     rounds: dict[tuple[str, int], tuple[Iteration, ...]]
+    levels: tuple[ArmLevel, ...]
 
     @classmethod
     def of(cls, context: TextContext, arms: Sequence[TextArm]) -> Finished:
-        return cls(
-            {
-                (arm.name, trial): walked(context, arm, trial).iterations
-                for arm in arms
-                for trial in range(arm.n_trials)
-            }
+        rounds = {
+            (arm.name, trial): walked(context, arm, trial).iterations
+            for arm in arms
+            for trial in range(arm.n_trials)
+        }
+
+        def reached(arm: TextArm, sparsity: float, trial: int) -> Iteration:
+            return next(one for one in rounds[arm.name, trial] if sparsity in one.asked)
+
+        levels = (
+            ArmLevel(arm, share, tuple(reached(arm, share, at) for at in range(arm.n_trials)))
+            for arm in arms
+            for share in arm.sparsities
         )
+        return cls(tuple(arms), rounds, tuple(levels))
 
-    def at(self, arm: TextArm, sparsity: float, trial: int) -> Iteration:
-        """The first round that reaches an asked sparsity."""
-        return next(one for one in self.rounds[arm.name, trial] if sparsity in one.asked)
+    def each_round(self) -> Iterator[tuple[str, int, Iteration]]:
+        """Every arm's name, trial and round."""
+        for (name, trial), rounds in self.rounds.items():
+            for one in rounds:
+                yield name, trial, one
 
-    def answers(self, arm: TextArm, sparsity: float, trial: int) -> TextShard:
-        """What answers for that round."""
-        found = self.at(arm, sparsity, trial).answers
-        assert found is not None, "a round that reaches an asked sparsity is measured"
-        return found
-
-
-# Measurements of an audit of a text classifier that wait for no procedure: full models, heat
-# maps, lens, costs.
+    def trained(self) -> Iterator[tuple[str, TextShard]]:
+        """Variant and shard of every cut model that was fine-tuned at an asked share."""
+        for level in self.levels:
+            if level.arm.procedure.retrains:
+                yield from ((level.id_of(shard), shard) for shard in level.shards())
 
 
 def dense_trials(context: TextContext, trials: int) -> list[TextShard]:
@@ -122,18 +135,12 @@ def dense_trials(context: TextContext, trials: int) -> list[TextShard]:
 def importance_shards(
     context: TextContext, arms: Sequence[TextArm], trials: int
 ) -> list[TextShard]:
-    """What the heat maps show: every score of the run before (where that model is there) and after
-    fine-tuning."""
+    """What the heat maps show: every score of the run after fine-tuning, and before it where that
+    model is there."""
     scores = dict.fromkeys(arm.score for arm in arms if arm.score != "random")
-    stages = [PRETRAINED] * (context.start is not None)
-    found = [
-        TextShard("importance", score=score, trial=trial)
-        for score in scores
-        for trial in range(trials)
-    ]
-    return found + [
+    return [
         TextShard("importance", score=score, trial=trial, stage=stage)
-        for stage in stages
+        for stage in (TUNED, *([PRETRAINED] if context.start is not None else []))
         for score in scores
         for trial in range(trials)
     ]
@@ -159,50 +166,38 @@ def null_shards(
 
 def truth_shards(context: TextContext, trials: int) -> list[TextShard]:
     """Every head off alone, in the full model of every trial; none where that was not asked for."""
-    return [
-        replace(shard, kind="leave_one_out")
-        for shard in dense_trials(context, trials)
-        if context.settings.truth
-    ]
+    if not context.settings.truth:
+        return []
+    return [replace(shard, kind="leave_one_out") for shard in dense_trials(context, trials)]
 
 
-def lens_shards(
-    context: TextContext, arms: Sequence[TextArm], finished: Finished
-) -> dict[str, TextShard]:
+def lens_shards(context: TextContext, finished: Finished) -> dict[str, TextShard]:
     """Stage or variant -> its matrices: both stages of the first trial, and its fine-tuned cut
     models."""
     found = {PRETRAINED: TextShard("lens", stage=PRETRAINED)} if context.start is not None else {}
     found[TUNED] = TextShard("lens")
-    for arm in arms:
-        for sparsity in (
-            arm.sparsities if arm.procedure.retrains and arm.score == "conductance" else ()
-        ):
-            found[arm.id_of(sparsity, 0)] = TextShard("lens", finished.at(arm, sparsity, 0).cut)
+    for level in finished.levels:
+        if level.arm.procedure.retrains and level.arm.score == "conductance":
+            found[level.id_of(level.shards()[0])] = TextShard("lens", level.rounds[0].cut)
     return found
 
 
-def cost_shards(arms: Sequence[TextArm], finished: Finished) -> dict[str, TextShard]:
-    """Pooled variant -> the cost of its first trial."""
-    found = {}
-    for arm in arms:
-        for sparsity in arm.sparsities:
-            answers = finished.answers(arm, sparsity, 0)
-            found[arm.pooled(sparsity)] = TextShard("text_cost", answers.trained, answers.off)
+def cost_shards(finished: Finished) -> dict[str, TextShard]:
+    """The full model, and every variant by the cost of its first trial."""
+    found = {DENSE: TextShard("text_cost")}
+    for level in finished.levels:
+        first = level.shards()[0]
+        found[level.pooled] = TextShard("text_cost", first.trained, first.off)
     return found
-
-
-# How much work an audit of a text classifier will be, before it is known which heads it will
-# cut.
 
 
 def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
-    """The work in the unit of Measurement.size; an upper end: masks that two arms happen to share
-    count for each."""
+    """The work in the unit of Measurement.size, before it is known which heads will be cut. An
+    upper end: masks that two arms happen to share count for each."""
+    trials = max(arm.n_trials for arm in arms)
     shards: dict[tuple[object, ...], TextShard] = {}
     for arm in arms:
         for trial in range(arm.n_trials):
-            dense = context.dense_shard(trial)
-            shards["dense", dense.trial] = dense
             for count, shard in _rounds(context, arm, trial):
                 mine = (
                     (arm.procedure.scored, arm.procedure.trained, arm.score, count)
@@ -210,17 +205,20 @@ def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
                     else (arm.score,)
                 )
                 shards[shard.kind, shard.stage, trial, *mine] = shard
-    for shard in truth_shards(context, max(arm.n_trials for arm in arms)):
-        shards["leave_one_out", shard.trial] = shard
-    for (sparsity, trial), shard in null_shards(context, arms).items():
-        shards["random_masks", sparsity, trial] = shard
-    for shard in importance_shards(context, arms, max(arm.n_trials for arm in arms)):
-        shards["importance", shard.stage, shard.trial, shard.score] = shard
-    known = context.effort([TextShard("text_cost")]) * (
-        1 + sum(len(arm.sparsities) for arm in arms)
-    )
-    known += context.effort([TextShard("lens")]) * (1 + (context.start is not None))
-    return known + sum(context.effort([shard]) for shard in shards.values())
+    shards |= {
+        (shard.kind, shard.stage, shard.trial, shard.score): shard
+        for shard in importance_shards(context, arms, trials)
+    }
+    costs = 1 + sum(len(arm.sparsities) for arm in arms)
+    known = [
+        *shards.values(),
+        *dense_trials(context, trials),
+        *truth_shards(context, trials),
+        *null_shards(context, arms).values(),
+        *[TextShard("text_cost")] * costs,
+        *[TextShard("lens")] * (1 + (context.start is not None)),
+    ]
+    return sum(context.effort([shard]) for shard in known)
 
 
 def _rounds(context: TextContext, arm: TextArm, trial: int) -> list[tuple[int, TextShard]]:
@@ -232,8 +230,7 @@ def _rounds(context: TextContext, arm: TextArm, trial: int) -> list[tuple[int, T
     for count in procedure.counts(total, asked, arm.step):
         scored = 0 if procedure.scored == "first" else before
         found.append((scored, TextShard("importance", score=arm.score, trial=trial)))
-        trains = procedure.trained == "every" or (procedure.trained == "asked" and count in asked)
-        if trains:
+        if procedure.trains(count in asked):
             found.append((count, TextShard("tuned", tuple(range(count)), trial=trial)))
         elif not procedure.retrains:
             found.append((count, TextShard("silenced", off=tuple(range(count)), trial=trial)))

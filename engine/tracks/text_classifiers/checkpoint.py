@@ -124,10 +124,6 @@ def _probabilities(classifier: Any, texts: list[str], second: list[str]) -> np.n
     return np.concatenate(parts)
 
 
-# mask.json of one seed's text classifier: which heads are cut, of which model, chosen and
-# trained how.
-
-
 SETTINGS = (
     "first_seed",
     "step",

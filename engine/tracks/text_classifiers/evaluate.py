@@ -133,9 +133,6 @@ def _notes(
     return tuple(found)
 
 
-# What a text classifier or an encoder is, before an audit of its heads is asked for.
-
-
 def inspected(given: Mapping[str, Any]) -> list[str]:
     """Sentences; given: model and device as a request has them. RequestError with every fault of
     the model."""

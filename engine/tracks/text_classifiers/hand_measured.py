@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,45 +12,21 @@ import pandas as pd
 
 from engine.audit.executors import Executor
 from engine.audit.growing import Grown
-from engine.audit.progress import Progress
 from engine.audit.session import timed
-from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.layout import TEXTS
 from engine.core.ids import rng
 from engine.core.types import Hooks
-from engine.report.hand_classifiers import MOST_TRIED, HandSet
+from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.tables import pack, unpack
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.under_masks import answers_under
-from engine.tracks.text_classifiers.metrics import MATTHEWS, BorkanMeasure, TaskMetric
-from engine.tracks.text_classifiers.run import TextAudit, context_of
+from engine.tracks.text_classifiers.run import AUDIT, TextAudit
 from engine.tracks.text_classifiers.tables import Measures
 
 APART = 1e-3
 """Largest difference of a probability that the same model may show on other hardware."""
-
-
-def opened(
-    grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
-) -> TextAudit:
-    """The audit's model, loaded or kept in `warm`; it is proved on this very model that masking a
-    head acts."""
-    progress, warm = Progress(hooks.report), warm or Warm(0)
-    with timed(progress, "load", grown.plan.model.name):
-        kept = warm.get(
-            f"full models of {grown.run.id} {store.root}", lambda: _proved(grown, store), _bytes_of
-        )
-        context = replace(kept, hooks=hooks, keeper=store.shards, partial=store.partial)
-    return TextAudit(grown.plan, context, progress, executor)
-
-
-def _proved(grown: Grown, store: Store) -> TextContext:
-    context = context_of(grown.plan, store)
-    context.prove()
-    return context
 
 
 def _bytes_of(context: TextContext) -> int:
@@ -64,7 +39,8 @@ def measured_heads(
     grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None
 ) -> tuple[TextAudit, HandSet]:
     """The set on its split's texts, in every seed's full model, with that model's own answers."""
-    audit = opened(grown, store, hooks, executor, warm)
+    kept = f"full models of {grown.run.id} {store.root}"
+    audit = AUDIT.reopened(grown.plan, store, hooks, executor, warm, kept, _bytes_of)
     context, chosen = audit.context, grown.variants[0]
     units, is_test = chosen.units, grown.split == TEST
     trials = dense_trials(context, audit.request.trials)
@@ -72,7 +48,11 @@ def measured_heads(
     audit.finish("fine-tune the full model", trials)
     texts, dense, answers = (_on_test if is_test else _tried)(audit, trials, units, grown.split)
     with timed(audit.progress, "statistics", "groups and intervals"):
-        rows = _rows(grown, context, texts, dense, answers)
+        given = dense if context.settings.retune else dense[min(dense)]
+        measures = Measures(context, texts, grown.axes, given, grown.split)
+        rows = rows_of(
+            measures.dense().pooled("dense"), measures.variant(answers), chosen.name, answers
+        )
         costs = _costs(audit, units, chosen.name) if is_test else pd.DataFrame()
     if is_test:
         notes += _apart(grown.run, dense, texts)
@@ -124,37 +104,6 @@ def tried_texts(context: TextContext, split: str) -> pd.DataFrame:
         :MOST_TRIED
     ]
     return table.iloc[np.sort(places)].reset_index(drop=True)
-
-
-def _rows(
-    grown: Grown,
-    context: TextContext,
-    texts: pd.DataFrame,
-    dense: dict[int, Any],
-    answers: dict[int, Any],
-) -> dict[str, pd.DataFrame]:
-    """results and groups of the set and of the full model, pooled and by seed; changes are within
-    each seed."""
-    name, classes, axes = grown.variants[0].name, context.any_model.classes, grown.axes
-    given = dense if context.settings.retune else dense[min(dense)]
-    measures = Measures(
-        GroupMeasure(texts, classes, axes, given, split=grown.split, items=TEXTS),
-        (
-            TaskMetric(texts, classes, given, split=grown.split)
-            if context.texts.metric == MATTHEWS
-            else None
-        ),
-        BorkanMeasure(texts, classes, axes, given, split=grown.split),
-    )
-    mine = measures.variant(answers)
-    found = [measures.dense.rows("dense", None), mine.rows(name, None)]
-    found += [mine.rows(f"{name}#{seed}", seed) for seed in answers]
-    return {
-        table: pd.concat(
-            [part for pair in found for part in pair[place] if len(part)], ignore_index=True
-        )
-        for place, table in enumerate(("results", "groups"))
-    }
 
 
 def _costs(audit: TextAudit, units: tuple[int, ...], name: str) -> pd.DataFrame:

@@ -176,10 +176,6 @@ def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.n
                 yield axis, str(group), rows
 
 
-# What silencing each head alone costs, with intervals over texts and seeds, and how every score
-# agrees with it.
-
-
 TRUTH_DRAWS = 400
 COSTS = ("loss", "accuracy")
 TRUTH = ["metric", "seed", "unit", "layer", "head", "cost", "low", "high", "n"]

@@ -160,25 +160,19 @@ class CellArm:
         return self.measure.shown(table)
 
 
-# Which groups' texts are taken for the other class: BPSN and BNSP AUC of every group (Borkan et
-# al. 2019).
-#
-# From "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification", for two
-# classes, of which class 1 is the positive one. BPSN (background positive, subgroup negative):
-# negatives of the group among positives of all others; low where the group's harmless texts score
-# high, so that it pays with false alarms. BNSP (background negative, subgroup positive): positives of
-# the group among negatives of all others; low where the group's positives are missed. Their third
-# number, the subgroup AUC, is `auc` of the groups (engine.classifiers.groups).
-
-
-__all__ = ["BORKAN", "BorkanMeasure", "CellArm"]
-
 BORKAN = ("bpsn_auc", "bnsp_auc")
 
 
 class BorkanMeasure(BootstrapMetric):
     """Rows for the table `groups`: BORKAN of every group of every axis whose groups are not
-    classes.
+    classes (Borkan et al. 2019, "Nuanced Metrics for Measuring Unintended Bias with Real Data for
+    Text Classification"). For two classes, of which class 1 is the positive one.
+
+    BPSN (background positive, subgroup negative): negatives of the group among positives of all
+    others. Low where the group's harmless texts score high, so that it pays with false alarms. BNSP
+    (background negative, subgroup positive): positives of the group among negatives of all others.
+    Low where the group's positives are missed. Their third number, the subgroup AUC, is `auc` of
+    the groups (engine.classifiers.groups).
 
     All others: the other groups of the axis; texts without a group stay out. n and n_positive are
     the group's, as in its other rows. NaN where the group, or the others, lack the class that is
@@ -228,10 +222,6 @@ class BorkanMeasure(BootstrapMetric):
             own[places] = group == name
         positive, others = self.labels == 1, anybody & ~own
         return (others & positive, own & ~positive), (own & positive, others & ~positive)
-
-
-# A task's own metric: accuracy, or Matthews' correlation with its interval over texts and
-# trials.
 
 
 MATTHEWS = "matthews"

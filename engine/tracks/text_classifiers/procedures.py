@@ -105,7 +105,8 @@ class Procedure:
 
         1. Score the heads that are left, I_h (`scored` says on which model).
         2. Cut those with the lowest I_h, as many as `counts` says.
-        3. Fine-tune the pre-trained weights without them, where `trained` says so (Algorithm 6.2, line 7).
+        3. Fine-tune the pre-trained weights without them, where `trained` says so (Algorithm 6.2,
+           line 7).
         """
         asked = sorted(exact_count(share, world.total) for share in world.sparsities)
         counts = self.counts(world.total, asked, world.step)
@@ -135,7 +136,7 @@ class Procedure:
                     values,
                     answers,
                     reached.get(count, ()),
-                    self._retrained(count in reached),
+                    self.trains(count in reached),
                 )
             )
             cut = everything
@@ -146,11 +147,12 @@ class Procedure:
         off = cut if self.scored == "masked" else ()
         return TextShard("importance", trained, off, world.score, world.trial)
 
-    def _retrained(self, is_asked: bool) -> bool:
+    def trains(self, is_asked: bool) -> bool:
+        """Whether a round fine-tunes; is_asked: it reaches an asked sparsity."""
         return self.trained == "every" or (self.trained == "asked" and is_asked)
 
     def _answers(self, world: World, cut: tuple[int, ...], is_asked: bool) -> TextShard | None:
-        if self._retrained(is_asked):
+        if self.trains(is_asked):
             return TextShard("tuned", cut, trial=world.trial)
         return None if self.retrains else TextShard("silenced", off=cut, trial=world.trial)
 

@@ -908,7 +908,3 @@ def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
             "Ask for fewer trials, sparsities or procedures, or choose another store.",
         )
     ]
-
-
-# How the thesis fine-tuned and scored (Table 6.1, Sec. 6.6.1), task by task, and sizes for two
-# CPU cores.

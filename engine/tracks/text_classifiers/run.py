@@ -1,5 +1,5 @@
-"""The whole audit of a text classifier's heads on one page: validate, load, walk the procedures,
-measure, write."""
+"""The whole audit of a text classifier's heads on one page: load, walk the procedures, measure, and
+what must be known about the run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from engine.audit.executors import Executor, Local
-from engine.audit.progress import Progress
-from engine.audit.session import Session, Tables, counts_of, run_session, timed
+from engine.audit.session import Session, Tables, counts_of
+from engine.classifiers.audit import ClassifierAudit, kept_in
 from engine.classifiers.groups import group_warnings
 from engine.classifiers.metrics import predicted
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.load_text_classifier import NEW_HEAD, load_text_classifier, unknown_words
-from engine.store.runs import Run, Store
+from engine.store.runs import Store
 from engine.tracks.text_classifiers.arms import (
     Finished,
-    TextArm,
     arms_of,
     cost_shards,
     dense_trials,
@@ -36,7 +35,7 @@ from engine.tracks.text_classifiers.arms import (
     walked,
 )
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
-from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
+from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext
 from engine.tracks.text_classifiers.importance import importance_table
 from engine.tracks.text_classifiers.measurements import text_measurements
 from engine.tracks.text_classifiers.measurements.importance import scored_texts
@@ -48,56 +47,21 @@ from engine.tracks.text_classifiers.winning_tickets import MIN_SEEDS
 TextAudit = Session[TextPlan, TextContext]
 
 
-def run_text_audit(
-    request: TextRequest,
-    store: Store,
-    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
-    executor: Executor | None = None,
-) -> Run:
-    """The finished run, computed or found. Raises RequestError before anything heavy loads,
-    Cancelled when stopped.
-
-    What was finished before an interruption is found in the store and not computed again, in the
-    middle of a procedure too; a fine-tuning that was interrupted goes on from its last kept epoch.
-    """
-    plan = validate_text(request)
-    return run_session(
-        plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen)
-    )
-
-
-def _audited(
-    plan: TextPlan, store: Store, hooks: Hooks, executor: Executor
-) -> tuple[dict[str, Any], Tables]:
-    """Fine-tune, score, cut, measure."""
+def _ready(plan: TextPlan, store: Store) -> None:
     if faults := disk_faults(plan.request, plan.model, store.root):
         raise RequestError(faults)
-    audit, arms = open_text_audit(plan, store, hooks, executor), arms_of(plan.request)
-    finished = compute(audit, arms)
-    with timed(audit.progress, "measure", "groups and intervals"):
-        tables, notes = text_tables(audit.context, plan.request, arms, finished, hooks.check)
-    return run_meta(audit, tables, notes), tables
 
 
-def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> TextAudit:
-    """Load the model, and prove on this very model that masking changes something and that
-    conductance is Captum's."""
-    progress = Progress(hooks.report)
-    with timed(progress, "load", plan.model.name):
-        context = context_of(plan, store, hooks)
-        context.prove()
-        context.proof = _proof(context)
-    return TextAudit(plan, context, progress, executor)
-
-
-def _proof(context: TextContext) -> dict[str, Any]:
-    """That conductance here is Captum's, on the first training text."""
+def _prove(context: TextContext) -> None:
+    """Show on this very model that masking changes something, and that conductance is Captum's, on
+    the first training text."""
+    context.prove()
     row = context.table(TRAIN).head(1)
     texts, second = context.pairs(row)
     found = prove_conductance(
         context.any_model, texts[0], second[0] if second else None, context.hooks.check
     )
-    return {**found, "text": str(row["text_id"].iat[0])}
+    context.proof = {**found, "text": str(row["text_id"].iat[0])}
 
 
 def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> TextContext:  # noqa: B008  (frozen)
@@ -111,9 +75,6 @@ def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks(
         max_length=plan.max_length,
     )
     name = plan.start_name
-    kept: dict[str, Any] = (
-        {} if store is None else {"keeper": store.shards, "partial": store.partial}
-    )
     return TextContext(
         start=None if name is None else lambda seed: load(name, new_head=True, seed=seed),
         brought=None if plan.retune else load(request.model),
@@ -123,14 +84,14 @@ def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks(
         kinds=text_measurements(),
         hooks=hooks,
         plan=plan,
-        **kept,
+        **kept_in(store),
     )
 
 
-def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
+def compute(audit: TextAudit) -> Finished:
     """Every measurement of the run; procedures round by round, each as far as it knows its own next
     cut."""
-    context, trials = audit.context, range(audit.plan.request.trials)
+    context, arms, trials = audit.context, arms_of(audit.request), range(audit.request.trials)
     audit.progress.expect_in_all(forecast(context, arms))
     full = dense_trials(context, len(trials))
     audit.finish("fine-tune the full model", full[:1])
@@ -145,18 +106,22 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
             break
         audit.finish("score, cut and fine-tune", missing)
     finished = Finished.of(context, arms)
-    audit.finish(
-        "importance before and after fine-tuning", importance_shards(context, arms, len(trials))
-    )
-    audit.finish("random masks", list(null_shards(context, arms).values()))
-    audit.finish("every head silenced alone", truth_shards(context, len(trials)))
-    audit.finish("attention lens", list(lens_shards(context, arms, finished).values()))
-    audit.finish("measure cost", [TextShard("text_cost"), *cost_shards(arms, finished).values()])
+    for phase, shards in (
+        (
+            "importance before and after fine-tuning",
+            importance_shards(context, arms, len(trials)),
+        ),
+        ("random masks", null_shards(context, arms).values()),
+        ("every head silenced alone", truth_shards(context, len(trials))),
+        ("attention lens", lens_shards(context, finished).values()),
+        ("measure cost", cost_shards(finished).values()),
+    ):
+        audit.finish(phase, list(shards))
     return finished
 
 
 def run_meta(
-    audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]
+    audit: TextAudit, finished: Finished, tables: Tables, notes: Sequence[str]
 ) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which texts, with which code, and what must be
     known about it."""
@@ -189,9 +154,7 @@ def _model(plan: TextPlan, context: TextContext) -> dict[str, Any]:
     }
 
 
-def _data(
-    plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, int]
-) -> dict[str, Any]:
+def _data(plan: TextPlan, tables: Tables, longer: Mapping[str, int]) -> dict[str, Any]:
     texts = plan.texts
     return {
         "name": texts.name,
@@ -206,9 +169,6 @@ def _data(
         "texts": {str(split): int(n) for split, n in texts.table["split"].value_counts().items()},
         "truncated": dict(longer),
     }
-
-
-# What a reader must know before reading any chart of a text classifier's run.
 
 
 def truncated(context: TextContext) -> dict[str, int]:
@@ -242,16 +202,17 @@ def at_chance(answers: np.ndarray, labels: np.ndarray) -> str:
 def text_warnings(
     plan: TextPlan,
     context: TextContext,
-    tables: dict[str, pd.DataFrame],
+    tables: Tables,
     notes: Sequence[str],
     longer: Mapping[str, int],
 ) -> list[str]:
-    """Sentences, most general first. longer: what `truncated` counted."""
+    """What a reader must know before any chart, most general first. longer: what `truncated`
+    counted."""
     texts = plan.texts
     found = [texts.stand_in] if texts.stand_in else []
     found += [
         *texts.notes,
-        *_warnings_model(plan, context),
+        *_notes_of_model(plan, context),
         *_full(plan),
         *_lengths(plan, longer),
         *unknown_words(context.any_model, *context.pairs(context.table(TEST))),
@@ -271,7 +232,7 @@ def text_warnings(
     return list(dict.fromkeys(found))
 
 
-def _warnings_model(plan: TextPlan, context: TextContext) -> list[str]:
+def _notes_of_model(plan: TextPlan, context: TextContext) -> list[str]:
     """Notes of the model whose answers count; that its head is new is no news where it was
     fine-tuned here."""
     if context.brought is not None:
@@ -279,7 +240,7 @@ def _warnings_model(plan: TextPlan, context: TextContext) -> list[str]:
     return [note for note in context.pretrained(0).notes if NEW_HEAD not in note]
 
 
-def _learned_nothing(plan: TextPlan, tables: dict[str, pd.DataFrame]) -> list[str]:
+def _learned_nothing(plan: TextPlan, tables: Tables) -> list[str]:
     """Where the full model cannot be told from one that always names the most frequent class."""
     results = tables["results"]
     row = results[
@@ -355,7 +316,10 @@ def _trials(variants: pd.DataFrame) -> list[str]:
     return [f"{n} of {len(trials)} models predict one class only; they are marked."] if n else []
 
 
-# Importance of every head of a text classifier by some scores, without cutting anything.
+AUDIT = ClassifierAudit(
+    validate_text, context_of, compute, text_tables, run_meta, ready=_ready, prove=_prove
+)
+run_text_audit = AUDIT.run
 
 
 def importance_only(
@@ -374,7 +338,7 @@ def importance_only(
     )
     store.prove_writable()
     with closing(executor or Local()) as chosen:
-        audit, arms = open_text_audit(plan, store, hooks, chosen), arms_of(plan.request)
+        audit, arms = AUDIT.opened(plan, store, hooks, chosen), arms_of(plan.request)
         shards = importance_shards(audit.context, arms, plan.request.trials)
         audit.finish("score heads", shards)
         table = importance_table(audit.context, arms, plan.request.trials)

@@ -375,6 +375,3 @@ class Tickets(ClassifierTrack):
             " or without a classification head, and a decoder that has one: type its hub name or"
             " folder under “New audit”.",
         )
-
-
-# The plain words in which an audit of a text classifier is told.

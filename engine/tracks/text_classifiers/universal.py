@@ -33,9 +33,9 @@ from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.under_masks import random_units
 from engine.tracks.text_classifiers.metrics import MATTHEWS, TaskMetric, task_metric
-from engine.tracks.text_classifiers.null_tables import rank_among
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
-from engine.tracks.text_classifiers.run import at_chance, open_text_audit
+from engine.tracks.text_classifiers.run import AUDIT, at_chance
+from engine.tracks.text_classifiers.ticket_tables import rank_among
 from engine.tracks.text_classifiers.winning_tickets import level_of
 
 RANDOM = "random"
@@ -215,7 +215,7 @@ def _on_task(
     task: Task, masks: Masks, store: Store, hooks: Hooks, executor: Executor
 ) -> pd.DataFrame:
     """Every mask, fine-tuned on one task."""
-    audit = open_text_audit(task.plan, store, hooks, executor)
+    audit = AUDIT.opened(task.plan, store, hooks, executor)
     context, trials = audit.context, len(masks[task.name])
     shards = {
         name: [context.tuned_shard(cut, trial) for trial, cut in enumerate(cuts)]

@@ -268,9 +268,6 @@ SETTINGS: dict[str, str] = {
 }
 
 
-# How each procedure looks with each score, in every chart.
-
-
 PROCEDURE_LOOKS: dict[str, Look] = {
     "once": ("#7a7a7a", "#b0b0b0", "square", "solid"),
     "alg61": ("#B07A00", "#E6B400", "triangle-down", "solid"),

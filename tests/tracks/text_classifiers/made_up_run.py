@@ -26,7 +26,7 @@ from engine.stats.auc import auc
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.importance import agreement_table
-from engine.tracks.text_classifiers.null_tables import rank_among
+from engine.tracks.text_classifiers.ticket_tables import rank_among
 from tests.builders import hash_of, options_of
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,

@@ -325,7 +325,7 @@ def test_progress_reaches_its_end_and_a_round_is_never_done_twice(run, events):
 
 
 def test_the_same_request_is_found_and_not_computed(run, request_, store, monkeypatch):
-    monkeypatch.setattr("engine.tracks.text_classifiers.run.open_text_audit", None)
+    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
     same = replace(request_, title="again", sparsities=(0.75, 0.25), methods=("once", *METHODS[1:]))
     assert run_text_audit(same, store).path == run.path
 

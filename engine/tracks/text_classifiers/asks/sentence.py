@@ -37,10 +37,6 @@ class Sentence(Ask):
         return answered(question, pair_of(question, warm), hooks)
 
 
-# A text of one's own for a dense and a pruned classifier, as asked; checked before anything
-# loads.
-
-
 MOST_CHARACTERS = 20_000
 """Of a text: more is refused before a tokenizer sees it."""
 KNOWN = ("run", "text", "second", "variant")

@@ -93,10 +93,6 @@ def asked(context: TextContext, score: str) -> dict[str, Any]:
     return settings_of(head_importance(score), context.settings.scores.get(score, {}))
 
 
-# What the measurements share: answers of a model, its training texts, and which texts a score
-# reads.
-
-
 MIDDLE = (0.05, 0.95)
 """Quantiles of text length between which texts are scored (thesis, Sec. 6.6.1: lengths filtered by
 quantiles)."""

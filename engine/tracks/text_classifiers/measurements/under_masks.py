@@ -107,9 +107,6 @@ def _stacked(
     return answers.unflatten(0, (len(gates), texts)).cpu().numpy()
 
 
-# What a fine-tuned model answers with heads masked and nothing trained again.
-
-
 class Silenced(Measurement):
     """Array table: probabilities [test texts, classes]."""
 
@@ -137,10 +134,6 @@ class Silenced(Measurement):
         return float(len(context.texts.rows(TEST)))
 
 
-# What every head is worth to a fine-tuned model: its answers to the test texts with that head
-# alone silenced.
-
-
 class LeaveOneOut(UnderMasks):
     """Array table: loss [1 + units, test texts] float32 (cross-entropy with the label, nats) and
     right [1 + units, test texts] bool as uint8; the first row with all heads, the others with one
@@ -164,10 +157,6 @@ class LeaveOneOut(UnderMasks):
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         return float((1 + context.n_units) * len(context.texts.rows(TEST)))
-
-
-# What chance makes of the same weights: answers with as many heads silenced at random, hundreds
-# of times.
 
 
 class RandomMasks(UnderMasks):

@@ -52,7 +52,8 @@ def universal_panel(table: pd.DataFrame, found: Mapping[str, bool | None], choic
     `universal` gives it;
     found: by mask, whether it is matching on every task (None: nothing can be said)."""
     parts = tuple(_figure(choice, table, str(task)) for task in dict.fromkeys(table["task"]))
-    note = f"Bars: 95 % intervals over seeds and test texts, of each mask alone. {few_masks(table)}".strip()
+    bars = "Bars: 95 % intervals over seeds and test texts, of each mask alone."
+    note = f"{bars} {few_masks(table)}".strip()
     first, *rest = verdicts(table, found)
     shown = readable(ranked(table), COLUMNS)
     return Panel("universal", QUESTION, first, None, shown, note, parts, more=" ".join(rest))
