@@ -32,7 +32,7 @@ def page() -> None:
     with left:
         panels.draw_chart(made(run, who_pays_small, choice), who_pays_small.__name__)
     with right:
-        panels.picture(made(run, what_was_cut, choice), what_was_cut.__name__)
+        panels.draw_chart(made(run, what_was_cut, choice), "small_what_was_cut", alone=True)
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
             link(track.pages[0], "Why")
             link("reliability" if "reliability" in track.pages else "measured", "How sure")

@@ -7,18 +7,7 @@ import streamlit as st
 from engine.report.charts.classifier_groups import paid_by_group
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
-from engine.tracks.text_classifiers.panels import (
-    chance,
-    curve,
-    groups,
-    help,
-    iterations,
-    lookup,
-    published,
-    survival,
-    table,
-    truth,
-)
+from engine.tracks.text_classifiers.panels import curve, groups, help, lookup, published, survival
 from pages.shared import cache, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose_reading, group_label, line, select
@@ -39,7 +28,7 @@ def who(run: KeptRun, choice: Choice) -> None:
         run,
         choice,
         curve.tickets_curve,
-        (table.tickets_table, paid_by_group),
+        (curve.tickets_table, paid_by_group),
         options={curve.tickets_curve: {"group": group}},
     )
     panels.draw_folded(made(run, curve.tickets_by_group, choice), "by_group")
@@ -55,8 +44,8 @@ def which_heads(run: KeptRun, choice: Choice) -> None:
         choice,
         (survival.survival, survival.cut_order),
         help.score_difference,
-        chance.random_masks,
-        truth.score_truth,
+        help.random_masks,
+        help.score_truth,
     )
     if proof := lookup.proof_said(run):
         st.caption(plain(proof))
@@ -64,7 +53,7 @@ def which_heads(run: KeptRun, choice: Choice) -> None:
 
 def of_iterations(run: KeptRun, choice: Choice) -> None:
     """What each iteration cut, and what the model was worth after it."""
-    panels.show(run, choice, iterations.iterations)
+    panels.show(run, choice, survival.iterations)
 
 
 def tasks(run: KeptRun, choice: Choice) -> None:

@@ -75,27 +75,18 @@ def draw_folded(panel: Panel, key: str) -> None:
         _measured(panel, key, _say(panel), with_chart=True)
 
 
-def draw_chart(panel: Panel, key: str) -> None:
-    """The chart beside a verdict that says its answer already: question and chart; the answer
-    stands behind "How measured"."""
-    more = " ".join(filter(None, (panel.answer, panel.mind, panel.more)))
+def draw_chart(panel: Panel, key: str, alone: bool = False) -> None:
+    """Question and chart beside a verdict that says its answer already: that stands behind "How
+    measured", and nowhere where the chart is `alone`, for a fold of the same page has the rest."""
     with st.container(gap="small"):
         st.header(plain(panel.question), anchor=False)
-        if panel.has_chart:
-            _chart(panel, key, False)
-            _measured(replace(panel, more=more), key, _marker())
-        else:
+        if not panel.has_chart:
             _paragraphs(_marker(), (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
-
-
-def picture(panel: Panel, key: str) -> None:
-    """Title and chart alone, where a fold of the same page has the rest."""
-    with st.container(gap="small"):
-        st.header(plain(panel.question), anchor=False)
-        if panel.has_chart:
-            _chart(panel, state.key_of("small", key), False)
-        else:
-            _paragraphs(_marker(), (panel.answer, "pa-answer"))
+            return
+        _chart(panel, key, False)
+        if not alone:
+            more = " ".join(filter(None, (panel.answer, panel.mind, panel.more)))
+            _measured(replace(panel, more=more), key, _marker())
 
 
 def folded(title: str, run: KeptRun, choice: Choice, makes: Sequence[Make]) -> None:

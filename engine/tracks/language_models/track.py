@@ -418,7 +418,7 @@ class Heads(Track):
     def ahead(self, run: Run, choice: Choice) -> Ahead | None:
         return predicted.ahead_of_level(run, choice)
 
-    def along_sparsity(self, run: Run, choice: Choice) -> Chance | None:
+    def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:

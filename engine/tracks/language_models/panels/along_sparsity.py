@@ -100,10 +100,6 @@ def chance(run: Run, choice: Choice) -> Chance | None:
         return None
     if not run.has(TABLE):
         return Chance(pd.DataFrame(columns=["value", "value_q"]), "", own.NO_CONTROLS)
-    if not is_level(
-        choice.level, lookup.levels(run, CONTROLLED, choice.axis)
-    ):  # one that was added for others
-        return None
     variant = lookup.variant_of(run, replace(choice, method=CONTROLLED))
     table = lookup.frame(run, TABLE)
     rows, shown = (
