@@ -1,4 +1,4 @@
-"""FDR, Pareto front, correlation, reliability: by hand and against loops."""
+"""FDR, correlation, reliability: by hand."""
 
 import math
 
@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.stats.pareto import front
 from engine.stats.reliability import (
     correlation,
     expected_in_axes,
@@ -27,17 +26,6 @@ def test_benjamini_hochberg_by_hand():
     q = benjamini_hochberg([0.01, 0.04, np.nan, 0.03])
     np.testing.assert_allclose(q, [0.03, 0.04, np.nan, 0.04])
     assert np.isnan(benjamini_hochberg([np.nan])).all()
-
-
-def test_front_keeps_ties_and_agrees_with_a_loop():
-    assert front([1, 1, 2, 0, 3], [1, 1, 0, 5, 3]).tolist() == [True, True, True, True, False]
-    assert front([1, np.nan], [2, 0]).tolist() == [True, False]
-    x, y = np.random.default_rng(0).integers(0, 8, (2, 60))
-    slow = [
-        not any(x[j] <= x[i] and y[j] <= y[i] and (x[j] < x[i] or y[j] < y[i]) for j in range(60))
-        for i in range(60)
-    ]
-    assert front(x, y).tolist() == slow
 
 
 def test_correlation_and_top_heads():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,9 @@ TO_EIGHT_BITS = {
 """What to do about other numbers, by their kind: only who made them knows their range."""
 
 
+BROKEN = (ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, MemoryError)
+
+
 class NpzArrays(ImageReader):
     """*train*.npz and *test*.npz (perhaps *val*.npz), each with images, labels and class_names.
     Further arrays with one text or whole number per image are group columns."""
@@ -51,16 +55,12 @@ class NpzArrays(ImageReader):
             )
         parts = {split: _Part(file) for split, file in files.items()}
         classes, n = parts["train"].classes, sum(len(part.labels) for part in parts.values())
-        columns = tuple(
-            name
-            for name in parts["train"].columns
-            if all(name in part.columns for part in parts.values())
-        )
+        shared = set.intersection(*(set(part.columns) for part in parts.values()))
+        columns = tuple(name for name in parts["train"].columns if name in shared)
         size = parts["train"].size
         sizes = tuple(sorted({size, 32, 64, 128}))
-        name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
         return ImageInfo(
-            name,
+            _name(path, classes),
             "arrays",
             ("label",),
             (*columns, CLASS),
@@ -90,13 +90,17 @@ class NpzArrays(ImageReader):
             tables.append(pd.DataFrame(cells | own))
         if len({image.shape[1:] for image in images}) > 1:
             raise refusal(f"npz files in {path}", "Their images differ in size.", FIX)
-        name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
         table = pd.concat(tables, ignore_index=True)
         for column in wanted.columns:
             if column != CLASS:
                 table[column], more = one_spelling(table[column], column)
                 notes = (*notes, *more)
-        return Listing(name, table, ArrayPixels(np.concatenate(images)), classes, notes)
+        pixels = ArrayPixels(np.concatenate(images))
+        return Listing(_name(path, classes), table, pixels, classes, notes)
+
+
+def _name(path: Path, classes: tuple[str, ...]) -> str:
+    return "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
 
 
 class _Part:
@@ -105,26 +109,23 @@ class _Part:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        arrays = self._arrays(but="images")
+        arrays = self._arrays(lambda name: name != "images")
         for name in ("labels", "class_names"):
             if name not in arrays:
                 found = ", ".join(sorted(arrays)) or "nothing"
-                raise refusal(
-                    file.name, f"There is no array {name}; found besides images: {found}.", FIX
-                )
-        self.labels, names = arrays["labels"], arrays["class_names"]
-        plain = (
-            name.decode("utf-8", "replace") if isinstance(name, bytes) else name
-            for name in names.ravel()
+                what = f"There is no array {name}; found besides images: {found}."
+                raise refusal(file.name, what, FIX)
+        self.labels, names = arrays["labels"], arrays["class_names"].ravel()
+        self.classes = tuple(
+            name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+            for name in names
         )
-        self.classes = tuple(map(str, plain))
         if len(set(self.classes)) < len(self.classes):
             raise refusal(file.name, "class_names holds one name twice.", FIX)
         good = self.labels.ndim == 1 and self.labels.dtype.kind in "iu" and len(self.labels)
         if not good or self.labels.min() < 0 or self.labels.max() >= len(self.classes):
-            raise refusal(
-                file.name, f"labels must be whole numbers below {len(self.classes)}.", FIX
-            )
+            what = f"labels must be whole numbers below {len(self.classes)}."
+            raise refusal(file.name, what, FIX)
         self.columns = {
             name: array
             for name, array in arrays.items()
@@ -139,82 +140,55 @@ class _Part:
         """Shorter side of the images, from their header alone. Raises RequestError where they are
         no RGB images."""
         with zipfile.ZipFile(self.file) as archive, archive.open("images.npy") as member:
-            version = np.lib.format.read_magic(member)
-            reader = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, _, dtype = reader(member)
+            header = np.lib.format
+            first = header.read_magic(member) == (1, 0)
+            read = header.read_array_header_1_0 if first else header.read_array_header_2_0
+            shape, _, dtype = read(member)
         self._fits(shape, dtype)
         return int(min(shape[1:3]))
 
     @property
     def images(self) -> np.ndarray:
         """The images, [n, height, width, 3] uint8. Raises RequestError."""
-        images = self._arrays(only="images")["images"]
+        images = self._arrays(lambda name: name == "images")["images"]
         self._fits(images.shape, images.dtype)
         return images
 
     def _fits(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        if (
-            len(shape) != 4
-            or shape[3] != 3
-            or not min(shape)
-            or dtype != np.uint8
-            or shape[0] != len(self.labels)
-        ):
-            what = (
-                f"images are {dtype} {list(shape)}, not uint8 [{len(self.labels)}, height,"
-                " width, 3]."
-            )
+        n = len(self.labels)
+        fits = len(shape) == 4 and (shape[0], shape[3]) == (n, 3) and min(shape) > 0
+        if not fits or dtype != np.uint8:
+            what = f"images are {dtype} {list(shape)}, not uint8 [{n}, height, width, 3]."
             how = "" if dtype == np.uint8 else TO_EIGHT_BITS.get(dtype.kind, "")
             raise refusal(self.file.name, what, f"{FIX}{how}")
 
-    def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
-        """Arrays of the file by name, in their own shapes; `only` one, or all `but` one. Raises
-        RequestError."""
+    def _arrays(self, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
+        """Arrays of the file whose name is wanted, in their own shapes. Raises RequestError."""
         try:
             with np.load(self.file, allow_pickle=False) as opened:
                 if sum(item.file_size for item in opened.zip.infolist()) > MAX_BYTES:
-                    raise refusal(
-                        self.file.name, "It unpacks to more than 8 GB.", "Split or shrink it."
-                    )
+                    what = "It unpacks to more than 8 GB."
+                    raise refusal(self.file.name, what, "Split or shrink it.")
                 if "images" not in opened.files:
-                    what = (
-                        f"There is no array images; found: {', '.join(opened.files) or 'nothing'}."
-                    )
-                    raise refusal(self.file.name, what, FIX)
-                return {
-                    name: opened[name]
-                    for name in opened.files
-                    if (not only or name == only) and name != but
-                }
-        except (
-            ValueError,
-            EOFError,
-            KeyError,
-            AttributeError,
-            zipfile.BadZipFile,
-            MemoryError,
-        ) as error:
-            what = (
-                f"It cannot be read as plain arrays ({str(error)[:120] or type(error).__name__})."
-            )
+                    found = ", ".join(opened.files) or "nothing"
+                    raise refusal(self.file.name, f"There is no array images; found: {found}.", FIX)
+                return {name: opened[name] for name in opened.files if wanted(name)}
+        except BROKEN as error:
+            why = str(error)[:120] or type(error).__name__
+            what = f"It cannot be read as plain arrays ({why})."
             raise refusal(self.file.name, what, FIX) from error
 
 
 def _files(path: Path) -> dict[str, Path]:
     """File per split, for a folder or for one of its npz files."""
-    folder = (
-        path if path.is_dir() else path.parent if path.suffix == ".npz" and path.is_file() else None
-    )
-    names = visible(folder, "*.npz") if folder else []
-    found = {
-        split: [file for file in names if mark in file.stem.lower()]
-        for split, mark in MARKS.items()
-    }
-    return {split: files[0] for split, files in found.items() if files}
+    if not path.is_dir() and not (path.suffix == ".npz" and path.is_file()):
+        return {}
+    found: dict[str, Path] = {}
+    for split, mark in MARKS.items():
+        for file in visible(path if path.is_dir() else path.parent, "*.npz"):
+            if mark in file.stem.lower():
+                found.setdefault(split, file)
+    return found
 
 
 FOLDER = "cifar-10-batches-py"
@@ -248,14 +222,14 @@ class Cifar10Batches(ImageReader):
         return any((_home(path) / name).is_file() for name in PUBLISHED)
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        n = 10_000 * len(_cifar10_batches_files(_home(path)))
+        n = 10_000 * len(_batches(_home(path)))
         return ImageInfo(
             "CIFAR-10", "arrays", ("label",), (CLASS,), "label", (CLASS,), SIZES, n, 32, CLASSES
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         tables, images = [], []
-        for file, raw in _sound(_cifar10_batches_files(_home(path))).items():
+        for file, raw in _sound(_batches(_home(path))).items():
             content = pickle.loads(raw, encoding="latin1")
             split = "test" if file.name == TEST else "train"
             ids = [f"{split}/{name}" for name in content["filenames"]]
@@ -274,7 +248,7 @@ def _home(path: Path) -> Path:
     return path / FOLDER if (path / FOLDER).is_dir() else path
 
 
-def _cifar10_batches_files(home: Path) -> list[Path]:
+def _batches(home: Path) -> list[Path]:
     """The batches there are; raises RequestError without training or test images."""
     found = [home / name for name in PUBLISHED if (home / name).is_file()]
     absent = [name for name in (FIRST, TEST) if not (home / name).is_file()]
@@ -288,15 +262,12 @@ def _cifar10_batches_files(home: Path) -> list[Path]:
 def _sound(files: list[Path]) -> dict[Path, bytes]:
     """The bytes of every batch. RequestError, before any is opened, for those that are not the
     published ones."""
-    found = {}
+    found, other = {}, []
     for path in files:
         with path.open("rb") as file:
             found[path] = file.read(LARGEST)
-    other = [
-        path.name
-        for path, raw in found.items()
-        if hashlib.md5(raw).hexdigest() != PUBLISHED[path.name]
-    ]
+        if hashlib.md5(found[path]).hexdigest() != PUBLISHED[path.name]:
+            other.append(path.name)
     if other:
         what = (
             f"Not as published (by MD5): {listed(other)}. A pickle can run code, so none was"

@@ -148,10 +148,10 @@ class Fitzpatrick17k(ImageReader):
     )
 
     def recognises(self, source: str, path: Path) -> bool:
-        return _fitzpatrick17k_csv_of(path) is not None
+        return _hashes_csv_of(path) is not None
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        file = _fitzpatrick17k_csv_of(path) or path
+        file = _hashes_csv_of(path) or path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
@@ -176,19 +176,24 @@ class Fitzpatrick17k(ImageReader):
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _fitzpatrick17k_csv_of(path) or path
+        file = _hashes_csv_of(path) or path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
         tone = pd.to_numeric(grade, errors="coerce").map(TONES)
         known = tone.notna() & (target != "") & (raw["md5hash"] != "")
-        notes = _count_note(
-            int((~known).sum()), "rows name no skin tone from 1 to 6, no class or no hash"
-        )
         table = pd.DataFrame(
             {"image_id": raw["md5hash"], "target": target, "skin": tone, scale: grade}
         )
-        table, more = _one_per_hash(table[known])
+        once = table[known].drop_duplicates()
+        twice = once["image_id"].duplicated(keep=False)
+        counts = {
+            "rows name no skin tone from 1 to 6, no class or no hash": int((~known).sum()),
+            "rows repeat another one": int(known.sum()) - len(once),
+            "hashes have rows that contradict each other": once["image_id"][twice].nunique(),
+        }
+        notes = [f"{n} {what}; they were left out." for what, n in counts.items() if n]
+        table = once[~twice].reset_index(drop=True)
         table["split"] = np.where(table["skin"] == "light", "train", "test")
         held = np.flatnonzero(table["split"] == "test")
         table.loc[held, "split"] = deal(
@@ -205,11 +210,11 @@ class Fitzpatrick17k(ImageReader):
             "Fitzpatrick17k",
             table[keep].astype(str),
             pixels,
-            notes=(how, *csv.notes, *said, *notes, *more),
+            notes=(how, *csv.notes, *said, *notes),
         )
 
 
-def _fitzpatrick17k_csv_of(path: Path) -> Path | None:
+def _hashes_csv_of(path: Path) -> Path | None:
     """The CSV, given itself or its folder, whose header names md5hash."""
     if path.is_dir():
         files = visible(path, "*.csv")[:20]
@@ -228,22 +233,6 @@ def _scale(file: Path, table: pd.DataFrame) -> str:
     found = [name for name in SCALES if name in table.columns]
     need_columns(file, table, ["md5hash"] if found else ["md5hash", SCALES[0]])
     return found[0]
-
-
-def _one_per_hash(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row per hash (column image_id); hashes that stand for two classes or two tones are left
-    out. And notes."""
-    once = table.drop_duplicates()
-    twice = once["image_id"].duplicated(keep=False)
-    notes = _count_note(len(table) - len(once), "rows repeat another one")
-    notes += _count_note(
-        once.loc[twice, "image_id"].nunique(), "hashes have rows that contradict each other"
-    )
-    return once[~twice].reset_index(drop=True), notes
-
-
-def _count_note(n: int, what: str) -> tuple[str, ...]:
-    return (f"{n} {what}; they were left out.",) if n else ()
 
 
 def _images(file: Path, hashes: list[str]) -> Path:

@@ -23,13 +23,7 @@ def test_a_column_is_masked_and_what_has_no_level_is_at_none():
 
 
 def test_counts_are_exact():
-    assert [exact_count(share, 100) for share in (0.29, 0.57, 0.3, 0.0, 1.0)] == [
-        29,
-        57,
-        30,
-        0,
-        100,
-    ]
-    assert exact_count(0.3, 48) == 14
+    for share, total, count in ((0.29, 100, 29), (0.57, 100, 57), (0.3, 48, 14), (1.0, 100, 100)):
+        assert exact_count(share, total) == count
     with pytest.raises(ValueError, match="outside"):
         exact_count(1.1, 48)
