@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.audit import GROUPS, Evaluation
+from engine.classifiers.audit import Evaluation, evaluation
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.heads.record import MASK_FILE
-from engine.tracks.text_classifiers.metrics import BORKAN, MATTHEWS, BorkanMeasure, TaskMetric
+from engine.tracks.text_classifiers.metrics import MATTHEWS, BorkanMeasure, TaskMetric
 from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 
 if TYPE_CHECKING:
@@ -90,27 +90,15 @@ def _measured(
         )
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
-    plain = GroupMeasure(table, texts.classes, axes, answers, split=split, items=TEXTS).dense()
-    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm.pooled(
-        "dense"
-    )
-    whole = [plain.results[plain.results["axis"] == ""]]
+    measure = GroupMeasure(table, texts.classes, axes, answers, split=split, items=TEXTS)
+    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm
+    whole = []
     if texts.metric == MATTHEWS:
-        whole.append(
-            TaskMetric(table, texts.classes, answers, split=split).dense_arm.pooled("dense")
-        )
-    parts = [
-        plain.groups[plain.groups["metric"].isin(GROUPS)],
-        borkan[borkan["metric"].isin(BORKAN)],
-    ]
-    gaps = plain.results[plain.results["metric"].str.endswith("_gap")]
-    rows = [
-        row
-        for part in (*whole, *parts, gaps)
-        if isinstance(part, pd.DataFrame)
-        for row in part.to_dict("records")
-    ]
-    return Evaluation(model, texts.name, len(table), rows, _notes(classifier, texts, table, second))
+        task = TaskMetric(table, texts.classes, answers, split=split).dense_arm
+        whole.append(task.pooled("dense"))
+    groups = borkan.pooled("dense")
+    notes = _notes(classifier, texts, table, second)
+    return evaluation(model, texts.name, measure, notes, whole, [groups] if len(groups) else [])
 
 
 def _notes(

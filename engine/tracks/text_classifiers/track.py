@@ -31,22 +31,17 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import write_text_mask
-from engine.tracks.text_classifiers.panels import (
-    agree,
-    bench,
-    chance,
-    curve,
-    groups,
-    headline,
-    help,
-    importance,
-    iterations,
-    survival,
-    table,
-    truth,
+from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
+from engine.tracks.text_classifiers.panels.lookup import (
+    TICKET,
+    arm_of,
+    few_seeds,
+    level_row,
+    lost_groups,
+    proof_said,
+    sentence_of,
+    warnings_of,
 )
-from engine.tracks.text_classifiers.panels.headline import level_row, lost_groups
-from engine.tracks.text_classifiers.panels.lookup import TICKET, arm_of, few_seeds, proof_said
 from engine.tracks.text_classifiers.words import arm_style
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
@@ -200,16 +195,16 @@ class Tickets(ClassifierTrack):
         groups=importance.groups,
         name=own.importance_name,
         wide=(importance.importance_maps,),
-        beside=(importance.importance_scatter, agree.scores_agree),
+        beside=(importance.importance_scatter, importance.scores_agree),
         selectable=(importance.importance_maps, importance.importance_scatter),
         numbers=importance.head_numbers,
     )
     bench = bench.BENCH
     repeats = (
-        agree.importance_repeats,
+        importance.importance_repeats,
         survival.survival,
-        agree.lowest_repeat,
-        agree.scores_agree,
+        importance.lowest_repeat,
+        importance.scores_agree,
     )
     telling = TELLING
 
@@ -218,7 +213,7 @@ class Tickets(ClassifierTrack):
         return Overview(
             (classifier_groups.paid_by_group, classifier_along.gap_along),
             classifier_along.quality_along,
-            (levelling.levelling_down, table.tickets_table, cost.cost),
+            (levelling.levelling_down, curve.tickets_table, cost.cost),
         )
 
     def offers(self, run: Run) -> tuple[str, ...]:
@@ -298,15 +293,15 @@ class Tickets(ClassifierTrack):
         return own.INTERVALS_TEXTS
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return headline.sentence(run, choice, variant)
+        return sentence_of(run, choice, variant)
 
     def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return headline.warnings(run, choice, variant)
+        return warnings_of(run, choice, variant)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
-        yield table.tickets_table(run, choice)
+        yield curve.tickets_table(run, choice)
         yield curve.tickets_by_group(run, choice)
         yield help.score_difference(run, choice)
         yield classifier_along.gap_along(run, choice)
@@ -316,16 +311,16 @@ class Tickets(ClassifierTrack):
 
     def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield curve.tickets_curve(run, choice)
-        yield chance.random_masks(run, choice)
-        yield truth.score_truth(run, choice)
+        yield help.random_masks(run, choice)
+        yield help.score_truth(run, choice)
         yield classifier_along.quality_along(run, choice)
         yield survival.survival(run, choice)
         yield survival.cut_order(run, choice)
         for score in importance.scores(run, choice)[:1]:
             yield importance.importance_maps(run, choice, score)
-        yield agree.scores_agree(run, choice)
-        yield agree.importance_repeats(run, choice)
-        yield iterations.iterations(run, choice)
+        yield importance.scores_agree(run, choice)
+        yield importance.importance_repeats(run, choice)
+        yield survival.iterations(run, choice)
         yield cost.cost(run, choice)
 
     def notes(self, run: Run) -> list[str]:

@@ -31,25 +31,18 @@ from engine.store.runs import Run, Store
 from engine.surgery.heads.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import (
-    agree,
+    curve as tickets_curve,
+)
+from engine.tracks.text_classifiers.panels import curve as tickets_table
+from engine.tracks.text_classifiers.panels import (
     groups,
     help,
     importance,
-    iterations,
     lens,
     published,
     survival,
-    truth,
 )
-from engine.tracks.text_classifiers.panels import (
-    chance as tickets_chance,
-)
-from engine.tracks.text_classifiers.panels import (
-    curve as tickets_curve,
-)
-from engine.tracks.text_classifiers.panels import (
-    table as tickets_table,
-)
+from engine.tracks.text_classifiers.panels import help as tickets_chance
 from tests.tracks.text_classifiers.made_up_run import _tickets, make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
 
@@ -461,19 +454,19 @@ def test_one_head_in_numbers(run):
 
 def test_scores_and_seeds_agree_or_not(store):
     run = store.open("scores")
-    panel = agree.scores_agree(run, ISP)
+    panel = importance.scores_agree(run, ISP)
     assert len(panel.table) == 3, "three scores; random choice has no importance"
     values = {
         score: importance.importance(run, score, "fine-tuned")["value"] for score in ALL_SCORES[:2]
     }
     expected = values["conductance"].corr(values["michel"], method="spearman")
     assert panel.table.iloc[0]["rank correlation"] == pytest.approx(expected)
-    repeats = agree.importance_repeats(run, ISP)
+    repeats = importance.importance_repeats(run, ISP)
     assert (
         set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"}
         and "lowest: Michel" in repeats.said
     )
-    assert "more than chance" in agree.lowest_repeat(run, ISP).said
+    assert "more than chance" in importance.lowest_repeat(run, ISP).said
 
 
 def test_borkan_in_one_order_and_with_its_meaning(run):
@@ -497,9 +490,9 @@ def test_borkan_in_one_order_and_with_its_meaning(run):
 
 
 def test_iterations_name_what_they_cut(run, tmp_path):
-    panel = iterations.iterations(run, ISP)
+    panel = survival.iterations(run, ISP)
     assert "takes 3 iterations to cut 12 heads" in panel.said and "costs most" in panel.said
-    assert "scores once and cuts 3 times" in iterations.iterations(run, ONCE).said
+    assert "scores once and cuts 3 times" in survival.iterations(run, ONCE).said
     assert "layer 0, head 0" in " ".join(panel.table["newly cut"])
     assert "Attributions miss" in panel.caveat and "no interval" in panel.caveat
 
@@ -508,7 +501,7 @@ def test_iterations_name_what_they_cut(run, tmp_path):
             metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2
         )
 
-    some = iterations.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
+    some = survival.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
     assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
 
@@ -720,7 +713,7 @@ def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_p
     assert not any("Captum" in note for note in track_of(older).notes(older))
     assert (
         "--leave-one-out"
-        in truth.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
+        in help.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
     )
 
 
@@ -734,7 +727,7 @@ def test_percentiles_read_as_english():
 
 def test_scores_against_truth_have_slope_and_correlation(store):
     run = store.open("scores")
-    panel, table = truth.score_truth(run, ONCE), run.table("truth_agreement")
+    panel, table = help.score_truth(run, ONCE), run.table("truth_agreement")
     rows = table.query("seed == -1 and metric == 'loss'").set_index("score")
     assert (
         f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}"

@@ -8,11 +8,12 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.tracks.text_classifiers.context import TextShard
-from engine.tracks.text_classifiers.procedures import procedure_named, procedures
 from engine.tracks.text_classifiers.procedures import (
     of_initial,
     of_remaining,
     of_remaining_strictly,
+    procedure_named,
+    procedures,
 )
 
 TOTAL = 8

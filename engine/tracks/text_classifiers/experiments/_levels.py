@@ -6,88 +6,59 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from scipy.stats import t as student
+
 from engine.audit.experiments import NAN, Finding, finding
 from engine.core import words
-from engine.data.texts.glue import GLUE_TASKS
+from engine.data.texts.glue import GLUE_TASKS, key_of_name
 from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.experiments._experiment import task_of
+from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
+from engine.tracks.text_classifiers.panels.lens import (
+    examples,
+    lens_heads,
+    lens_maps,
+    lens_scatter,
+    stages,
+)
+from engine.tracks.text_classifiers.panels.published import ACHLATIS, full_models, printed
 
 FULL = "dense"
 Printed = Mapping[str, Mapping[str, float]]
 """By arm ("dense" for the full model), then by task."""
 NOT_RUN = "this task was not run here"
+
+
+def _of_table(table: str, **other_names: str) -> Printed:
+    """A printed table as it is laid beside runs; other_names: procedures by how it is read here."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in printed():
+        procedure, _, score = cell.method.partition(":")
+        if cell.table == table and score != ACHLATIS:
+            method = f"{other_names.get(procedure, procedure)}:{score}"
+            found.setdefault(method, {})[key_of_name(cell.task)] = round(cell.value, 4)
+    return found
+
+
 TICKETS_PRINTED: Printed = {
-    "igspf:conductance": {"wnli": 1.0, "rte": 0.3, "cola": 0.1},
-    "igspp:conductance": {"mrpc": 0.1, "wnli": 1.0, "rte": 0.3, "sst2": 0.3, "cola": 0.1},
-    "one-shot-isp:conductance": {
-        "qnli": 0.2,
-        "qqp": 0.6,
-        "mrpc": 0.3,
-        "wnli": 1.0,
-        "rte": 0.3,
-        "cola": 0.2,
-    },
+    method: {
+        key_of_name(cell.task): cell.sparsity
+        for cell in printed()
+        if (cell.table, cell.method) == ("6.2", method)
+    }
+    for method in _of_table("6.2")
 }
 """Table 6.2: the largest sparsity with a winning ticket. Empty cells are left out. Where two
 sparsities share a printed cell, the row of values below it tells whose they are."""
-TICKET_VALUES: Printed = {
-    FULL: {
-        "qnli": 0.915,
-        "qqp": 0.910,
-        "mrpc": 0.842,
-        "wnli": 0.394,
-        "rte": 0.661,
-        "sst2": 0.930,
-        "cola": 0.575,
-    },
-    "igspf:conductance": {"wnli": 0.563, "rte": 0.652, "cola": 0.573},
-    "igspp:conductance": {"mrpc": 0.843, "wnli": 0.563, "rte": 0.638, "sst2": 0.925, "cola": 0.586},
-    "one-shot-isp:conductance": {
-        "qnli": 0.912,
-        "qqp": 0.910,
-        "mrpc": 0.842,
-        "wnli": 0.563,
-        "rte": 0.660,
-        "cola": 0.588,
-    },
-}
+TICKET_VALUES: Printed = {FULL: full_models(), **_of_table("6.2")}
 """Table 6.2: the metric of the full model, and of each winning ticket (printed in per cent)."""
-ONCE_PRINTED: Printed = {
-    "once:michel": {
-        "mnli": 0.717,
-        "qnli": 0.734,
-        "qqp": 0.791,
-        "sst2": 0.875,
-        "mrpc": 0.639,
-        "cola": 0.286,
-    },
-    "once:conductance": {
-        "mnli": 0.374,
-        "qnli": 0.500,
-        "qqp": 0.742,
-        "sst2": 0.836,
-        "mrpc": 0.317,
-        "cola": 0.137,
-    },
-}
+ONCE_PRINTED = _of_table("6.3", alg61="once")
 """Table 6.3: 70 % cut from the fine-tuned model. Michel's row is another author's; the thesis did
 not repeat it."""
-LTH_PRINTED: Printed = {
-    "igspf:conductance": {
-        "mnli": 0.776,
-        "qnli": 0.877,
-        "mrpc": 0.706,
-        "sst2": 0.895,
-        "cola": 0.261,
-    },
-    "igspp:conductance": {
-        "mnli": 0.769,
-        "qnli": 0.866,
-        "mrpc": 0.701,
-        "sst2": 0.889,
-        "cola": 0.334,
-    },
+LTH_PRINTED = {
+    method: cells for method, cells in _of_table("6.4").items() if method != "igspf:michel"
 }
 """Table 6.4: 80 % cut, weights from the pre-trained model."""
 
@@ -185,3 +156,108 @@ def _row(run: Run, variant: str) -> dict[str, Any]:
 
 def _seeds(run: Run) -> float:
     return float(run.meta["request"]["trials"])
+
+
+IN_RANGE = {"sst2": 0.0486}
+"""Share of heads with a correlation between .2 and .4, as printed (IMDB .0347 and RTT .0208 too,
+which are no GLUE tasks)."""
+RANGE = (0.2, 0.4)
+STAGES = ("fine-tuned", "pre-trained")
+ITERATED = ("igspp:conductance", "isp:conductance", "igspf:conductance")
+"""Procedures whose rounds leave a fine-tuned model; the first that was run is shown."""
+
+
+def in_range(run: Run) -> Iterator[Finding]:
+    """Fig. 6.1: the share of heads in the printed range, counted over all heads, at both stages."""
+    for stage in STAGES:
+        table = importance(run, "conductance", stage)
+        if len(table):
+            share = float(table["value"].between(*RANGE).mean())
+            printed = IN_RANGE.get(task_of(run), NAN) if stage == STAGES[0] else NAN
+            yield Finding(
+                f"share of heads with a correlation of .2 to .4, {stage}",
+                printed,
+                "Sec. 6.5.2" if printed == printed else "",
+                share,
+                n=len(table),
+                seeds=run.meta["request"]["trials"],
+            )
+
+
+def heat_maps(run: Run, choice: Choice) -> Iterator[Panel]:
+    yield importance_maps(run, choice)
+
+
+def correlations_left(run: Run) -> Iterator[Finding]:
+    """Figs. 6.2 to 6.5: mean correlation over the heads left, on the example texts, stage by stage;
+    the interval is over texts."""
+    if not run.has("lens"):
+        return
+    table = lookup.frame(run, "lens")
+    for stage in stages(run, str(table["text_id"].iloc[0])):
+        by_text = table[table["stage"] == stage].groupby("text_id")["correlation"].mean().dropna()
+        half = float(student.ppf(0.975, len(by_text) - 1) * by_text.sem())
+        mean = float(by_text.mean())
+        yield Finding(
+            f"mean correlation of attention and attribution, {stage}",
+            ours=mean,
+            low=mean - half,
+            high=mean + half,
+            n=len(by_text),
+            seeds=1,
+        )
+
+
+def maps_after(iteration: int) -> Callable[[Run, Choice], Iterator[Panel]]:
+    """Figs. 6.2 to 6.4: attention and attribution of a head of the first layer left, after some
+    rounds of cutting.
+
+    Every share of the run is a round; where there are fewer, the last one is shown.
+    """
+
+    def draw(run: Run, choice: Choice) -> Iterator[Panel]:
+        place = _place(run, iteration)
+        if place is not None:
+            text, stage, layer, head = place
+            yield lens_heads(run, choice, text, stage, (layer, head))
+            yield lens_maps(run, choice, text, stage, layer, head)
+
+    return draw
+
+
+def scatter(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 6.5: attention against attribution of the head with the highest and with the lowest
+    correlation."""
+    place = _place(run, 2)
+    if place is None:
+        return
+    text, stage = place[:2]
+    rows = lookup.frame(run, "lens")
+    rows = rows[(rows["text_id"] == text) & (rows["stage"] == stage)].dropna(subset=["correlation"])
+    for at in (rows["correlation"].idxmin(), rows["correlation"].idxmax()):
+        yield lens_scatter(
+            run, choice, text, stage, int(rows.loc[at, "layer"]), int(rows.loc[at, "head"])
+        )
+
+
+def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
+    """(text, stage, layer, head) after a round; None where the run kept no maps of such a stage."""
+    texts = examples(run)
+    if texts.empty:
+        return None
+    text = str(texts["text_id"].iloc[0])
+    known = [stage for stage in stages(run, text) if stage not in STAGES]
+    rounds = next(
+        (mine for arm in ITERATED if (mine := [one for one in known if one.startswith(f"{arm}-")])),
+        known,
+    )
+    if not rounds:
+        return None
+    stage = rounds[min(iteration, len(rounds)) - 1]
+    rows = lookup.frame(run, "lens")
+    row = (
+        rows[(rows["text_id"] == text) & (rows["stage"] == stage)]
+        .sort_values(["layer", "head"])
+        .iloc[0]
+    )
+    return text, stage, int(row["layer"]), int(row["head"])

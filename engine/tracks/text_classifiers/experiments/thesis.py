@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
-from engine.tracks.text_classifiers.experiments import _levels, _maps
+from engine.tracks.text_classifiers.experiments import _levels
 from engine.tracks.text_classifiers.experiments._experiment import METHODS, TicketExperiment
-from engine.tracks.text_classifiers.panels.curve import tickets_curve
-from engine.tracks.text_classifiers.panels.table import tickets_table
+from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 
 GLUE = ("mnli", "qqp", "qnli", "mrpc", "sst2", "cola", "rte", "wnli")
 WITH_ISP = ("isp:conductance", "one-shot-isp:conductance")
@@ -30,8 +29,8 @@ ROWS = (
         figure="Fig. 6.1",
         question="Does fine-tuning change which heads attend to what decides?",
         tasks=("sst2",),
-        reads=_maps.in_range,
-        draws=_maps.heat_maps,
+        reads=_levels.in_range,
+        draws=_levels.heat_maps,
     ),
     *(
         TicketExperiment(
@@ -42,8 +41,8 @@ ROWS = (
                 f" iteration {iteration}?"
             ),
             tasks=("mnli",),
-            reads=_maps.correlations_left,
-            draws=_maps.maps_after(iteration),
+            reads=_levels.correlations_left,
+            draws=_levels.maps_after(iteration),
         )
         for place, iteration in ((2, 2), (3, 3), (4, 6))
     ),
@@ -54,8 +53,8 @@ ROWS = (
             "What does a head look like that is cut, and one that stays, pair of tokens by pair?"
         ),
         tasks=("mnli",),
-        reads=_maps.correlations_left,
-        draws=_maps.scatter,
+        reads=_levels.correlations_left,
+        draws=_levels.scatter,
     ),
     TicketExperiment(
         name="thesis-fig6.6",

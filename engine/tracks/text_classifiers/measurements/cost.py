@@ -3,14 +3,13 @@ minute."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
 import torch
 
 from engine.audit.latency import latency_row, paired_latency
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.models.load_text_classifier import TextClassifier
 from engine.surgery.equivalence import agree_on_texts
 from engine.surgery.heads.cut import cut
@@ -21,7 +20,7 @@ BATCH = 8
 """Texts per timed pass."""
 
 
-class TextCost(Measurement):
+class TextCost(EachAlone):
     """One row: parameters, bytes, latency as latency.latency_row has it, and whether masked and cut
     agree. `off` heads are cut for real first."""
 
@@ -33,9 +32,6 @@ class TextCost(Measurement):
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
 
-    def together(self, context: TextContext, shard: TextShard) -> Hashable:
-        return shard
-
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return list(
             dict.fromkeys(
@@ -43,10 +39,7 @@ class TextCost(Measurement):
             )
         )
 
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         dense, small = context.model_of(context.dense_shard(shard.trial)), context.model_of(shard)
         if shard.off:
             small = cut(small, context.mask(shard.off))

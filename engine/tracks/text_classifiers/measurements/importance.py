@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
 from engine.models.load_text_classifier import TextClassifier, probabilities_of
@@ -19,7 +18,7 @@ from engine.tracks.text_classifiers.context import TEST, TRAIN, TUNED, TextConte
 from engine.tracks.text_classifiers.scores.base import head_importance, settings_of
 
 
-class Importance(Measurement):
+class Importance(EachAlone):
     """Array table: per_text [texts, units] float32 (NaN where a head is gone or has no number),
     delta [texts], n_constant [units]; plainly: text_ids. A score that reads no texts has one row.
     """
@@ -44,16 +43,10 @@ class Importance(Measurement):
             ),
         }
 
-    def together(self, context: TextContext, shard: TextShard) -> Hashable:
-        return shard
-
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return [context.tuned_shard(shard.trained, shard.trial)] if shard.stage == TUNED else []
 
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         method = head_importance(shard.score)
         table = (
             scored_texts(context, shard.trial)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.models.load_text_classifier import TextClassifier
 from engine.tracks.text_classifiers.conductance import Conductance, conductance
 from engine.tracks.text_classifiers.context import TEST, TUNED, TextContext, TextShard
@@ -37,7 +36,7 @@ COLUMNS = (
 )
 
 
-class Lens(Measurement):
+class Lens(EachAlone):
     """One row per text, layer and head that is left: COLUMNS. Matrices are float16 bytes, row =
     from, column = to."""
 
@@ -48,16 +47,10 @@ class Lens(Measurement):
         settings = asked(context, "conductance")
         return {name: settings[name] for name in ("steps", "baseline", "correlation", "target")}
 
-    def together(self, context: TextContext, shard: TextShard) -> Hashable:
-        return shard
-
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return [context.tuned_shard(shard.trained, shard.trial)] if shard.stage == TUNED else []
 
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         classifier, settings = context.model_of(shard), asked(context, "conductance")
         rows: list[tuple[Any, ...]] = []
         for text in lens_texts(context).itertuples():

@@ -3,7 +3,6 @@ answered."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.core.errors import MaskError
 from engine.models.load_text_classifier import TextClassifier
 from engine.store.tables import pack
@@ -27,7 +26,7 @@ PROBES = 16
 """Texts on which the masked model and the cut one are compared."""
 
 
-class Tuned(Measurement):
+class Tuned(EachAlone):
     """Array table: weights/… and curve/… (none for a model as it was brought), probabilities [test
     texts, classes];
     plainly: parameters, and the largest difference of a logit between masked and cut before
@@ -40,13 +39,7 @@ class Tuned(Measurement):
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {}
 
-    def together(self, context: TextContext, shard: TextShard) -> Hashable:
-        return shard
-
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        return [self._one(context, shard) for shard in shards]
-
-    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         if not shard.trained and not context.settings.retune:
             brought = context.any_model
             return pack({"probabilities": answers_of(context, brought)}, _plain(brought, 0.0))

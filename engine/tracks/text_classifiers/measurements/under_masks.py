@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from itertools import combinations
 from math import comb
@@ -13,6 +12,7 @@ import pandas as pd
 import torch
 
 from engine.audit.measurements import Measurement
+from engine.classifiers.audit import EachAlone
 from engine.classifiers.metrics import cross_entropy
 from engine.core.ids import rng
 from engine.models import runtime
@@ -24,29 +24,16 @@ from engine.tracks.text_classifiers.measurements.importance import answers_of
 from engine.tracks.text_classifiers.scores.base import in_batches
 
 
-class UnderMasks(Measurement):
+class UnderMasks(EachAlone):
     """One table per trial, which needs the trial's full model first."""
 
     any_threads = True
 
-    def together(self, context: TextContext, shard: TextShard) -> Hashable:
-        return shard
+    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
+        return {}
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
         return [context.dense_shard(shard.trial)]
-
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        return [self.of_trial(context, shard) for shard in shards]
-
-    @abstractmethod
-    def of_trial(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
-        """The table of one trial."""
-
-
-# Answers of one classifier under many masks: texts encoded once, masks stacked along the batch.
-#
-# The numbers are those of the masked forward pass (`engine.surgery.heads.mask.masked`), one mask
-# after another, to float tolerance; hundreds of masks take seconds where that takes minutes.
 
 
 CPU_ROWS, GPU_ROWS = 256, 8192
@@ -64,6 +51,8 @@ def answers_under(
     rows: int | None = None,
 ) -> np.ndarray:
     """Probabilities with the heads of each mask silenced, float32 [masks, texts, classes].
+    Texts are encoded once, masks stacked along the batch. The numbers are those of the masked
+    forward pass (`engine.surgery.heads.mask.masked`) to float tolerance.
 
     masks: flat units of each; rows: of one pass, texts times masks. MaskError as for `masked`.
     """
@@ -141,10 +130,7 @@ class LeaveOneOut(UnderMasks):
 
     name = "leave_one_out"
 
-    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
-        return {}
-
-    def of_trial(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         texts, second = context.pairs(context.table(TEST))
         labels = context.table(TEST)["label"].to_numpy()
         masks = [(), *((unit,) for unit in range(context.n_units))]
@@ -172,7 +158,7 @@ class RandomMasks(UnderMasks):
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {"masks": context.settings.random_masks}
 
-    def of_trial(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         settings, classifier = context.settings, context.model_of(shard)
         units = random_units(
             context.n_units, shard.n_cut, settings.random_masks, settings.first_seed
