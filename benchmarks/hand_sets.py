@@ -22,8 +22,7 @@ from engine.core.types import Hooks
 from engine.report.charts import lookup
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store
-from engine.tracks.text_classifiers.ahead import TEST, Known, known
-from engine.tracks.text_classifiers.growing import grow
+from engine.tracks.text_classifiers.growing import TEST, Known, grow, known
 
 MOST = 8
 """Heads of the largest set."""

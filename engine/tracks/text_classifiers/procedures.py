@@ -1,8 +1,8 @@
 """What a procedure is: how many heads are gone after each iteration, what is scored for it, and
 what is trained.
 
-A procedure is walked as far as finished measurements show and names what it needs next, so it can
-stop anywhere and go on from there, and what two procedures share (the first importance, a mask they
+A procedure is walked as far as finished measurements show, and names what it needs next. So it can
+stop anywhere and go on from there. What two procedures share (the first importance, a mask they
 both reach) is computed once.
 
 Heads with the lowest importance go first, ties by unit. Iterations stop at every asked sparsity on

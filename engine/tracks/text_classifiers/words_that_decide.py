@@ -19,9 +19,9 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.filters.weights import with_weights
 from engine.surgery.heads.cut import cut
-from engine.tracks.text_classifiers.asks.sentence import Question
 from engine.tracks.text_classifiers.captum_layers import STEPS_OF_WORDS, word_attributions
 from engine.tracks.text_classifiers.checkpoint import cut_classifier, retuned, start_of
+from engine.tracks.text_classifiers.sentence import Question
 from engine.training.losses import log_odds
 
 ON_DENSE = (

@@ -25,8 +25,7 @@ from engine.report.masks import write_masks
 from engine.report.summary import summary_text
 from engine.store.runs import Run, Store, find_run
 from engine.surgery.heads.record import read_mask
-from engine.tracks.text_classifiers.ahead import known
-from engine.tracks.text_classifiers.growing import grow
+from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.classifiers.worlds import stop_after
 from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of

@@ -1,14 +1,405 @@
-"""The figures and tables of the thesis, chapter 6."""
+"""Figures and tables of the thesis (chapter 6): what is asked, and how their runs are read.
+
+At the thesis' scale `--data` is one GLUE task ("glue:rte", a task's folder), "glue" for all of the
+hub's, or a folder that holds tasks' folders. `quick` is the embedded audit, whose texts stand in
+for SST-2: one text, two classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from scipy.stats import t as student
+
+from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding, differences, finding
+from engine.audit.request import Request
+from engine.core import words
+from engine.data.texts.glue import GLUE_TASKS, key_of_name
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
+from engine.report.contents import default_choice
 from engine.store.runs import Run
-from engine.tracks.text_classifiers.experiments import _levels
-from engine.tracks.text_classifiers.experiments._experiment import METHODS, TicketExperiment
+from engine.tracks.text_classifiers.embedded import REMARKS
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
+from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
+from engine.tracks.text_classifiers.panels.lens import (
+    examples,
+    lens_heads,
+    lens_maps,
+    lens_scatter,
+    stages,
+)
+from engine.tracks.text_classifiers.panels.published import ACHLATIS, full_models, printed
+from engine.tracks.text_classifiers.request import SCORE_TEXTS, THESIS, TextRequest, usual_axes
+
+PAPER = "IG-BERT"
+BERT = "bert-base-uncased"
+HUB = "glue"
+"""Stands for all tasks of an experiment, from the hub."""
+STANDS_FOR = "sst2"
+"""The task that texts which are no GLUE task are laid beside."""
+METHODS = (
+    "once:conductance",
+    "once:michel",
+    "once:random",
+    "alg61:conductance",
+    "one-shot-isp:conductance",
+    "igspf:conductance",
+    "igspp:conductance",
+)
+SHARES = tuple(round(0.1 * step, 1) for step in range(1, 10))
+Reads = Callable[[Run], Iterable[Finding]]
+Draws = Callable[[Run, Choice], Iterable[Panel]]
+
+
+@dataclass(frozen=True, eq=False)
+class TicketExperiment(Experiment):
+    """A figure or table that is read from audits of text classifiers, one per task."""
+
+    name: str
+    figure: str
+    question: str
+    tasks: tuple[str, ...]
+    """Keys of GLUE_TASKS that the thesis shows."""
+    reads: Reads
+    draws: Draws
+    methods: tuple[str, ...] = METHODS
+    seeds: int = 3
+    absent: Callable[[Sequence[str]], Iterable[Finding]] = lambda tasks: ()
+    """What the thesis prints of tasks that were not run, by their keys."""
+
+    paper = PAPER
+    stand_in = "the demo's audit: demo-bert on its written remarks, which stand in for SST-2"
+
+    @property
+    def needs(self) -> str:
+        names = ", ".join(GLUE_TASKS[task].name for task in self.tasks)
+        return f"{names} of GLUE (--data glue, glue:TASK, or a folder) and {BERT}"
+
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        sizes = {"levels": "sparsities", "trials": "trials", "most": "max_texts", "model": "model"}
+        if ask.quick and ask.data is None:
+            return [ask.over(REMARKS, **sizes)]
+        return [
+            ask.over(self._request(data, ask.quick), **sizes)
+            for data in self._sources(str(ask.data))
+        ]
+
+    def _request(self, data: str, quick: bool) -> TextRequest:
+        """The thesis' audit of one task (Sec. 6.6); `quick`: the demo's model and sizes on that
+        task."""
+        axes = usual_axes(data)
+        if quick:
+            return replace(REMARKS, data=data, axes=axes, title=f"{self.name}: {Path(data).name}")
+        return TextRequest(
+            model=BERT,
+            data=data,
+            axes=axes,
+            methods=self.methods,
+            sparsities=SHARES,
+            step=0.1,
+            trials=self.seeds,
+            tune=THESIS,
+            score_texts=SCORE_TEXTS,
+            title=f"Thesis: {Path(data).name}",
+        )
+
+    def _sources(self, data: str) -> list[str]:
+        """The tasks that are meant: of the hub, of a folder's folders, or this one."""
+        if data == HUB:
+            return [f"glue:{task}" for task in self.tasks]
+        inside = sorted(Path(data).iterdir()) if Path(data).is_dir() else []
+        found = [
+            str(path) for path in inside if path.is_dir() and key_of_name(path.name) in self.tasks
+        ]
+        return found or [data]
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
+        for run in runs:
+            unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
+            yield from (
+                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike)
+                for one in self.reads(run)
+            )
+        beside = {task_of(run) for run in runs}
+        yield from self.absent([task for task in self.tasks if task not in beside])
+
+    def panels(
+        self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
+    ) -> Iterator[Panel]:
+        for run in runs:
+            yield from self.draws(run, default_choice(run, dark=dark))
+
+
+def task_of(run: Run) -> str:
+    """The key of the GLUE task whose printed numbers a run is laid beside."""
+    key = key_of_name(run.meta["data"]["name"])
+    return key if key in GLUE_TASKS else STANDS_FOR
+
+
+def unlike_thesis(run: Run, tasks: Sequence[str]) -> str:
+    """What a run does not share with the thesis, which shows these tasks."""
+    meta, request, name = run.meta, run.meta["request"], run.meta["data"]["name"]
+    near = next(task for task in (key_of_name(name), STANDS_FOR, tasks[0]) if task in tasks)
+    task = GLUE_TASKS[near].name
+    return differences(
+        {
+            "model": BERT,
+            "task": task,
+            "seeds": "3",
+            "training texts a score reads": str(SCORE_TEXTS),
+            "epochs": str(THESIS["epochs"]),
+        },
+        {
+            "model": meta["model"]["name"],
+            "task": task if key_of_name(name) == near else name,
+            "seeds": str(request["trials"]),
+            "training texts a score reads": str(request["score_texts"]),
+            "epochs": str(request["tune"].get("epochs")),
+        },
+    )
+
+
+FULL = "dense"
+Printed = Mapping[str, Mapping[str, float]]
+"""By arm ("dense" for the full model), then by task."""
+NOT_RUN = "this task was not run here"
+
+
+def _of_table(table: str, **other_names: str) -> Printed:
+    """A printed table as it is laid beside runs; other_names: procedures by how it is read here."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in printed():
+        procedure, _, score = cell.method.partition(":")
+        if cell.table == table and score != ACHLATIS:
+            method = f"{other_names.get(procedure, procedure)}:{score}"
+            found.setdefault(method, {})[key_of_name(cell.task)] = round(cell.value, 4)
+    return found
+
+
+TICKETS_PRINTED: Printed = {
+    method: {
+        key_of_name(cell.task): cell.sparsity
+        for cell in printed()
+        if (cell.table, cell.method) == ("6.2", method)
+    }
+    for method in _of_table("6.2")
+}
+"""Table 6.2: the largest sparsity with a winning ticket. Empty cells are left out. Where two
+sparsities share a printed cell, the row of values below it tells whose they are."""
+TICKET_VALUES: Printed = {FULL: full_models(), **_of_table("6.2")}
+"""Table 6.2: the metric of the full model, and of each winning ticket (printed in per cent)."""
+ONCE_PRINTED = _of_table("6.3", alg61="once")
+"""Table 6.3: 70 % cut from the fine-tuned model. Michel's row is another author's; the thesis did
+not repeat it."""
+LTH_PRINTED = {
+    method: cells for method, cells in _of_table("6.4").items() if method != "igspf:michel"
+}
+"""Table 6.4: 80 % cut, weights from the pre-trained model."""
+
+
+def levels(methods: Sequence[str]) -> Callable[[Run], Iterator[Finding]]:
+    """Figs. 6.6 and 6.7: the metric of the full model, and of these arms at every share."""
+
+    def read(run: Run) -> Iterator[Finding]:
+        table = lookup.reported(run)
+        for variant in table[table["method"].isin((FULL, *methods))].to_dict("records"):
+            yield _measured(run, variant)
+
+    return read
+
+
+def tickets(run: Run) -> Iterator[Finding]:
+    """Table 6.2: the largest share with a winning ticket, and the metric there."""
+    task, table = task_of(run), run.table("tickets")
+    full = _row(run, FULL)
+    yield finding(
+        "full model", full, _seeds(run), paper=TICKET_VALUES[FULL].get(task, NAN), where="Table 6.2"
+    )
+    mine = table[(table["axis"] == "") & table["method"].isin(TICKETS_PRINTED)]
+    for row in mine.to_dict("records"):
+        name = words.method_name(row["method"])
+        share, value = TICKETS_PRINTED[row["method"]], TICKET_VALUES[row["method"]]
+        about = {"n": float(full.get("n", NAN)), "seeds": row["n_seeds"]}
+        yield Finding(
+            f"largest share with a winning ticket, {name}",
+            share.get(task, NAN),
+            "Table 6.2" if task in share else "",
+            row["sparsity"],
+            **about,
+        )
+        spread = {"low": row["mean"] - row["std"], "high": row["mean"] + row["std"]}
+        yield Finding(
+            f"metric there, {name} (mean, one standard deviation)",
+            value.get(task, NAN),
+            "Table 6.2" if task in value else "",
+            row["mean"],
+            **spread,
+            **about,
+        )
+
+
+def near(printed: Printed, share: float, table: str) -> Callable[[Run], Iterator[Finding]]:
+    """Tables 6.3 and 6.4: every printed arm at the run's share nearest to the table's."""
+
+    def read(run: Run) -> Iterator[Finding]:
+        task, reported = task_of(run), lookup.reported(run)
+        for arm, by_task in printed.items():
+            rows = reported[reported["method"] == arm]
+            beside: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
+            if task in by_task:
+                beside["where"] = f"{table}, {100 * share:g} %"
+            if len(rows):
+                at = rows.loc[(rows["sparsity"] - share).abs().idxmin()].to_dict()
+                yield _measured(run, at, **beside)
+            else:
+                yield Finding(
+                    f"metric, {_arm(arm)}", **beside, differs="this procedure was not run here"
+                )
+
+    return read
+
+
+def absent(printed: Sequence[Printed], table: str) -> Callable[[Sequence[str]], Iterable[Finding]]:
+    """What a table prints of tasks that were not run: a row each, without a number of ours."""
+
+    def read(tasks: Sequence[str]) -> Iterator[Finding]:
+        for part in printed:
+            for arm, by_task in part.items():
+                for task in (task for task in tasks if task in by_task):
+                    named = "largest share with a ticket" if part is TICKETS_PRINTED else "metric"
+                    said = f"{GLUE_TASKS[task].name}: {named}, {_arm(arm)}"
+                    yield Finding(said, by_task[task], table, differs=NOT_RUN)
+
+    return read
+
+
+def _arm(method: str) -> str:
+    return "full model" if method == FULL else words.method_name(method)
+
+
+def _measured(run: Run, variant: Mapping[str, Any], **printed: Any) -> Finding:
+    cut = "" if variant["method"] == FULL else f", {100 * variant['sparsity']:g} % cut"
+    said = f"{run.meta['data']['metric']}, {_arm(variant['method'])}{cut}"
+    return finding(said, _row(run, variant["variant"]), _seeds(run), **printed)
+
+
+def _row(run: Run, variant: str) -> dict[str, Any]:
+    """The task's metric of a variant on all test texts."""
+    return lookup.result(run, variant, run.meta["data"]["metric"]) or {}
+
+
+def _seeds(run: Run) -> float:
+    return float(run.meta["request"]["trials"])
+
+
+IN_RANGE = {"sst2": 0.0486}
+"""Share of heads with a correlation between .2 and .4, as printed (IMDB .0347 and RTT .0208 too,
+which are no GLUE tasks)."""
+RANGE = (0.2, 0.4)
+STAGES = ("fine-tuned", "pre-trained")
+ITERATED = ("igspp:conductance", "isp:conductance", "igspf:conductance")
+"""Procedures whose rounds leave a fine-tuned model; the first that was run is shown."""
+
+
+def in_range(run: Run) -> Iterator[Finding]:
+    """Fig. 6.1: the share of heads in the printed range, counted over all heads, at both stages."""
+    for stage in STAGES:
+        table = importance(run, "conductance", stage)
+        if len(table):
+            share = float(table["value"].between(*RANGE).mean())
+            printed = IN_RANGE.get(task_of(run), NAN) if stage == STAGES[0] else NAN
+            yield Finding(
+                f"share of heads with a correlation of .2 to .4, {stage}",
+                printed,
+                "Sec. 6.5.2" if printed == printed else "",
+                share,
+                n=len(table),
+                seeds=run.meta["request"]["trials"],
+            )
+
+
+def heat_maps(run: Run, choice: Choice) -> Iterator[Panel]:
+    yield importance_maps(run, choice)
+
+
+def correlations_left(run: Run) -> Iterator[Finding]:
+    """Figs. 6.2 to 6.5: mean correlation over the heads left, on the example texts, stage by stage;
+    the interval is over texts."""
+    if not run.has("lens"):
+        return
+    table = lookup.frame(run, "lens")
+    for stage in stages(run, str(table["text_id"].iloc[0])):
+        by_text = table[table["stage"] == stage].groupby("text_id")["correlation"].mean().dropna()
+        half = float(student.ppf(0.975, len(by_text) - 1) * by_text.sem())
+        mean = float(by_text.mean())
+        yield Finding(
+            f"mean correlation of attention and attribution, {stage}",
+            ours=mean,
+            low=mean - half,
+            high=mean + half,
+            n=len(by_text),
+            seeds=1,
+        )
+
+
+def maps_after(iteration: int) -> Callable[[Run, Choice], Iterator[Panel]]:
+    """Figs. 6.2 to 6.4: attention and attribution of a head of the first layer left, after some
+    rounds of cutting.
+
+    Every share of the run is a round; where there are fewer, the last one is shown.
+    """
+
+    def draw(run: Run, choice: Choice) -> Iterator[Panel]:
+        place = _place(run, iteration)
+        if place is not None:
+            text, stage, layer, head = place
+            yield lens_heads(run, choice, text, stage, (layer, head))
+            yield lens_maps(run, choice, text, stage, layer, head)
+
+    return draw
+
+
+def scatter(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 6.5: attention against attribution of the head with the highest and with the lowest
+    correlation."""
+    place = _place(run, 2)
+    if place is None:
+        return
+    text, stage = place[:2]
+    rows = lookup.frame(run, "lens")
+    rows = rows[(rows["text_id"] == text) & (rows["stage"] == stage)].dropna(subset=["correlation"])
+    for at in (rows["correlation"].idxmin(), rows["correlation"].idxmax()):
+        yield lens_scatter(
+            run, choice, text, stage, int(rows.loc[at, "layer"]), int(rows.loc[at, "head"])
+        )
+
+
+def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
+    """(text, stage, layer, head) after a round; None where the run kept no maps of such a stage."""
+    texts = examples(run)
+    if texts.empty:
+        return None
+    text = str(texts["text_id"].iloc[0])
+    known = [stage for stage in stages(run, text) if stage not in STAGES]
+    rounds = next(
+        (mine for arm in ITERATED if (mine := [one for one in known if one.startswith(f"{arm}-")])),
+        known,
+    )
+    if not rounds:
+        return None
+    stage = rounds[min(iteration, len(rounds)) - 1]
+    rows = lookup.frame(run, "lens")
+    row = (
+        rows[(rows["text_id"] == text) & (rows["stage"] == stage)]
+        .sort_values(["layer", "head"])
+        .iloc[0]
+    )
+    return text, stage, int(row["layer"]), int(row["head"])
+
 
 GLUE = ("mnli", "qqp", "qnli", "mrpc", "sst2", "cola", "rte", "wnli")
 WITH_ISP = ("isp:conductance", "one-shot-isp:conductance")
@@ -29,8 +420,8 @@ ROWS = (
         figure="Fig. 6.1",
         question="Does fine-tuning change which heads attend to what decides?",
         tasks=("sst2",),
-        reads=_levels.in_range,
-        draws=_levels.heat_maps,
+        reads=in_range,
+        draws=heat_maps,
     ),
     *(
         TicketExperiment(
@@ -41,8 +432,8 @@ ROWS = (
                 f" iteration {iteration}?"
             ),
             tasks=("mnli",),
-            reads=_levels.correlations_left,
-            draws=_levels.maps_after(iteration),
+            reads=correlations_left,
+            draws=maps_after(iteration),
         )
         for place, iteration in ((2, 2), (3, 3), (4, 6))
     ),
@@ -53,15 +444,15 @@ ROWS = (
             "What does a head look like that is cut, and one that stays, pair of tokens by pair?"
         ),
         tasks=("mnli",),
-        reads=_levels.correlations_left,
-        draws=_levels.scatter,
+        reads=correlations_left,
+        draws=scatter,
     ),
     TicketExperiment(
         name="thesis-fig6.6",
         figure="Fig. 6.6",
         question="What is left of the task as heads are cut, by every variant of Algorithm 6.1?",
         tasks=GLUE,
-        reads=_levels.levels(METHODS),
+        reads=levels(METHODS),
         draws=curves,
     ),
     TicketExperiment(
@@ -69,7 +460,7 @@ ROWS = (
         figure="Fig. 6.7",
         question="Is cutting step by step (ISP) better than cutting once and fine-tuning?",
         tasks=("mnli", "qnli"),
-        reads=_levels.levels(WITH_ISP),
+        reads=levels(WITH_ISP),
         draws=curves,
         methods=WITH_ISP,
         seeds=1,
@@ -79,26 +470,26 @@ ROWS = (
         figure="Table 6.2",
         question="Up to which share of heads are there winning tickets?",
         tasks=("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola"),
-        reads=_levels.tickets,
+        reads=tickets,
         draws=curves_and_table,
-        absent=_levels.absent((_levels.TICKETS_PRINTED, _levels.TICKET_VALUES), "Table 6.2"),
+        absent=absent((TICKETS_PRINTED, TICKET_VALUES), "Table 6.2"),
     ),
     TicketExperiment(
         name="thesis-table6.3",
         figure="Table 6.3",
         question="Cut once from the fine-tuned model: is conductance a better score than Michel's?",
         tasks=("mnli", "qnli", "qqp", "sst2", "mrpc", "cola"),
-        reads=_levels.near(_levels.ONCE_PRINTED, 0.7, "Table 6.3"),
+        reads=near(ONCE_PRINTED, 0.7, "Table 6.3"),
         draws=curves_and_table,
-        absent=_levels.absent((_levels.ONCE_PRINTED,), "Table 6.3"),
+        absent=absent((ONCE_PRINTED,), "Table 6.3"),
     ),
     TicketExperiment(
         name="thesis-table6.4",
         figure="Table 6.4",
         question="From pre-trained weights: what do IGSPF and IGSPP keep of the task?",
         tasks=("mnli", "qnli", "mrpc", "sst2", "cola"),
-        reads=_levels.near(_levels.LTH_PRINTED, 0.8, "Table 6.4"),
+        reads=near(LTH_PRINTED, 0.8, "Table 6.4"),
         draws=curves_and_table,
-        absent=_levels.absent((_levels.LTH_PRINTED,), "Table 6.4"),
+        absent=absent((LTH_PRINTED,), "Table 6.4"),
     ),
 )

@@ -20,15 +20,15 @@ from engine.report.contract import Bench, Units
 from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
-from engine.tracks.text_classifiers.ahead import (
+from engine.tracks.text_classifiers.growing import (
     GAP,
     Known,
     ahead_of_set,
+    cut_of,
     known,
     nothing_said,
     seconds,
 )
-from engine.tracks.text_classifiers.growing import cut_of
 from engine.tracks.text_classifiers.panels.lookup import head_said
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
