@@ -84,7 +84,7 @@ def test_a_set_is_measured_as_an_arm_that_cuts_the_same_heads(run, store):
     ) == len(cut)
 
 
-def test_it_is_tried_on_training_texts_where_there_are_none_for_validation_and_then_measured_on_test(
+def test_it_is_tried_on_training_texts_where_none_are_for_validation_then_measured_on_test(
     run, store
 ):
     one = grow(growth(run), store)

@@ -184,7 +184,8 @@ def test_numbers_follow_from_the_stored_answers(run):
     )
     for name, part in run.table("predictions").groupby("variant"):
         if name == "dense":
-            continue  # the mean over seeds of what each seed measured, not the measure of the mean answer
+            # The mean over seeds of what each seed measured, not the measure of the mean answer.
+            continue
         truth = texts.loc[part["text_id"]]
         guess = part.filter(like="p_").to_numpy().argmax(axis=1)
         rows = results[
