@@ -256,8 +256,21 @@ def _outcome(desk: Desk) -> None:
 
 def _shown(desk: Desk, run: KeptRun, mine: Choice) -> None:
     panels.verdict(made(run, verdict, mine))
+    st.caption(plain(made(run, _changes, mine)))
     if desk.bench.about:
         st.caption(plain(desk.bench.about))
+
+
+def _changes(run: KeptRun, mine: Choice) -> str:
+    """What harm and quality change by, with their intervals."""
+    variant, said = lookup.variant_of(run, mine), []
+    for card in lookup.reading(run, mine).cards:
+        row = lookup.measured(run, variant["variant"], card, mine)
+        if row is not None:
+            span = card.span(row["delta_low"], row["delta_high"])
+            said.append(f"{card.word.name} {card.signed(row['delta'])} ({span})")
+    kind = "prediction intervals" if lookup.is_predicted(variant) else "intervals"
+    return f"Changes, with 95 % {kind}: {'; '.join(said)}."
 
 
 def _tried(desk: Desk, run: KeptRun, mine: Choice) -> None:
