@@ -44,7 +44,8 @@ def test_axe_would_find_what_is_wrong(page, address):
     opened(page, address, "export")
     page.evaluate(
         """() => { const main = document.querySelector('[data-testid=stMainBlockContainer]');
-      main.insertAdjacentHTML('beforeend', '<h5>Too low</h5><p style="color: #ddd">Pale</p><img src="data:,">'); }"""
+      main.insertAdjacentHTML('beforeend',
+        '<h5>Too low</h5><p style="color: #ddd">Pale</p><img src="data:,">'); }"""
     )
     assert {fault.rule for fault in axe.faults(page)} == {
         "heading-order",

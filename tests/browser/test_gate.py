@@ -20,14 +20,16 @@ def seen(event, words):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
         to = words[1] if event != "socket.getaddrinfo" else words[:2]
         host = str(to[0]) if isinstance(to, tuple) else str(to)
-        if host not in ("127.0.0.1", "localhost", "::1", "None") and not host.startswith(("/", "b'/", "@", "\\0")):
+        ours = ("127.0.0.1", "localhost", "::1", "None")
+        if host not in ours and not host.startswith(("/", "b'/", "@", "\\0")):
             with open(os.environ["WATCHED_LOG"], "a") as log:
                 log.write(f"{event} {to}\\n")
 sys.addaudithook(seen)
 """
 """Imported by Python before anything else: notes whom the app turns to."""
 
-FOREIGN = """<!doctype html><title>foreign</title><iframe id=frame src="{app}/?embed=true"></iframe><script>
+FOREIGN = """<!doctype html><title>foreign</title>
+<iframe id=frame src="{app}/?embed=true"></iframe><script>
 window.found = {{}};
 frame.onload = () => found.frame = "loaded";
 const socket = new WebSocket("{socket}/_stcore/stream");

@@ -109,7 +109,8 @@ def names_of_charts(page) -> list[str]:
     """What a screen reader calls the charts, once each is called by its answer."""
     page.wait_for_function("""() => {
         const charts = [...document.querySelectorAll('[data-testid=stPlotlyChart]')];
-        return charts.length && charts.every(chart => chart.getAttribute('aria-label')?.endsWith('.'));
+        return charts.length
+            && charts.every(chart => chart.getAttribute('aria-label')?.endsWith('.'));
     }""")
     return [chart.get_attribute("aria-label") for chart in page.get_by_role("figure").all()]
 
