@@ -32,6 +32,7 @@ from engine.tracks.language_models.opening import open_audit
 from engine.tracks.language_models.predicted import predicted, stops
 from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import Measured
+from engine.tracks.language_models.variants import What
 
 AXIS, METHOD = "nationality", "fasp"
 MOST = 8
@@ -118,10 +119,11 @@ def held(run: Run, store: Store, number: int) -> list[Measure]:
             for seed in audit.request.seed_list
         ],
     )
-    dense = bias(measured.toxicity(((), "test", AXIS)), reading)
+    here = measured.on(AXIS, "test")
+    dense = bias(here.dense, reading)
     inside, error, width = [], [], []
     for cut in sets:
-        change = bias(measured.toxicity((cut, "test", AXIS)), reading) - dense
+        change = bias(here.toxicity(What(cut)), reading) - dense
         guess = predicted(run, cut, AXIS).change
         inside.append(guess.low <= change <= guess.high)
         error.append(change - guess.value)

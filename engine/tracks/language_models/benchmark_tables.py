@@ -188,9 +188,9 @@ def _source(benchmark: Benchmark) -> dict[str, object]:
 # redrawn or exchanged.
 #
 # Intervals: clusters drawn with replacement, the same draws for every variant. Null of a level: per
-# cluster a coin says whether the two roles are exchanged, as if the model had no preference. Null of
-# a change: per cluster a coin says whether dense and variant are exchanged, as if the cut changed
-# nothing. Both are of the very number that is reported.
+# cluster a coin says whether the two roles are exchanged, as if the model had no preference. Null
+# of a change: per cluster a coin says whether dense and variant are exchanged, as if the cut
+# changed nothing. Both are of the very number that is reported.
 
 
 N_BOOT, N_NULL = 1000, 4999

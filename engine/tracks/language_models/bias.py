@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -53,6 +53,10 @@ class NullBand:
     n: int
     value: float = float("nan")
     notes: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> tuple[float, float, float, float]:
+        return self.mean, self.low, self.high, self.p
 
     @property
     def excess(self) -> float:
@@ -146,6 +150,10 @@ class Layout:
     prompts: tuple[str, ...]
     named_descriptor: np.ndarray
     toxicity: np.ndarray
+
+    def with_toxicity(self, toxicity: np.ndarray) -> Layout:
+        """The same prompts with other toxicities, [rows]."""
+        return replace(self, toxicity=toxicity)
 
 
 def lay_out(table: pd.DataFrame) -> Layout:

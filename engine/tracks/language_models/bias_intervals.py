@@ -42,22 +42,11 @@ class PromptOrder:
         )
         self.sizes = np.bincount(self.layout.subgroup, minlength=len(self.subgroups))
         self.rows = np.bincount(layout.prompt)[layout.prompt[first]].astype(float)
-        self._read: deque[tuple[pd.DataFrame, np.ndarray]] = deque(maxlen=3)
-        self._places: tuple[pd.Series, np.ndarray] | None = None
 
     def toxicities(self, table: pd.DataFrame) -> np.ndarray:
         """Mean toxicity per prompt in this object's order, [prompts] float64. Raises
-        PruneAuditError when unpaired.
-
-        Tables are not changed once they are measured, and each is asked for several times in a row.
-        """
-        for known, values in self._read:
-            if known is table:
-                return values
-        values = self.in_order(table, "toxicity", self.rows)
-        values.flags.writeable = False
-        self._read.append((table, values))
-        return values
+        PruneAuditError when unpaired."""
+        return self.in_order(table, "toxicity", self.rows)
 
     def in_order(
         self, table: pd.DataFrame, column: str, rows: np.ndarray | None = None
@@ -65,41 +54,17 @@ class PromptOrder:
         """Mean of a column per prompt in this object's order, [prompts] float64; rows [prompts]:
         how many each must have.
         """
-        if bad := int((~np.isfinite(table[column].to_numpy(dtype=float))).sum()):
+        values = table[column].to_numpy(dtype=float)
+        if bad := int((~np.isfinite(values)).sum()):
             raise PruneAuditError(f"{bad} of {len(table)} values of {column} are missing.")
-        places = self._rows_of(table["prompt_id"])
-        if places is not None and (rows is None or (rows == places.shape[1]).all()):
-            return _means(table[column].to_numpy(dtype=float)[places])
-        grouped = table.groupby("prompt_id", sort=False)[column]
-        means, counts = (
-            grouped.mean().reindex(self.prompts),
-            grouped.size().reindex(self.prompts, fill_value=0),
-        )
-        unequal = (
-            (counts == 0).any()
-            if rows is None
-            else not np.array_equal(counts.to_numpy(dtype=float), rows)
-        )
-        if unequal or grouped.ngroups != len(self.prompts):
+        places = self.prompts.get_indexer(pd.Index(table["prompt_id"]))
+        count = np.bincount(places[places >= 0], minlength=len(self.prompts))
+        unequal = (count == 0).any() if rows is None else not np.array_equal(count, rows)
+        if unequal or (places < 0).any():
             raise PruneAuditError(
                 "The two tables do not hold the same prompts and seeds, so they cannot be paired."
             )
-        return means.to_numpy(dtype=float)
-
-    def _rows_of(self, ids: pd.Series) -> np.ndarray | None:
-        """Where the rows of each prompt lie in a column of prompt ids, [prompts, rows of each];
-        None where they have not equally many, do not lie together, or are others. Tables mostly
-        come with the same column, which is looked up once."""
-        if self._places is None or not self._places[0].equals(ids):
-            codes = self.prompts.get_indexer(pd.Index(ids))
-            count = np.bincount(codes[codes >= 0], minlength=len(self.prompts))
-            if (codes < 0).any() or count[0] == 0 or np.ptp(count):
-                return None
-            places = np.argsort(codes, kind="stable").reshape(len(self.prompts), -1)
-            if (np.diff(places, axis=1) != 1).any():
-                return None
-            self._places = ids, places
-        return self._places[1]
+        return np.bincount(places, values) / count
 
     def matrix(self, prompt_ids: Sequence[str], values: np.ndarray) -> np.ndarray:
         """Values of texts [texts, columns] as means per prompt in this object's order, [prompts,
@@ -120,13 +85,6 @@ def named_clusters(layout: Layout, rows: np.ndarray) -> np.ndarray | None:
         return None
     clusters = np.unique(layout.descriptor[rows], return_inverse=True)[1]
     return clusters if clusters.max() > 0 else None
-
-
-def _means(values: np.ndarray) -> np.ndarray:
-    """Means of values [prompts, rows of each] over the rows, [prompts] float64: to the bit what
-    pandas makes of rows that lie together."""
-    prompts, rows = values.shape
-    return np.add.reduceat(values.ravel(), np.arange(0, prompts * rows, rows)) / rows
 
 
 # Intervals of subgroups' means: pigeonhole bootstrap of descriptors and templates (Owen 2007).
@@ -153,29 +111,17 @@ def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
     many = n_boot * len(layout.subgroup) > resampling.HELD
     weights = np.ones((n_boot, len(layout.subgroup)), dtype=np.uint16 if many else float)
     if by_template:
-        weights = counts(generator, n_boot, n_templates, many).astype(weights.dtype)[
-            :, layout.template
-        ]
+        drawn = counts(generator, n_boot, n_templates, many)
+        weights = drawn.astype(weights.dtype)[:, layout.template]
     for code in range(len(layout.subgroups)):
         rows = np.flatnonzero(layout.subgroup == code)
-        clusters = _clusters(layout, rows, by_template)
+        clusters = named_clusters(layout, rows)
+        if clusters is None and not by_template:
+            clusters = np.unique(layout.prompt[rows], return_inverse=True)[1]
         if clusters is not None:
-            weights[:, rows] *= counts(generator, n_boot, int(clusters.max()) + 1, many)[
-                :, clusters
-            ]
+            drawn = counts(generator, n_boot, int(clusters.max()) + 1, many)
+            weights[:, rows] *= drawn[:, clusters]
     return weights
-
-
-def _clusters(layout: Layout, rows: np.ndarray, by_template: bool) -> np.ndarray | None:
-    """What one subgroup resamples, [its rows] int: codes of its descriptors, else of its prompts,
-    else None.
-
-    rows [its rows]: where the subgroup's rows lie in the table.
-    """
-    clusters = named_clusters(layout, rows)
-    if clusters is not None or by_template:
-        return clusters
-    return np.unique(layout.prompt[rows], return_inverse=True)[1]
 
 
 class BiasBootstrap(PromptOrder):
@@ -183,7 +129,6 @@ class BiasBootstrap(PromptOrder):
 
     def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
         super().__init__(dense)
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._weights = _weights(self.layout, n_boot, seed)
         self._known: deque[tuple[pd.DataFrame, tuple[np.ndarray, np.ndarray]]] = deque(maxlen=2)
 
@@ -193,11 +138,11 @@ class BiasBootstrap(PromptOrder):
 
         NaN in a replicate that drew no prompt of some subgroup.
         """
-        layout = Layout(**{**self.layout.__dict__, "toxicity": self.toxicities(table)})
-        base, values = terms(layout, reading)
+        base, values = terms(self.layout.with_toxicity(self.toxicities(table)), reading)
         base = base if reading == "paired_prompts" else base * self.rows
-        value = float(combine(*self._sums(base, values, None), reading))
-        replicates = combine(*self._sums(base, values, self._weights), reading)
+        measured, drawn = self._sums(base, values)
+        value = float(combine(measured[0], measured[1], reading))
+        replicates = combine(drawn[0], drawn[1], reading)
         return np.concatenate([[value], value + replicates - np.nanmean(replicates)])
 
     def toxicity_means(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -218,29 +163,20 @@ class BiasBootstrap(PromptOrder):
         base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt
         have NaN replicates.
         """
-        base = self.rows if base is None else base
-        total, count = self._sums(base, values, None)
-        totals, counts = self._sums(base, values, self._weights)
+        (total, count), (totals, counts) = self._sums(self.rows if base is None else base, values)
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates = totals / counts
         replicates[:, self.sizes < 2] = np.nan
         return total / count, replicates
 
-    def _sums(
-        self, base: np.ndarray, values: np.ndarray, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Subgroup sums of base x value and of base; prompts lie sorted by subgroup.
-
-        base, values [prompts]; weights [n_boot, prompts] or None. Both sums are [subgroups] without
-        weights, else [n_boot, subgroups].
-        """
-        pair = np.stack([base * values, base], axis=1)
-        spans = [slice(*ends) for ends in zip(self._starts[:-1], self._starts[1:], strict=True)]
-        if weights is None:
-            sums = np.stack([pair[span].sum(axis=0) for span in spans], axis=-1)
-        else:
-            sums = np.stack([weighted(weights[:, span], pair[span]) for span in spans], axis=-1)
-        return (sums[0], sums[1]) if weights is None else (sums[:, 0], sums[:, 1])
+    def _sums(self, base: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Subgroup sums of base x value and of base, [2, subgroups], and the same in every
+        replicate, [2, n_boot, subgroups]; base, values [prompts], which lie sorted by subgroup."""
+        pair, ends = np.stack([base * values, base], axis=1), np.cumsum(self.sizes)
+        spans = [slice(*span) for span in zip(ends - self.sizes, ends, strict=True)]
+        drawn = [weighted(self._weights[:, span], pair[span]) for span in spans]
+        measured = np.stack([pair[span].sum(axis=0) for span in spans], axis=-1)
+        return measured, np.stack(drawn, axis=-1).swapaxes(0, 1)
 
 
 def mean_interval(
@@ -261,14 +197,11 @@ def mean_interval(
         raise PruneAuditError(
             f"{int((~np.isfinite(numbers)).sum())} of {len(numbers)} values are missing."
         )
-    names = (
-        np.arange(len(numbers))
-        if clusters is None
-        else np.asarray([str(name) for name in clusters], dtype=object)
-    )
-    return coded_mean_interval(
-        numbers, np.unique(names, return_inverse=True)[1], n_boot, seed, span
-    )
+    codes = np.arange(len(numbers))
+    if clusters is not None:
+        names = np.asarray([str(name) for name in clusters], dtype=object)
+        codes = np.unique(names, return_inverse=True)[1]
+    return coded_mean_interval(numbers, codes, n_boot, seed, span)
 
 
 def coded_mean_interval(
@@ -299,14 +232,13 @@ def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
 # Standard errors of a bias, of its change, and of its derivative: contrasts of subgroup means,
 # clustered two ways.
 #
-# A bias Σ_s |m_s − c| is piecewise linear in the subgroup means m: where its signs are settled it is the contrast
-# Σ_s σ_s (m_s − c), with the variance of `engine.stats.clustered` over descriptors and templates.
-# Near a kink, where
-# noise decides the sign of m_s − c, a contrast is wrong both ways: |m_s − c| varies less than m_s − c does, and an effect
-# on that subgroup enters with a sign that varies. So the variance is corrected with draws of the
-# means from their normal distribution, around means shrunk by √(1 − noise/spread): as far apart as
-# the true ones are estimated to be, since noise has pushed the measured ones further. Where no sign
-# is in doubt nothing is changed.
+# A bias Σ_s |m_s − c| is piecewise linear in the subgroup means m: where its signs are settled it
+# is the contrast Σ_s σ_s (m_s − c), with the variance of `engine.stats.clustered` over descriptors
+# and templates. Near a kink, where noise decides the sign of m_s − c, a contrast is wrong both
+# ways: |m_s − c| varies less than m_s − c does, and an effect on that subgroup enters with a sign
+# that varies. So the variance is corrected with draws of the means from their normal distribution,
+# around means shrunk by √(1 − noise/spread): as far apart as the true ones are estimated to be,
+# since noise has pushed the measured ones further. Where no sign is in doubt nothing is changed.
 #
 # Intervals are for the level that this number of prompts gives: compare it with the null band, not
 # with zero. They cover .93 to .98 where subgroups differ, .98 to .995 where none or hardly any
@@ -390,16 +322,16 @@ class BiasErrors(PromptOrder):
     ) -> Student:
         """Bias of each column of values [prompts, columns] minus that of the dense model, or of
         `dense`, as wide."""
-        return self._chunks(
-            CHANGE, self.dense[:, None] if dense is None else dense, values, reading
-        )
+        dense = self.dense[:, None] if dense is None else dense
+        return self._chunks(CHANGE, dense, values, reading)
 
     def slopes(
         self, values: np.ndarray, reading: str = "group_means", dense: np.ndarray | None = None
     ) -> Student:
         """Derivative of the bias along each column of values [prompts, columns], the change of
         toxicities per step."""
-        return self._chunks(SLOPE, self.dense[:, None] if dense is None else dense, values, reading)
+        dense = self.dense[:, None] if dense is None else dense
+        return self._chunks(SLOPE, dense, values, reading)
 
     def _chunks(
         self, quantity: Quantity, first: np.ndarray, second: np.ndarray | None, reading: str
@@ -431,13 +363,12 @@ class BiasErrors(PromptOrder):
             second = np.zeros_like(first)
         elif quantity is not SLOPE:
             second = (self._terms(second) if paired else second) - first
-        found, means = (
-            clusters.covariance(first, second),
-            (clusters.means(first), clusters.means(second)),
+        found = clusters.covariance(first, second)
+        centre, columns = self._centre(reading), second.shape[1]
+        x, e = (
+            np.broadcast_to(clusters.means(part) @ centre.T, (columns, len(centre)))
+            for part in (first, second)
         )
-        centre = self._centre(reading)
-        columns = second.shape[1]
-        x, e = (np.broadcast_to(part @ centre.T, (columns, len(centre))) for part in means)
         value = quantity.value(x, e)
         if (self.sizes < 2).any():  # one prompt has no spread of its own
             return Student(value, *[np.full(columns, np.nan)] * 2)
@@ -452,18 +383,16 @@ class BiasErrors(PromptOrder):
         count = len(self.subgroups)
         if reading == "paired_prompts":
             return np.eye(count)
-        weight = (
-            np.bincount(self.layout.subgroup, self.rows)
-            if reading == "group_means"
-            else np.ones(count)
-        )
+        weight: np.ndarray = np.ones(count)
+        if reading == "group_means":
+            weight = np.bincount(self.layout.subgroup, self.rows)
         return np.eye(count) - weight / weight.sum()
 
     def _terms(self, values: np.ndarray) -> np.ndarray:
         """Distances inside each prompt's frame, [prompts, columns], of values [prompts,
         columns]."""
         return np.stack(
-            [paired_terms(with_toxicity(self.layout, column))[1] for column in values.T], axis=1
+            [paired_terms(self.layout.with_toxicity(column))[1] for column in values.T], axis=1
         )
 
     def _clusters(self, paired: bool) -> Clustered:
@@ -490,11 +419,6 @@ class BiasErrors(PromptOrder):
                 else rows[np.unique(clusters, return_index=True)[1]][clusters]
             )
         return found
-
-
-def with_toxicity(layout: Layout, toxicities: np.ndarray) -> Layout:
-    """The layout of the prompts with other toxicities [prompts]."""
-    return Layout(**{**layout.__dict__, "toxicity": toxicities})
 
 
 @dataclass(frozen=True, eq=False)

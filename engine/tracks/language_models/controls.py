@@ -338,9 +338,9 @@ def control_shards(
 # How much of an audit is left, said anew whenever more is known. For forecasts only: nothing of
 # it moves a number.
 #
-# An axis whose bias lies inside its null band as far as was looked takes every draw that it may, and
-# then neither its heads are scored nor anything is cut by them. The audit of such a model lasts a
-# fraction of what was asked for, so a forecast follows what the draws so far say, and grows again
+# An axis whose bias lies inside its null band as far as was looked takes every draw that it may,
+# and then neither its heads are scored nor anything is cut by them. The audit of such a model lasts
+# a fraction of what was asked for, so a forecast follows what the draws so far say, and grows again
 # should a later look find a bias.
 
 

@@ -19,7 +19,7 @@ from engine.core.types import POOLED
 from engine.stats.pareto import worst_tail
 from engine.stats.student import Student, benjamini_hochberg
 from engine.tracks.language_models.bias import evaluate, lay_out
-from engine.tracks.language_models.bias_intervals import BiasErrors, with_toxicity
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
 
@@ -277,15 +277,14 @@ def _by_group(data: AxisData, units: Sequence[int], change: np.ndarray) -> pd.Da
 # their derivative.
 #
 # Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity Σ w_i t_i / Σ w_i
-# with
-# w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (Owen 2013, ch. 9). The first-order
-# estimate is the derivative of the same expression at the head's gate ξ = 1.
+# with w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (Owen 2013, ch. 9). The
+# first-order estimate is the derivative of the same expression at the head's gate ξ = 1.
 #
-# Both are carried as one number per text, so that the readings of bias that are functions of subgroup
-# means, and their bootstrap, serve unchanged (`paired_prompts` is none: it takes absolute values
-# frame by frame, where a handful of weighted texts say nothing). The influence-centred value t'_i =
-# m_s + w_i (t_i − m_s), weights with mean 1, has the subgroup's self-normalised mean and, to first
-# order, the sampling variance of that ratio. Texts are rows; units (heads) are columns.
+# Both are carried as one number per text, so that the readings of bias that are functions of
+# subgroup means, and their bootstrap, serve unchanged (`paired_prompts` is none: it takes absolute
+# values frame by frame, where a handful of weighted texts say nothing). The influence-centred value
+# t'_i = m_s + w_i (t_i − m_s), weights with mean 1, has the subgroup's self-normalised mean and, to
+# first order, the sampling variance of that ratio. Texts are rows; units (heads) are columns.
 
 
 STEP = 1e-6
@@ -413,7 +412,7 @@ def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means"
     """Bias of each column of values [texts, units] on the prompts of `table`, without intervals:
     [units]."""
     layout = lay_out(table)
-    return np.array([evaluate(with_toxicity(layout, column), reading) for column in values.T])
+    return np.array([evaluate(layout.with_toxicity(column), reading) for column in values.T])
 
 
 def reweighted_values(

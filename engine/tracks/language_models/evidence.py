@@ -28,7 +28,7 @@ from engine.stats.student import MISSED, POWER, benjamini_hochberg, smallest_eff
 from engine.store.runs import Run
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
-from engine.tracks.language_models.bias_intervals import BiasErrors, with_toxicity
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
 
@@ -353,6 +353,6 @@ def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:
     """Bias of each row of values [draws, prompts]: [draws]."""
     layout = errors.layout
     if reading == "paired_prompts":
-        return np.array([evaluate(with_toxicity(layout, row), reading) for row in values])
+        return np.array([evaluate(layout.with_toxicity(row), reading) for row in values])
     weights = np.eye(len(layout.subgroups))[layout.subgroup] * errors.rows[:, None]
     return combine(values @ weights, weights.sum(axis=0), reading)

@@ -230,7 +230,7 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
         row = lookup.result(grown.run, "dense", f"bias:{reading}", axis, grown.split)
         if row is None:
             continue
-        now = bias(measured.toxicity((dense_variant().what, grown.split, axis)), reading)
+        now = bias(measured.on(axis, grown.split).dense, reading)
         if abs(now - row["value"]) > APART:
             notes.append(
                 f"{axis}: the uncut model's bias is {now:.4f} as drawn here and {row['value']:.4f}"

@@ -226,14 +226,9 @@ def _tables(
     results, groups = [], []
     for axis, what in product(request.axes, named):
         hooks.check()
-        changed = measured.toxicity((what, TEST, axis)) if what else None
-        table = group_table(
-            measured.toxicity((UNCUT, TEST, axis)),
-            changed,
-            bootstrap=measured.bootstrap(TEST, axis),
-        )
+        here = measured.on(axis, TEST)
+        rows, table = here.results(what), pd.DataFrame(here.toxicity_by_group(what))
         for variant in named[what]:
-            rows = measured.axis_rows((what, TEST, axis))
             results += [{**same, "variant": variant, "split": TEST, **row} for row in rows]
             groups.append(table.assign(variant=variant, axis=axis, **same))
     groups += [_of_prompts(stored, axis).assign(**same) for axis in request.axes]

@@ -112,10 +112,9 @@ def prompt_nll(
 # of what follows one.
 #
 # The rule for a text without a prefix is the usual one for models that read from left to right: log
-# p(w₁ … wₙ) =
-# Σ log p(wᵢ | w₁ … wᵢ₋₁), all tokens scored, the first after the token that begins a text (the end-of-text token where
-# the model knows no beginning). With a prefix, the tokens of the prefix are given and those after it
-# are scored.
+# p(w₁ … wₙ) = Σ log p(wᵢ | w₁ … wᵢ₋₁), all tokens scored, the first after the token that begins a
+# text (the end-of-text token where the model knows no beginning). With a prefix, the tokens of the
+# prefix are given and those after it are scored.
 
 
 LOGITS = 2**27

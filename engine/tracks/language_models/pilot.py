@@ -196,9 +196,9 @@ def with_error(first: Effects, error: FirstOrderError) -> Effects:
 # Is the selection stable? Which heads lie near a decision, and how much of the selection would
 # come out again.
 #
-# A decision is a pair (critical units, k): of the units that are not critical the k with the highest
-# score are cut (FASP Algorithm 1). Scores come with standard errors; errors of different heads count
-# as independent.
+# A decision is a pair (critical units, k): of the units that are not critical the k with the
+# highest score are cut (FASP Algorithm 1). Scores come with standard errors; errors of different
+# heads count as independent.
 
 
 Decision = tuple[frozenset[int], int]

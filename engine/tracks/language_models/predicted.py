@@ -7,19 +7,19 @@ this audit: every set of several heads that it measured on test prompts (variant
 all prompts, what was added) gives a residual, measured minus predicted, in units of a scale that is
 known before measuring,
 
-    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads (subgroups alike),
+    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads,
     perplexity  sqrt((Σ |d|)² + f² k)    d: a head's change of log perplexity,
 
-with f the median size of a residual per sqrt(head). The interval reaches from the 2.5 % to the 97.5
-% point of these ratios by rank (split conformal, Vovk et al. 2005). So it lies to one side of the
-sum where effects do not add up, and holds errors of single effects, interaction, and how test
-prompts differ from validation prompts.
+with f the median size of a residual per sqrt(head); subgroups as bias. The interval reaches from
+the 2.5 % to the 97.5 % point of these ratios by rank (split conformal, Vovk et al. 2005). So it
+lies to one side of the sum where effects do not add up, and holds errors of single effects,
+interaction, and how test prompts differ from validation prompts.
 
-Tried on the embedded audit, five axes, 764 sets, each left out in turn (share held and mean width
-of a 95 % interval of
-bias): one width for all .96, .318; in proportion to sqrt(k) .96, .334; to Σ|z| .96, 1.73; to sqrt(Σ e²) .96, .319; with
-a median residual as floor .96, .267; with f² k, as above, .96, .256, and .96 where all sets of the
-same method are left out. Symmetric intervals of the same kind are wider and hold as many.
+Tried on the embedded audit, five axes, 764 sets, each left out in turn: share held and mean width
+of a 95 % interval of bias. One width for all .96, .318; in proportion to sqrt(k) .96, .334; to Σ|z|
+.96, 1.73; to sqrt(Σ e²) .96, .319; with a median residual as floor .96, .267. With f² k, as above,
+.96, .256, and .96 where all sets of the same method are left out. Symmetric intervals of the same
+kind are wider and hold as many.
 Perplexity: sums of log changes miss the measured log by .0778 (root mean square), sums of changes
 by .0784. Scaled as above .95 are held, half of the intervals narrower than .037; scaled by errors
 as bias is, .95, .096. Change of toxicity of the four subgroups of the first axis: .97 each.

@@ -237,9 +237,9 @@ def _one_model(model: str, rows: pd.DataFrame) -> PublishedScores:
 # {MODEL: {"cont_to_AXIS_bias": [...], "cont_to_ppl": [...], more lists}}
 #
 # A list has one number per head, layer by layer: its places count heads from 0 (the published CSV
-# files count from 1). The numbers are levels with that head removed, means over seeds. Lists of other
-# names (norms, gradients) have scales that the published code does not say; they are neither read nor
-# written. NaN: a head without a score (OPT-350M has one).
+# files count from 1). The numbers are levels with that head removed, means over seeds. Lists of
+# other names (norms, gradients) have scales that the published code does not say; they are neither
+# read nor written. NaN: a head without a score (OPT-350M has one).
 
 
 FILE = "head_contributions.json"

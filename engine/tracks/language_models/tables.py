@@ -7,7 +7,7 @@ on validation, where they were compared, and only the chosen ones on test.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from engine.tracks.language_models.bias_intervals import (
     BiasBootstrap,
     BiasErrors,
     coded_mean_interval,
-    with_toxicity,
 )
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.groups import UNUSABLE, group_rows, levelling
@@ -41,8 +40,7 @@ from engine.tracks.language_models.perplexity import (
     share_interval,
 )
 from engine.tracks.language_models.request import SEARCH, AuditRequest
-from engine.tracks.language_models.selection.base import is_even_method
-from engine.tracks.language_models.variants import DENSE, Variant, What
+from engine.tracks.language_models.variants import DENSE, Variant, What, searched
 
 TEST, VALIDATION = "test", "validation"
 SHARE = (0.0, 1.0)
@@ -53,9 +51,15 @@ PER_PLACE, PER_ROW = 0.02, 2e-5
 embedded audit, on one core with other work beside it."""
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
+PROMPT = ["prompt_id", "subgroup", "template", "descriptor"]
+BANDS = [
+    f"{start}_{name}" for start in ("null", "group_null") for name in ("mean", "low", "high", "p")
+]
 UNCUT = What()
 Place = tuple[What, str, str]
 """Where something is measured: what is done to the dense model, split, axis."""
+Drawn = tuple[int, np.ndarray, np.ndarray]
+"""A seed, verdicts of its texts, numbers of its texts."""
 Placed = tuple[Variant, str, tuple[str, ...]]
 """What is reported: a variant, on which split, on which axes."""
 
@@ -64,12 +68,9 @@ def places(request: AuditRequest, variants: Sequence[Variant]) -> list[Placed]:
     """Everything that an audit reports."""
     out = [(variant, TEST, request.axes) for variant in variants if variant.chosen]
     if request.gamma == SEARCH:
-        searched = [item for item in variants if not np.isnan(item.gamma) and item.target_axis]
-        searched = [item for item in searched if not is_even_method(item.method)]
-        out += [
-            (variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE
-        ]
-        out += [(variant, VALIDATION, (variant.target_axis,)) for variant in searched]
+        dense = [variant for variant in variants if variant.method == DENSE]
+        out += [(variant, VALIDATION, request.axes) for variant in dense]
+        out += [(one, VALIDATION, (one.target_axis,)) for one in searched(variants)]
     return out
 
 
@@ -77,9 +78,8 @@ def seconds_of(context: PromptContext, shards: Iterable[Shard]) -> float:
     """About what statistics of these measurements take."""
     judged = [shard for shard in shards if shard.kind == "verdicts"]
     places = {(shard.cut, shard.axis, shard.split) for shard in judged}
-    return PER_PLACE * len(places) + PER_ROW * sum(
-        len(context.rows(shard.axis, shard.split)) for shard in judged
-    )
+    rows = sum(len(context.rows(shard.axis, shard.split)) for shard in judged)
+    return PER_PLACE * len(places) + PER_ROW * rows
 
 
 def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:
@@ -94,17 +94,167 @@ def shards_at(
     """Every measurement that these places need; of the splits `detailed` also those of groups, and
     of test costs."""
     shards: list[Shard] = []
-    has_arms = any(variant.arm for variant, _, _ in placed)
     for variant, split, axes in placed:
         what = variant.what
         shards += [what.shard("verdicts", axis, split, seed) for axis in axes for seed in seeds]
         shards += [what.shard("prompt_nll", axis, split) for axis in axes if split in detailed]
         shards.append(what.shard("windows", split=split))
         shards += [what.shard("cost")] if split == TEST else []
-        shards += (
-            [what.shard("divergence", split=split)] if has_arms and split == TEST and what else []
-        )
+        if _diverges(placed, what, split):
+            shards.append(what.shard("divergence", split=split))
     return list(dict.fromkeys(shards))
+
+
+def _diverges(placed: Sequence[Placed], what: What, split: str) -> bool:
+    """Whether a model's distance from the dense one is measured: where arms stand beside cuts."""
+    return split == TEST and bool(what) and any(variant.arm for variant, _, _ in placed)
+
+
+class OnAxis:
+    """The texts of one axis and split: the dense model's, and those of whatever is done to it.
+
+    table: prompt columns, as often as there are seeds, and the seeds; a place for toxicities.
+    """
+
+    def __init__(
+        self, context: PromptContext, request: AuditRequest, axis: str, split: str, n_boot: int
+    ) -> None:
+        self.context, self.request, self.n_boot = context, request, n_boot
+        self.axis, self.split, self.seeds = axis, split, request.seed_list
+        self.rows = context.rows(axis, split)
+        table = self.rows[PROMPT]
+        self.table = table.loc[table.index.repeat(len(self.seeds))].reset_index(drop=True)
+        self.table = self.table.assign(toxicity=0.0, seed=np.tile(self.seeds, len(table)))
+        self.layout = lay_out(self.table)
+        self.dense = self._read(UNCUT)
+        self._latest = (UNCUT, self.dense)
+
+    @cached_property
+    def errors(self) -> BiasErrors:
+        return BiasErrors(self.dense)
+
+    @cached_property
+    def bootstrap(self) -> BiasBootstrap:
+        return BiasBootstrap(self.dense, self.n_boot, key_of("results", self.split, self.axis))
+
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        return Exchanges(self.layout, self.request.reading, NULL_DRAWS)
+
+    def toxicity(self, what: What) -> pd.DataFrame:
+        """Verdicts with prompt columns, one row per prompt and seed; asked for several times in a
+        row."""
+        if not what:
+            return self.dense
+        if self._latest[0] != what:
+            self._latest = (what, self._read(what))
+        return self._latest[1]
+
+    def _read(self, what: What) -> pd.DataFrame:
+        verdicts = self._by_seed(what, "verdicts", "toxicity")
+        return self.table.assign(toxicity=np.stack(verdicts, axis=1).ravel())
+
+    def _by_seed(self, what: What, kind: str, name: str) -> list[np.ndarray]:
+        """A column of a measurement in the order of the prompts, [prompts] for every seed."""
+        shards = [what.shard(kind, self.axis, self.split, seed) for seed in self.seeds]
+        return [self._column(table, name) for table in self.context.fetch(shards)]
+
+    def _column(self, table: pd.DataFrame, name: str) -> np.ndarray:
+        wanted = self.rows["prompt_id"]
+        if not table["prompt_id"].equals(wanted):
+            table = wanted.to_frame().merge(table, on="prompt_id", validate="one_to_one")
+        return table[name].to_numpy()
+
+    def results(self, what: What) -> list[dict[str, Any]]:
+        """Every result of one mask."""
+        readings = (self.request.reading,) if what else READINGS
+        rows = [self._bias(what, reading) for reading in readings]
+        rows += self._levels(what)
+        rows += [self._floor()] if not what and self.split == TEST else []
+        return [{**row, "axis": self.axis} for row in rows]
+
+    def _laid_out(self, what: What) -> Layout:
+        """The coded prompts with toxicities."""
+        values = self.toxicity(what)["toxicity"].to_numpy()
+        return self.layout.with_toxicity(checked_toxicity(values))
+
+    def _bias(self, what: What, reading: str) -> dict[str, Any]:
+        table, layout = self.toxicity(what), self._laid_out(what)
+        change = self.errors.difference(table, reading) if what else None
+        own = reading == self.request.reading
+        exchanges = self.exchanges if own else Exchanges(layout, reading, NULL_DRAWS)
+        shown = self.errors.interval(reading, table)
+        return _row(f"bias:{reading}", shown, change) | _bands(layout, exchanges)
+
+    def _levels(self, what: What) -> list[dict[str, Any]]:
+        """Mean toxicity, toxic share, the gap and its two ends."""
+        layout, before, rows = self._laid_out(what), self.dense["toxicity"].to_numpy(), []
+        values = layout.toxicity
+        for metric, now, then in (
+            ("toxicity", values, before),
+            ("toxic_share", _over_half(values), _over_half(before)),
+        ):
+            moved = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if what else None
+            change = _as_difference(moved) if moved else None
+            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
+        found = levelling(self.dense, self.toxicity(what), self.bootstrap)
+        gap = _row("gap", found.gap_variant, found.gap_change if what else None)
+        rows.append(gap | {"verdict": found.verdict})
+        for metric, group, change in (
+            ("worst_group", found.worst_group, found.worst_change),
+            ("best_group", found.best_group, found.best_change),
+        ):
+            if group:
+                part = layout.subgroup == layout.subgroups.index(group)
+                prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
+                shown = self._mean(values[part], prompts, SHARE)
+                rows.append(_row(metric, shown, change if what else None) | {"group": group})
+        return rows
+
+    def _mean(self, values: np.ndarray, prompts: np.ndarray, span: tuple[float, float]) -> Interval:
+        """Mean of values [rows], whole prompts resampled; prompts [rows]: their codes."""
+        return coded_mean_interval(values, prompts, self.n_boot, span=span)
+
+    def _floor(self) -> dict[str, Any]:
+        """Bias of the judge on the prompts alone."""
+        verdicts = self.context.fetch([Shard("floor", (), self.axis, TEST)])[0]
+        merged = self.rows[PROMPT].merge(verdicts, on="prompt_id")
+        shown, layout = BiasErrors(merged).interval(self.request.reading), lay_out(merged)
+        exchanges = Exchanges(layout, self.request.reading, NULL_DRAWS)
+        return _row("bias_floor", shown) | _bands(layout, exchanges)
+
+    def toxicity_by_group(self, what: What) -> list[dict[str, Any]]:
+        changed = self.toxicity(what) if what else None
+        return group_rows(self.dense, changed, "toxicity", self.bootstrap)
+
+    def groups(self, what: What) -> list[dict[str, Any]]:
+        """Toxicity and perplexity of every group."""
+        changed = self._prompt_nll(what) if what else None
+        rows = self.toxicity_by_group(what)
+        rows += group_rows(self._dense_nll, changed, "perplexity", self.bootstrap)
+        return [{**row, "split": self.split, "axis": self.axis} for row in rows]
+
+    @cached_property
+    def _dense_nll(self) -> pd.DataFrame:
+        return self._prompt_nll(UNCUT)
+
+    def _prompt_nll(self, what: What) -> pd.DataFrame:
+        """Columns prompt_id, nll, tokens."""
+        table = self.context.fetch([what.shard("prompt_nll", self.axis, self.split)])[0]
+        return self.rows[["prompt_id"]].assign(
+            **{name: self._column(table, name) for name in ("nll", "tokens")}
+        )
+
+    def drawn(self, what: What, known: dict[str, int]) -> list[Drawn]:
+        """Of every seed: the seed, verdicts [prompts] float32, and numbers of the texts, [prompts]
+        int32, which `known` counts as they come."""
+        toxicity = self.toxicity(what)["toxicity"].to_numpy().astype("float32")
+        found = []
+        for at, texts in enumerate(self._by_seed(what, "texts", "text")):
+            codes = [known.setdefault(text, len(known)) for text in texts]
+            mine = toxicity[at :: len(self.seeds)].copy()
+            found.append((self.seeds[at], mine, np.array(codes, dtype="int32")))
+        return found
 
 
 class Measured:
@@ -114,21 +264,15 @@ class Measured:
         self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000
     ) -> None:
         self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
+        self.on = lru_cache(1)(self._on)  # what has rows for prompts is of one axis at a time
+        self.windows, self.text_row = cache(self._windows), cache(self._text_row)
         self.known: dict[str, int] = {}
-        self.drawn = cache(self._drawn)
-        self.toxicity = lru_cache(4)(
-            self._toxicity
-        )  # what has rows for prompts is of one axis and split at a time
-        self.prompts = lru_cache(2)(self._prompts)
-        self.layout = lru_cache(2)(self._layout)
-        self.bootstrap = lru_cache(1)(self._bootstrap)
-        self.errors = lru_cache(1)(self._errors)
-        self.exchanges = lru_cache(1)(self._exchanges)
-        self.prompt_nll = lru_cache(2)(self._prompt_nll)
-        self.windows = cache(self._windows)
-        self.axis_rows = cache(self._axis_rows)
-        self.group_rows = cache(self._group_rows)
-        self.text_row = cache(self._text_row)
+        self.results: dict[Place, list[dict[str, Any]]] = {}
+        self.groups: dict[Place, list[dict[str, Any]]] = {}
+        self.drawn: dict[Place, list[Drawn]] = {}
+
+    def _on(self, axis: str, split: str) -> OnAxis:
+        return OnAxis(self.context, self.request, axis, split, self.n_boot)
 
     def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame | Pieces]:
         """results, groups, generations, texts, windows, prompts and costs of an audit."""
@@ -140,23 +284,18 @@ class Measured:
     ) -> dict[str, pd.DataFrame | Pieces]:
         """results and windows of these places; of those on the splits `detailed` groups,
         generations and texts; costs of test."""
-        results, groups, has_arms = [], [], any(variant.arm for variant, _, _ in placed)
         self._read(placed, detailed)
+        results, groups = [], []
         for variant, split, axes in placed:
-            rows = [row for axis in axes for row in self.axis_rows((variant.what, split, axis))]
-            rows.append(self.text_row(variant.what, split))
-            rows += (
-                self._divergence_rows(variant.what)
-                if has_arms and split == TEST and variant.what
-                else []
-            )
-            told = _no_verdict if self._is_lost(variant.what, split) else dict
-            results += [{"variant": variant.id, "split": split, **told(row)} for row in rows]
+            what = variant.what
+            rows = [row for axis in axes for row in self.results[what, split, axis]]
+            rows.append(self.text_row(what, split))
+            rows += self._divergence_rows(what) if _diverges(placed, what, split) else []
+            shown = _no_verdict if self._is_lost(what, split) else dict
+            results += [{"variant": variant.id, "split": split, **shown(row)} for row in rows]
             for axis in axes if split in detailed else ():
-                groups += [
-                    {**told(row), "variant": variant.id}
-                    for row in self.group_rows((variant.what, split, axis))
-                ]
+                rows = self.groups[what, split, axis]
+                groups += [{**shown(row), "variant": variant.id} for row in rows]
         generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
@@ -184,55 +323,12 @@ class Measured:
             self.context.hooks.check()
             self.progress.afterwards *= 1 - 1 / (len(wanted) - at)
             self.progress.say("statistics", variant.id)
-            self.axis_rows((variant.what, split, axis))
-            if split in detailed:
-                self.group_rows((variant.what, split, axis))
-                self.drawn((variant.what, split, axis))
-
-    def _toxicity(self, place: Place) -> pd.DataFrame:
-        """Verdicts with prompt columns, one row per prompt and seed."""
-        what, split, axis = place
-        shards = [what.shard("verdicts", axis, split, seed) for seed in self.request.seed_list]
-        verdicts = [
-            self._column(shard, table, "toxicity") for shard, table in self._fetched(shards)
-        ]
-        return self.prompts(split, axis).assign(toxicity=np.stack(verdicts, axis=1).ravel())
-
-    def _prompts(self, split: str, axis: str) -> pd.DataFrame:
-        """Prompt columns, as often as there are seeds, and the seeds; a place for toxicities."""
-        seeds = self.request.seed_list
-        rows = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
-        repeated = rows.loc[rows.index.repeat(len(seeds))].reset_index(drop=True)
-        return repeated.assign(toxicity=0.0, seed=np.tile(seeds, len(rows)))
-
-    def _layout(self, split: str, axis: str) -> Layout:
-        return lay_out(self.prompts(split, axis))
-
-    def _laid_out(self, place: Place) -> Layout:
-        """The coded prompts of a place with its toxicities."""
-        toxicity = self.toxicity(place)["toxicity"].to_numpy()
-        return with_toxicity(self.layout(*place[1:]), checked_toxicity(toxicity))
-
-    def _fetched(self, shards: Sequence[Shard]) -> Iterator[tuple[Shard, pd.DataFrame]]:
-        return zip(shards, self.context.fetch(shards), strict=True)
-
-    def _column(self, shard: Shard, table: pd.DataFrame, name: str) -> np.ndarray:
-        """A column of a finished part in the order of the prompts, [prompts]."""
-        wanted = self.context.rows(shard.axis, shard.split)["prompt_id"]
-        if not table["prompt_id"].equals(wanted):
-            table = wanted.to_frame().merge(table, on="prompt_id", validate="one_to_one")
-        return table[name].to_numpy()
-
-    def _exchanges(self, split: str, axis: str) -> Exchanges:
-        return Exchanges(self.layout(split, axis), self.request.reading, NULL_DRAWS)
-
-    def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
-        return BiasBootstrap(
-            self.toxicity((UNCUT, split, axis)), self.n_boot, key_of("results", split, axis)
-        )
-
-    def _errors(self, split: str, axis: str) -> BiasErrors:
-        return BiasErrors(self.toxicity((UNCUT, split, axis)))
+            what, place = variant.what, (variant.what, split, axis)
+            if place not in self.results:
+                self.results[place] = self.on(axis, split).results(what)
+            if split in detailed and place not in self.groups:
+                self.groups[place] = self.on(axis, split).groups(what)
+                self.drawn[place] = self.on(axis, split).drawn(what, self.known)
 
     def _all_windows(self, placed: Sequence[Placed]) -> pd.DataFrame:
         """What every reported perplexity is made of, one row per window of text."""
@@ -245,138 +341,28 @@ class Measured:
     def _windows(self, what: What, split: str) -> pd.DataFrame:
         return self.context.fetch([what.shard("windows", split=split)])[0]
 
-    def _axis_rows(self, place: Place) -> list[dict[str, object]]:
-        """Every result of one mask on one axis and split."""
-        what, split, axis = place
-        readings = READINGS if not what else (self.request.reading,)
-        rows = [self._bias_row(place, reading) for reading in readings]
-        rows += self._level_rows(place)
-        if not what and split == TEST:
-            rows.append(self._floor_row(axis))
-        return [{**row, "axis": axis} for row in rows]
-
-    def _bias_row(self, place: Place, reading: str) -> dict[str, object]:
-        what, split, axis = place
-        table, errors, layout = (
-            self.toxicity(place),
-            self.errors(split, axis),
-            self._laid_out(place),
-        )
-        change = errors.difference(table, reading) if what else None
-        row = _row(f"bias:{reading}", errors.interval(reading, table), change)
-        own = reading == self.request.reading
-        exchanges = self.exchanges(split, axis) if own else Exchanges(layout, reading, NULL_DRAWS)
-        return {**row, **_bands(layout, exchanges)}
-
-    def _level_rows(self, place: Place) -> list[dict[str, object]]:
-        """Mean toxicity, toxic share, the gap and its two ends."""
-        what, split, axis = place
-        table, dense, layout = (
-            self.toxicity(place),
-            self.toxicity((UNCUT, split, axis)),
-            self._laid_out(place),
-        )
-        values, before, rows = layout.toxicity, dense["toxicity"].to_numpy(), []
-        for metric, now, then in (
-            ("toxicity", values, before),
-            ("toxic_share", _over_half(values), _over_half(before)),
-        ):
-            change = (
-                _as_difference(self._mean(now - then, layout.prompt, (-1.0, 1.0))) if what else None
-            )
-            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
-        found = levelling(dense, table, self.bootstrap(split, axis))
-        rows.append(_row("gap", found.gap_variant, found.gap_change if what else None))
-        for metric, group, change in (
-            ("worst_group", found.worst_group, found.worst_change),
-            ("best_group", found.best_group, found.best_change),
-        ):
-            if group and len(
-                part := np.flatnonzero(layout.subgroup == layout.subgroups.index(group))
-            ):
-                prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
-                shown = self._mean(values[part], prompts, SHARE)
-                rows.append({**_row(metric, shown, change if what else None), "group": group})
-        return [{**row, "verdict": found.verdict if row["metric"] == "gap" else ""} for row in rows]
-
-    def _mean(self, values: np.ndarray, prompts: np.ndarray, span: tuple[float, float]) -> Interval:
-        """Mean of values [rows], whole prompts resampled; prompts [rows]: their codes."""
-        return coded_mean_interval(values, prompts, self.n_boot, span=span)
-
-    def _floor_row(self, axis: str) -> dict[str, object]:
-        """Bias of the judge on the prompts alone."""
-        table = self.context.fetch([Shard("floor", (), axis, TEST)])[0]
-        prompts = self.context.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]]
-        merged = prompts.merge(table, on="prompt_id")
-        row = _row("bias_floor", BiasErrors(merged).interval(self.request.reading), None)
-        layout = lay_out(merged)
-        return {**row, **_bands(layout, Exchanges(layout, self.request.reading, NULL_DRAWS))}
-
     def _text_row(self, what: What, split: str) -> dict[str, Any]:
         """Perplexity of one mask; n counts tokens."""
-        windows, dense, preset = (
-            self.windows(what, split),
-            self.windows(UNCUT, split),
-            self.context.settings.window,
-        )
-        shown, change = (
-            perplexity_interval(windows, self.n_boot),
-            paired_perplexity_difference(dense, windows, self.n_boot),
-        )
-        value, nan = perplexity(windows, preset), float("nan")
+        windows, dense = self.windows(what, split), self.windows(UNCUT, split)
+        preset, nan = self.context.settings.window, float("nan")
+        value, shown = perplexity(windows, preset), perplexity_interval(windows, self.n_boot)
+        change = paired_perplexity_difference(dense, windows, self.n_boot)
         if preset.published:  # its mean of window means has no interval of its own
             shown = Interval(value, nan, nan, shown.n)
             change = Difference(value - perplexity(dense, preset), nan, nan, nan, shown.n)
         row = _row("perplexity", shown, change if what else None)
-        return {**row, "axis": "", "value": value, "n": int(windows["tokens"].sum())}
+        return row | {"axis": "", "value": value, "n": int(windows["tokens"].sum())}
 
-    def _divergence_rows(self, what: What) -> list[dict[str, object]]:
+    def _divergence_rows(self, what: What) -> list[dict[str, Any]]:
         """How far next tokens are from the dense model's: KL per token, and the share whose
         likeliest token changed."""
         windows = self.context.fetch([what.shard("divergence", split=TEST)])[0]
         rows = []
         for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
             shown = share_interval(windows, column, self.n_boot, most)
-            rows.append(
-                {
-                    **_row(metric, shown, _as_difference(shown)),
-                    "axis": "",
-                    "n": int(windows["tokens"].sum()),
-                }
-            )
+            row = _row(metric, shown, _as_difference(shown))
+            rows.append(row | {"axis": "", "n": int(windows["tokens"].sum())})
         return rows
-
-    def _group_rows(self, place: Place) -> list[dict[str, object]]:
-        what, split, axis = place
-        boot, dense = self.bootstrap(split, axis), self.toxicity((UNCUT, split, axis))
-        nll = [self.prompt_nll(part, split, axis) for part in (UNCUT, what)]
-        rows = group_rows(dense, self.toxicity(place) if what else None, "toxicity", boot)
-        rows += group_rows(nll[0], nll[1] if what else None, "perplexity", boot)
-        return [{**row, "split": split, "axis": axis} for row in rows]
-
-    def _prompt_nll(self, what: What, split: str, axis: str) -> pd.DataFrame:
-        """Columns prompt_id, nll, tokens."""
-        shard = what.shard("prompt_nll", axis, split)
-        table = self.context.fetch([shard])[0]
-        ids = self.context.rows(axis, split)[["prompt_id"]]
-        return ids.assign(**{name: self._column(shard, table, name) for name in ("nll", "tokens")})
-
-    def _drawn(self, place: Place) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Of every seed: the seed, verdicts [prompts] float32, and numbers of the texts, [prompts]
-        int32, which `known` counts as they come."""
-        what, split, axis = place
-        toxicity = self.toxicity(place)["toxicity"].to_numpy().astype("float32")
-        shards = [what.shard("texts", axis, split, seed) for seed in self.request.seed_list]
-        found = []
-        for at, (shard, table) in enumerate(self._fetched(shards)):
-            codes = [
-                self.known.setdefault(text, len(self.known))
-                for text in self._column(shard, table, "text")
-            ]
-            found.append(
-                (shard.seed, toxicity[at :: len(shards)].copy(), np.array(codes, dtype="int32"))
-            )
-        return found
 
     def _generations(self, placed: Sequence[Placed]) -> tuple[Pieces, pd.DataFrame]:
         """Every continuation at these places, made as it is written; equal texts are kept once.
@@ -384,7 +370,7 @@ class Measured:
         Until then a verdict and a number are held of each, eight bytes, and the distinct texts.
         """
         at = [(one, split, axis) for one, split, axes in placed for axis in axes]
-        drawn = [self.drawn((one.what, split, axis)) for one, split, axis in at]
+        drawn = [self.drawn[one.what, split, axis] for one, split, axis in at]
         distinct = sorted(self.known)
         rank = np.empty(len(distinct), dtype="int32")
         rank[[self.known[text] for text in distinct]] = np.arange(len(distinct), dtype="int32")
@@ -409,16 +395,12 @@ class Measured:
         return pd.concat(named, ignore_index=True) if named else pd.DataFrame()
 
 
-def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, object]:
+def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, Any]:
     """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the
     second is missing."""
     words, group = words_band(layout, exchanges), descriptors_band(layout, exchanges)
-    found = {
-        f"{start}_{name}": getattr(band, name)
-        for start, band in (("null", words), ("group_null", group))
-        for name in ("mean", "low", "high", "p")
-    }
-    return {**found, "group_note": "; ".join(group.notes)}
+    found = [*words.ends, *group.ends]
+    return {**dict(zip(BANDS, found, strict=True)), "group_note": "; ".join(group.notes)}
 
 
 def _no_verdict(row: Mapping[str, object]) -> dict[str, object]:
@@ -440,25 +422,19 @@ def _as_difference(shown: Interval) -> Difference:
     return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
 
 
-def _row(metric: str, shown: Interval, change: Difference | None) -> dict[str, object]:
+def _row(metric: str, shown: Interval, change: Difference | None = None) -> dict[str, Any]:
     nan = float("nan")
-    row = {
+    change = change or Difference(nan, nan, nan, nan, 0)
+    return {
         "metric": metric,
         "value": shown.value,
         "low": shown.low,
         "high": shown.high,
         "n": shown.n,
-    }
-    row |= {
-        f"{start}_{name}": nan
-        for start in ("null", "group_null")
-        for name in ("mean", "low", "high", "p")
-    }
-    row |= {"group_note": "", "group": "", "verdict": ""}
-    if change is None:
-        return {**row, "delta": nan, "delta_low": nan, "delta_high": nan, "delta_p": nan}
-    return {
-        **row,
+        **dict.fromkeys(BANDS, nan),
+        "group_note": "",
+        "group": "",
+        "verdict": "",
         "delta": change.value,
         "delta_low": change.low,
         "delta_high": change.high,

@@ -128,9 +128,7 @@ def test_means_of_prompts_are_to_the_bit_those_of_pandas(rows):
     generator = np.random.default_rng(rows)
     prompts = [f"p{at:02d}" for at in range(30)]
     verdicts = generator.random(30 * rows, dtype=np.float32).astype(float)
-    table = pd.DataFrame(
-        {"prompt_id": np.repeat(prompts, rows), "toxicity": verdicts}
-    )
+    table = pd.DataFrame({"prompt_id": np.repeat(prompts, rows), "toxicity": verdicts})
     table = table.assign(subgroup=np.repeat(["a", "b"], 15 * rows), template="t", descriptor="d")
     order = PromptOrder(table)
     mixed = table.sample(frac=1, random_state=1)  # rows of one prompt in another order

@@ -96,7 +96,8 @@ def status(store, job_id):
     return job_state(store, job_id).status
 
 
-@pytest.mark.slow  # two whole audits; a kill of image audits and a cancel of these stay quick, hardening kills forty
+# Two whole audits; a kill of image audits and a cancel of these stay quick, hardening kills forty.
+@pytest.mark.slow
 def test_killed_in_the_middle_and_started_again_ends_with_the_same_numbers(tmp_path, processes):
     request, store = world_request(tmp_path, seeds=1, **SMALL), Store(tmp_path / "a")
     job_id = submit(request, store)

@@ -22,9 +22,10 @@ SCALE = 16
 
 
 def rounded(weight: torch.Tensor, bits: int, group: int) -> torch.Tensor:
-    """The weight [outputs, inputs] as `bits` bits would have it: every `group` neighbours of a row
-    (0: the whole row)
-    share the scale max|w| / (2^(bits−1) − 1), kept in half precision, and go to the nearest multiple, symmetric.
+    """The weight [outputs, inputs] as `bits` bits would have it, symmetric.
+
+    Every `group` neighbours of a row (0: the whole row) share the scale max|w| / (2^(bits−1) − 1),
+    kept in half precision, and go to its nearest multiple.
     """
     import torch
 

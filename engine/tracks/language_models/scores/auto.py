@@ -1,17 +1,20 @@
 """auto: the cheapest honest estimate of z_bias for every head, within a budget of work.
 
 Per axis:
-1. The dense model's texts are drawn and judged. Is their bias above its null band (of words)? If not, further prompts
-   are taken and every prompt is drawn again, up to the allowed number; if it stays inside, heads are not ranked: there
-   is nothing to rank them by.
-2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores all heads.
-3. Heads that matter are measured: those that are large, cut or protected by some decision (any sparsity and γ asked
-   for), or near one, by what first order shows and how far it may be off. Measured means reweighted, or generated where
-   the pilot found that cheaper, the weights leave too few effective samples, or a large effect rests on few of them
-   with a heavy tail. Other large effects with a heavy tail are the mean of both.
-4. What the budget holds beyond that goes to further prompts, then to draws while a fresh selection would lose more
-   effect than the stated precision, then to all other heads. What was not measured stays first order, is called so,
-   and its interval holds how far first order was off where both are known.
+1. The dense model's texts are drawn and judged. Is their bias above its null band (of words)? If
+   not, further prompts are taken and every prompt is drawn again, up to the allowed number. If it
+   stays inside, heads are not ranked: there is nothing to rank them by.
+2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores
+   all heads.
+3. Heads that matter are measured: those that are large, cut or protected by some decision (any
+   sparsity and γ asked for), or near one, by what first order shows and how far it may be off.
+   Measured means reweighted. It means generated where the pilot found that cheaper, where weights
+   leave too few effective samples, or where a large effect rests on few of them with a heavy tail.
+   Other large effects with a heavy tail are the mean of both.
+4. What the budget holds beyond that goes to further prompts, then to draws while a fresh selection
+   would lose more effect than the stated precision, then to all other heads. What was not measured
+   stays first order, is called so, and its interval holds how far first order was off where both
+   are known.
 The budget is a share of the work that measuring the variants will be, the same for every axis. The
 dense texts and one backward pass are always bought. Everything is decided from finished
 measurements and counts of work, never from seconds, so a resumed run decides alike.
@@ -248,7 +251,7 @@ class AxisScoring:
         return pilot.first_order_error(self.pilot, values, self.ess)
 
     def may_be_large(self, values: np.ndarray, off: np.ndarray) -> np.ndarray:
-        """Whether the effect of a head may be large, by values that are so far off: [units] bool."""
+        """Whether an effect may be large, by values that are so far off: [units] bool."""
         return np.abs(values) + off >= LARGE * self.band.value
 
     def matter(

@@ -55,7 +55,7 @@ class Fasp(SelectionMethod):
     """FASP Algorithm 1.
 
     1. z_ppl(h) of every head (FASP Eq. 3).
-    2. Critical heads H': the int(γ·N_h) with the lowest z_ppl (`critical_heads`). They are never cut.
+    2. Critical heads H': the int(γ·N_h) with the lowest z_ppl (`critical_heads`), never cut.
     3. z_bias(S, h) of the others (FASP Eq. 2).
     4. Cut the int(α·N_h) of the others with the highest z_bias.
     """
