@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
-BUDGETS = {"engine": 621_500, "pages": 52_000, "tests": 418_000, "benchmarks": 52_500}
+BUDGETS = {"engine": 594_800, "pages": 46_900, "tests": 408_500, "benchmarks": 49_800}
 """Tokens that a folder may have. Who needs more takes it from another and says why in the commit.
 """
 BARS = {"engine": 400_000, "pages": 42_000, "tests": 290_000, "benchmarks": 35_000}

@@ -2,9 +2,9 @@
 
 For notebooks and scripts, each loaded when it is first used (docs/notebook.md):
 
-    audit(request, store=None)          a finished run; a request is one of a track's, or its JSON form
+    audit(request, store=None)          a finished run; a request is a track's, or its JSON form
     open_run(id_or_path)                a run that is finished already
-    measure(run, cut, store=None)       the run's model without other heads, in the rows of its table `results`
+    measure(run, cut, store=None)       the model without other heads, as rows of `results`
     apply_mask(mask, model)             a model before and after the cut of a mask.json
     panels(run, axis, variant)          questions, answers, figures and tables of a run
     Store                               where runs are kept

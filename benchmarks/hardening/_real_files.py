@@ -179,14 +179,15 @@ def _with_lora(folder: Path) -> None:
     _tensors(folder, added)
 
 
+def _every_second(state: dict, first: int) -> dict:
+    return dict(list(state.items())[first::2])
+
+
 def _shards(folder: Path) -> None:
     """Two files without their index."""
     for at in range(2):
-        _tensors(
-            folder,
-            lambda state, at=at: dict(list(state.items())[at::2]),
-            f"model-0000{at + 1}-of-00002.safetensors",
-        )
+        half = partial(_every_second, first=at)
+        _tensors(folder, half, f"model-0000{at + 1}-of-00002.safetensors")
     (folder / "model.safetensors").unlink()
 
 

@@ -1,15 +1,18 @@
 """A recommendation, where the evidence carries one.
 
-**The rule.** Levels of the chosen method are gone through from the least cut up, and the first that does not pass ends
-it; the last that passed is recommended. A level *passes* when no loss is found there, neither in
-the quality nor in any judged group of the axis that is read, and none could well have been missed:
+**The rule.** Levels of the chosen method are gone through from the least cut up, and the first
+that does not pass ends it; the last that passed is recommended. A level *passes* when no loss is
+found there, neither in the quality nor in any judged group of the axis that is read, and none
+could well have been missed:
 
-- A loss is found where its 95 % interval leaves out zero, not corrected for anything, so that every hint counts against
-  a recommendation; a loss whose whole interval is a trifle (`TRIFLE`) counts as none.
-- A loss could not well have been missed where every interval leaves out losses of more than `COARSE`, widened for all
-  methods that were looked at on the axis (Bonferroni): by Student's t with one less than the models behind a mean,
-  which is cautious, or by the normal distribution where there is one model. Levels need no such widening: their order
-  is fixed, and each is reached only through those before it.
+- A loss is found where its 95 % interval leaves out zero, not corrected for anything, so that
+  every hint counts against a recommendation; a loss whose whole interval is a trifle (`TRIFLE`)
+  counts as none.
+- A loss could not well have been missed where every interval leaves out losses of more than
+  `COARSE`, widened for all methods that were looked at on the axis (Bonferroni): by Student's t
+  with one less than the models behind a mean, which is cautious, or by the normal distribution
+  where there is one model. Levels need no such widening: their order is fixed, and each is
+  reached only through those before it.
 
 Else nothing is recommended, and the sentence says why. All of it is read off the data on which
 results are reported, and that is said: it tells what was found, and is no promise for other data.

@@ -29,10 +29,12 @@ WIDTH = 960
 PLOTLY = "plotly.min.js"
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
 <title>{question}</title>
-<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:1000px;margin:2rem auto;padding:0 1rem;background:{paper};
-color:{ink}}}h1{{font-size:1.3rem}}.caveat{{color:{soft};font-size:.85rem}}</style></head>
+<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:1000px;margin:2rem auto;
+padding:0 1rem;background:{paper};color:{ink}}}
+h1{{font-size:1.3rem}}.caveat{{color:{soft};font-size:.85rem}}</style></head>
 <body><h1>{question}</h1><p>{said}</p>{chart}<p class="caveat">{caveat}</p></body></html>
 """
 

@@ -72,10 +72,8 @@ def _fact(fact: Fact) -> str:
     was = (
         f"<span class=small>was {escape(fact.was)}: {escape(fact.kind)}</span>" if fact.was else ""
     )
-    return (
-        "<div><span"
-        f" class=small>{escape(phrasing.sentence(fact.name))}</span><b>{escape(fact.value)}</b>{was}</div>"
-    )
+    name = escape(phrasing.sentence(fact.name))
+    return f"<div><span class=small>{name}</span><b>{escape(fact.value)}</b>{was}</div>"
 
 
 def _limits(run: Run) -> str:

@@ -124,15 +124,14 @@ def document(title: str, body: str, figures: dict[str, Any]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
         " font-src data:"
     )
+    style = (_HERE / "report.css").read_text(encoding="utf-8")
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width,initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            (
-                f"<title>{escape(visible(title))}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>"
-            ),
+            f"<title>{escape(visible(title))}</title><style>{style}</style>",
             "</head><body>",
             '<button id="theme" type="button">light or dark</button>',
             f"<main>{visible(body)}</main>",
@@ -222,7 +221,8 @@ def table_html(table: pd.DataFrame) -> str:
     """A table with every name and cell escaped."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in table.columns)
     rows = ("".join(_cell(value) for value in row) for row in table.itertuples(index=False))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cell(value: Any) -> str:

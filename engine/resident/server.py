@@ -274,7 +274,8 @@ def load() -> None:
     for track in tracks().values():
         track.part("validate"), track.part("run")
     gc.collect()
-    gc.freeze()  # what was imported stays: looking through it at every dropped model takes half a second
+    # What was imported stays: looking through it at every dropped model takes half a second.
+    gc.freeze()
 
 
 def main(words: list[str] | None = None) -> int:

@@ -29,7 +29,7 @@ def test_seconds_left_are_those_of_the_rest_at_the_speed_so_far():
     assert (events[-1].done, events[-1].eta) == (7, 3 * 11 / 7)
 
 
-def test_the_first_batch_which_warms_up_is_no_forecast_and_what_begins_again_within_a_part_stands_still():
+def test_the_first_batch_is_no_forecast_and_what_begins_again_within_a_part_stands_still():
     events, progress = told()
     progress.clock = itertools.count(8 * SETTLED, 2 * OFTEN).__next__
     progress.expect_in_all(10)

@@ -16,9 +16,7 @@ def written(store: Store, name: str, status: str, phase: str = "", **more):
     """The folder of a job as it stands."""
     folder = store.jobs_folder / f"job-{name}"
     folder.mkdir(parents=True, exist_ok=True)
-    state = JobState(
-        folder.name, name, status, phase, started=name, updated=jobs._now(), **more
-    )
+    state = JobState(folder.name, name, status, phase, started=name, updated=jobs._now(), **more)
     jobs._write(folder, state)
     return folder
 

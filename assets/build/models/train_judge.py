@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from assets.build.models.judge_card import judge_card
+from assets.build.models.judge_data import JudgeData, judge_data, read_hatecheck
 from engine.core.files import folder_whole, sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from engine.models.catalog import ASSETS
 from engine.models.load_language_model import inspect_model
-from assets.build.models.judge_card import judge_card
-from assets.build.models.judge_data import JudgeData, judge_data, read_hatecheck
 
 import torch  # isort: skip
 from tokenizers import BertWordPieceTokenizer  # isort: skip

@@ -23,6 +23,7 @@ ARCHITECTURE = "resnet10-w16"
 SEED = 0
 RECIPE = Recipe(epochs=24, rate=3e-3, batch=128)
 from engine.core.files import ASSETS
+
 FOLDER = ASSETS / "demo-resnet"
 CARD = FOLDER / "CARD.md"
 GAP = "## The planted gap"

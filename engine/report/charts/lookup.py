@@ -263,7 +263,8 @@ def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> 
 
 def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
     """The line under a chart made from such numbers."""
-    return f"Measured on {measured_on(run, row, split)}. {track_of(run).intervals_of(row)} {more}".strip()
+    intervals = track_of(run).intervals_of(row)
+    return f"Measured on {measured_on(run, row, split)}. {intervals} {more}".strip()
 
 
 def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:

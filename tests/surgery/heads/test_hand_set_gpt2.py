@@ -16,7 +16,7 @@ Before the last LayerNorm the state is (e_current + g * e_previous, p_i), mean 0
     variance = (4 (1 + g)^2 + 4) / 8                  where they are the same (and at position 0).
 The logit of token t is e_t . state / 4 / sqrt(variance). So for the text "a b b":
     position 0   a: (1 + g) / sqrt(((1 + g)^2 + 1) / 2)            on: 2 / sqrt(2.5)        off: 1
-    position 1   b: 1 / sqrt(1 + g^2 / 2),  a: g times that        on: sqrt(2/3) twice      off: b 1, a 0
+    position 1   b: 1 / sqrt(1 + g^2 / 2),  a: g times that   on: sqrt(2/3) twice      off: b 1, a 0
     position 2   b: as position 0
 All other logits are 0. Masking head 1 changes nothing at all.
 """
