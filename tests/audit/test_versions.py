@@ -20,7 +20,7 @@ from engine.audit.fields import fields_of
 from engine.audit.measurements import Measurement
 from engine.audit.request import Plan, versions_of
 from engine.audit.tracks import request_from, track_of_meta, tracks
-from engine.classifiers.images import measurements as dense
+from engine.classifiers import images as dense
 from engine.classifiers.images.request import ImagePlan
 from engine.core.discover import members, modules
 from engine.core.files import json_able
