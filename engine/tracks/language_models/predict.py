@@ -8,6 +8,7 @@ wastes next to nothing.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +71,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     other = per_text * left(audit.context, other_scores(audit.request, audit.job))
     found: dict[str, Any] = {
         "axes": axes,
-        "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
+        "scoring_seconds": _scoring(audit.request, each, other),
         "measuring_seconds": (
             per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total))
         ),
@@ -78,6 +79,15 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
     return found
+
+
+def _scoring(
+    request: AuditRequest, each: Sequence[tuple[float, float]], other: float
+) -> list[float]:
+    """Least and most seconds of scoring: `each` axis, where effects on bias are asked for, and
+    `other` scores."""
+    asked = any(method.score == "z_bias" for method in request.scores)
+    return [other + asked * sum(ends) for ends in zip(*each, strict=True)]
 
 
 def _memory(audit: Audit) -> dict[str, Any]:
@@ -161,7 +171,7 @@ def extrapolated(audit: Audit) -> dict[str, Any]:
     other = per_text * left(context, other_scores(audit.request, job))
     found = {
         "axes": axes,
-        "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
+        "scoring_seconds": _scoring(audit.request, each, other),
         "measuring_seconds": per_text * left(context, measuring_shards(audit.plan, job.total)),
         "predicting_seconds": _whole(counts, len(job.seeds), per_text, took / int(draw["n"])),
         "sure": float(max(draw["seconds"], again) / min(draw["seconds"], again)),

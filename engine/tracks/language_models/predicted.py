@@ -149,7 +149,7 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         _times(log, math.nan if text is None else text["value"]),
         _groups(run, axis, units),
         bias_scale.sets,
-        _note(bias_scale, change, len(units)),
+        _note(bias_scale, change, len(units), "z_bias" in set(_scores(run)["score"])),
     )
 
 
@@ -256,8 +256,12 @@ def _text_singles(run: Run) -> Singles:
     return Singles(value, np.abs(value))
 
 
+def _scores(run: Run) -> pd.DataFrame:
+    return lookup.frame(run, "scores")
+
+
 def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
-    table = lookup.frame(run, "scores")
+    table = _scores(run)
     rows = table[
         (table["score"] == score) & (table["axis"] == axis) & (table["seed"] == POOLED)
     ].set_index("unit")
@@ -317,9 +321,10 @@ def _ends(guess: Guess) -> tuple[float, float, float]:
     return guess.value, guess.low, guess.high
 
 
-def _note(scale: Scale, change: Guess, heads: int) -> str:
+def _note(scale: Scale, change: Guess, heads: int, scored: bool) -> str:
     if math.isnan(change.value):
-        return "The heads of this axis were not ranked, so nothing can be predicted."
+        said = "were not ranked" if scored else "were not scored for it"
+        return f"The heads of this axis {said}, so nothing can be predicted."
     if scale.low is not None:
         note = f"The interval is read off {scale.sets} sets of heads that this audit measured."
         if heads <= scale.most:
@@ -576,7 +581,8 @@ def levels_of(run: Run, method: str, axis: str) -> list[float]:
         return list(
             compression(method).offered(SimpleNamespace(n_layers=run.meta["model"]["n_layers"]))
         )
-    known = method in request.selections and not lookup.frame(run, "scores").empty
+    needs = selection_method(method).needs if method in request.selections else (method,)
+    known = set(needs) <= set(_scores(run)["score"])
     return (
         [stop.level for stop in stops(run, method, axis)]
         if known and method in lookup.methods(run, axis)

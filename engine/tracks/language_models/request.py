@@ -577,13 +577,15 @@ class AuditRequest(Request):
 
     @property
     def scores(self) -> list[ScoreMethod]:
-        """The ways heads are scored: z_bias and z_ppl always, the rest where a selection asks for
-        it; z_bias last, for it may build on the others."""
-        wanted = {"z_bias", "z_ppl"} | {
-            score for name in self.selections for score in selection_method(name).needs
-        }
+        """The ways heads are scored, as far as a selection asks for it; z_bias last, for it may
+        build on the others."""
+        return self.scored_by()
+
+    def scored_by(self, *asked: str) -> list[ScoreMethod]:
+        """`scores`, and those of the scores `asked` by name."""
+        needed = {score for name in self.selections for score in selection_method(name).needs}
         chosen = {"z_bias": self.estimator, "z_ppl": self.perplexity_estimator}
-        ordered = sorted(wanted, key=lambda score: (score == "z_bias", score))
+        ordered = sorted({*needed, *asked}, key=lambda score: (score == "z_bias", score))
         return [method_for(score, chosen.get(score)) for score in ordered]
 
     def settings(self) -> Settings:

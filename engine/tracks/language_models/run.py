@@ -38,7 +38,7 @@ from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.predict import prediction
 from engine.tracks.language_models.request import SEARCH, AuditRequest, prompt_plan_of, validate
-from engine.tracks.language_models.scores.base import ScoreMethod, method_for
+from engine.tracks.language_models.scores.base import ScoreMethod, no_scores
 from engine.tracks.language_models.selection.base import critical_heads
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import (
@@ -80,10 +80,11 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
     expect_scoring(audit, request.scores)
-    if method_for("z_bias", request.estimator).pilots:
-        until_drawn(audit)
-        audit.scoring["predicted"] = prediction(audit)
-        look(audit, method_for("z_bias", request.estimator))
+    for method in request.scores:
+        if method.score == "z_bias" and method.pilots:
+            until_drawn(audit)
+            audit.scoring["predicted"] = prediction(audit)
+            look(audit, method)
     scores = score_heads(audit, lambda unfinished: expect_scoring(audit, unfinished))
     expect_scoring(audit, ())
     variants, gammas = choose_variants(audit, scores)
@@ -122,7 +123,9 @@ def scores_only(
     with closing(executor or Local()) as executor:
         audit = open_audit(plan, store, hooks, executor)
         audit.job = with_measuring(audit)
-        table = heads_wide(score_heads(audit), request)
+        table = heads_wide(
+            score_heads(audit, methods=request.scored_by("z_bias", "z_ppl")), request
+        )
     table.attrs["notes"] = not_ranked(audit.scoring)
     return table
 
@@ -160,14 +163,17 @@ def look(audit: Audit, method: ScoreMethod) -> None:
 
 
 def score_heads(
-    audit: Audit, expecting: Callable[[Sequence[ScoreMethod]], None] = lambda unfinished: None
+    audit: Audit,
+    expecting: Callable[[Sequence[ScoreMethod]], None] = lambda unfinished: None,
+    methods: Sequence[ScoreMethod] | None = None,
 ) -> pd.DataFrame:
-    """All head scores, from validation prompts and validation text only.
+    """All head scores, from validation prompts and validation text only; no row where nothing asks
+    for one.
 
     expecting: told the methods that are not finished, whenever it was decided what they measure
-    next.
+    next. methods: those that are asked for; None: by what is cut.
     """
-    tables, methods = [], audit.request.scores
+    tables, methods = [], audit.request.scores if methods is None else methods
     for place, method in enumerate(methods):
         score(audit, method, partial(expecting, methods[place:]))
         audit.progress.say("score heads", method.score)
@@ -176,7 +182,7 @@ def score_heads(
         known = {method.score: table["value"].to_numpy()} if (table["axis"] == "").all() else {}
         audit.job = replace(audit.job, known={**audit.job.known, **known})
         audit.scoring |= {method.score: report} if (report := method.report(audit.job)) else {}
-    scores = pd.concat(tables, ignore_index=True)
+    scores = pd.concat(tables, ignore_index=True) if tables else no_scores()
     audit.scoring["power"] = power_of(scores)
     return scores
 
@@ -269,6 +275,7 @@ def run_meta(
             + warnings_of(request, tables, plan.model.vocab_size)
             + unusable(tables)
             + not_ranked(audit.scoring)
+            + unscored(request)
             + stopped(drawn)
         ),
     }
@@ -296,6 +303,14 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
         for axis, said in found
         if said.get("note")
     ]
+
+
+def unscored(request: AuditRequest) -> list[str]:
+    """One sentence where no method asks for effects of heads on bias."""
+    from engine.tracks.language_models.words import not_scored
+
+    asked = {method.score for method in request.scores}
+    return [not_scored()] if "z_bias" not in asked else []
 
 
 def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:

@@ -387,11 +387,24 @@ def few_texts_words(axes: Sequence[str]) -> str:
     )
 
 
+NO_SCORES_ASKED = "No method asks for scores of heads."
+
+
+def not_scored(score: str = "z_bias") -> str:
+    """Said where a reader looks for scores that nothing in the audit asked for."""
+    return (
+        f"Heads were not scored for {score_name(score)}: no method of this audit asks for it. An"
+        " audit with a method that does, or the command `scores`, would."
+    )
+
+
 def prediction_words(
     scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]
 ) -> str:
     """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside
     their null band."""
+    if not max(scoring):
+        return f"{PREDICTED} about {duration(measuring)} to measure variants. {NO_SCORES_ASKED}"
     least, most = (duration(seconds) for seconds in scoring)
     text = (
         f"{PREDICTED} about {least}"

@@ -20,7 +20,9 @@ from tests.tracks.language_models.worlds import world_request
 @pytest.fixture(scope="module")
 def run(words_judged_here, tmp_path_factory) -> Run:
     folder = tmp_path_factory.mktemp("world")
-    return run_audit(world_request(folder, methods=("magnitude",)), Store(folder / "store"))
+    return run_audit(
+        world_request(folder, methods=("magnitude", "bias_only")), Store(folder / "store")
+    )
 
 
 def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, capsys):
@@ -52,7 +54,7 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     ("words", "said"),
     [
         (["--sparsity", "1.0"], "between 1 and 11 of 12"),
-        (["--sparsity", "0.2", "--method", "fasp"], "Known: magnitude"),
+        (["--sparsity", "0.2", "--method", "fasp"], "Known: bias_only, magnitude"),
         (["--sparsity", "0.2", "--name", "x"], "chosen by hand"),
         (["--heads", "9.9"], "outside 3 layers"),
         (["--heads", "one"], "'one' is no head"),

@@ -32,6 +32,7 @@ from engine.tracks.language_models.panels.heads import (
 from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.predicted import Guess, ahead_of_set, heads_beside, predicted
 from engine.tracks.language_models.tables import TEST, VALIDATION
+from engine.tracks.language_models.words import not_scored
 
 NOTHING = (
     "Nothing can be predicted here: effects of single heads on this axis are not known. It can be"
@@ -48,7 +49,7 @@ def bench_map(run: Run, choice: Choice, off: tuple[int, ...], held: tuple[int, .
     )
     table = pooled_scores(run, "z_bias", choice.measured)
     if table.empty:
-        return nothing("bench_map", question, "This run has no effects on bias for this axis.")
+        return nothing("bench_map", question, not_scored())
     critical = table["unit"].isin(critical_units(run, choice))
     table = table.assign(
         critical=critical, cut=table["unit"].isin(off), held=table["unit"].isin(held)

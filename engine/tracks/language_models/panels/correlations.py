@@ -48,7 +48,8 @@ def correlation_panel(
         raise RequestError(unknown("correlation", kind, KINDS))
     question = "Do the same heads add to the bias of every axis?"
     if wide.shape[1] < 2:
-        return nothing(key, question, "A correlation needs at least two axes; this has one.")
+        found = "one" if wide.shape[1] else "none"
+        return nothing(key, question, f"A correlation needs at least two axes; this has {found}.")
     from engine.stats import reliability
 
     matrix = reliability.correlation(wide, kind)

@@ -76,7 +76,9 @@ def effects_of(run: Run, unit: int) -> pd.DataFrame:
 def _answer(run: Run, choice: Choice, effects: pd.DataFrame) -> str:
     """What it does to the axis that is read."""
     axis, mine = words.axis_name(choice.measured), effects[effects["axis"] == choice.measured]
-    if mine.empty or mine["value"].isna().all():
+    if mine.empty:
+        return own.not_scored()
+    if mine["value"].isna().all():
         return f"Heads were not ranked for {axis}."
     row = mine.iloc[0]
     numbers = f"{phrasing.signed(row['value'])}{_interval(row)}"

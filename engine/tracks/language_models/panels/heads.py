@@ -40,7 +40,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     question = _map_question(score, axis)
     table = pooled_scores(run, score, axis)
     if table.empty:
-        return nothing(key, question, f"This run has no scores for {own.score_name(score)}.")
+        return nothing(key, question, own.not_scored(score))
     if table["value"].isna().all():
         return nothing(key, question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
@@ -74,7 +74,7 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     question = f"Which heads add to the bias of {axis}, which are protected, and which were cut?"
     table = pooled_scores(run, "z_bias", choice.measured)
     if table.empty:
-        return nothing("fasp_picture", question, "This run has no effects on bias for this axis.")
+        return nothing("fasp_picture", question, own.not_scored())
     variant = lookup.variant_of(run, choice)
     critical, cut = critical_units(run, choice), set(lookup.cut_units(variant))
     table = table.assign(critical=table["unit"].isin(critical), cut=table["unit"].isin(cut))

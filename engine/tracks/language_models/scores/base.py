@@ -265,6 +265,13 @@ def score_rows(
     return table[COLUMNS]
 
 
+def no_scores() -> pd.DataFrame:
+    """The score table of an audit that scored no head: COLUMNS, of their types."""
+    words = dict.fromkeys(("score", "estimator", "axis", "note"), "str")
+    whole = dict.fromkeys(("unit", "layer", "head", "seed", "n"), "int64")
+    return pd.DataFrame(columns=COLUMNS, dtype=float).astype({**words, **whole})
+
+
 def head_shards(job: ScoreJob, make: Callable[[tuple[int, ...]], list[Shard]]) -> list[Shard]:
     """The dense measurement and that of every single head off."""
     return make(()) + [shard for unit in range(job.total) for shard in make((unit,))]

@@ -1,0 +1,91 @@
+"""Audits in which no method asks for scores of heads: none is measured, and every place that shows
+scores says so."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from engine.core.types import Event, Hooks
+from engine.report.bundle import export_run
+from engine.report.charts.panel import Choice
+from engine.store.runs import Run, Store
+from engine.tracks.language_models import predicted
+from engine.tracks.language_models.panels import head_card, heads
+from engine.tracks.language_models.predict import predict
+from engine.tracks.language_models.run import run_audit, scores_only
+from tests.pages.checks import PAGES, assert_calm, opened, use_store, words_of
+from tests.tiny import build
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+ARMS = ("int8", "int4", "layer_drop")
+ONLY = {"methods": ARMS, "sparsities": (0.0, 0.5), "seeds": 1, "controls": None}
+CHOICE = Choice("nationality", "layer_drop", 0.5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("unscored")
+
+
+@pytest.fixture(scope="module")
+def seen() -> list[Event]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def run(folder, seen, words_judged_here) -> Run:
+    other = shutil.copytree(build("gpt2", folder / "model"), folder / "copy")
+    request = world_request(folder, **ONLY, against=(str(other),))
+    return run_audit(request, Store(folder / "store"), Hooks(report=seen.append))
+
+
+def test_no_head_is_scored_that_no_method_asks_for(run, seen):
+    assert run.table("scores").empty and run.table("head_groups").empty
+    assert not {"score heads", "predict"} & {event.phase for event in seen}
+    assert sum("Heads were not scored" in warning for warning in run.meta["warnings"]) == 1
+    assert set(run.table("variants")["method"]) == {"dense", *ARMS, "against-copy"}
+
+
+def test_only_scores_that_are_asked_for_are_measured(folder):
+    request = world_request(folder, methods=("ppl_only",), sparsities=(0.0, 0.3), seeds=1)
+    found = run_audit(request, Store(folder / "store")).table("scores")
+    assert set(found["score"]) == {"z_ppl"}
+    request = world_request(folder, **ONLY)
+    assert "z_bias_religion" in scores_only(request, Store(folder / "store")), "a command asks"
+
+
+def test_a_prediction_counts_no_scoring(folder):
+    found = predict(world_request(folder, **ONLY), Store(folder / "other"))
+    assert found["scoring_seconds"] == [0, 0] and found["measuring_seconds"] > 0
+    assert "No method asks for scores of heads" in found["words"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_opens(run, monkeypatch, page):
+    use_store(run.path.parents[1], monkeypatch)
+    at = opened(page, run.id)
+    assert_calm(at)
+    if page in ("heads", "bench"):
+        assert "Heads were not scored" in words_of(at)
+
+
+def test_what_shows_scores_says_that_there_are_none(run):
+    for panel in (heads.fasp_picture(run, CHOICE), heads.perplexity_map(run, CHOICE)):
+        assert "Heads were not scored" in panel.answer and not panel.has_chart
+    assert "Heads were not scored" in head_card.head_card(run, CHOICE, 0).answer
+    assert "not scored" in predicted.predicted(run, (1, 2), "nationality").note
+
+
+def test_chance_needs_no_scores(folder):
+    request = world_request(folder, methods=("random",), sparsities=(0.0, 0.3), seeds=1)
+    found = run_audit(request, Store(folder / "store"))
+    assert found.table("scores").empty and predicted.levels_of(found, "random", "nationality")
+
+
+def test_what_is_taken_away_says_so(run, tmp_path):
+    export_run(run, tmp_path, ("masks", "tables", "figures", "report"))
+    page = next(tmp_path.rglob("*.html")).read_text(encoding="utf-8")
+    assert "Heads were not scored" in page
