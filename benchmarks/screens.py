@@ -3,7 +3,7 @@ contrast.
 
 Pages come from the app's navigation and tabs from the pages, so that a new one is measured too.
 `--shots DIR` also writes one small picture per screen: wide and narrow, light and dark, side by
-side.
+side. Slides of the page Present are looked at at three sizes of a window: each must fit.
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ PATIENCE = 60.0
 HIGH = 360
 """Pixels of the height of a small picture."""
 COUNTED = (PROJECT / "benchmarks" / "screens.js").read_text(encoding="utf-8")
+SIZES = ((1920, 1080), (1440, 900), (1280, 720))
+"""Windows that every slide fits: pixels wide and high."""
+MISFIT = (PROJECT / "benchmarks" / "slides.js").read_text(encoding="utf-8")
 SETTLED = """
 ([quiet, limit]) => new Promise(done => {
   const begun = performance.now(), app = () => document.querySelector('[data-testid=stApp]');
@@ -118,13 +121,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app_server.browser(path) as browser,
         ):
             screens = [screen for look in looks for screen in seen(browser, address, look, asked)]
+            misfits = [] if asked.page not in "present" else list(slides(browser, address, asked))
         client.stop(Store(own))
     if asked.shots:
         write_shots(screens, Path(asked.shots))
     if not asked.json:
         print_table(screens)
-        return int(any(one.holds is False for screen in screens for one in screen.measures()))
-    return show([one for screen in screens for one in screen.measures()], as_json=True)
+        missed = any(one.holds is False for screen in screens for one in screen.measures())
+        return show(misfits, as_json=False) or int(missed)
+    return show([*(one for screen in screens for one in screen.measures()), *misfits], as_json=True)
 
 
 def options() -> argparse.ArgumentParser:
@@ -166,6 +171,32 @@ def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> I
                 page, f"{address}/{name}", run, look, "workspace" if is_shared else run[:4]
             )
     context.close()
+
+
+def slides(browser: Any, address: str, asked: argparse.Namespace) -> Iterator[Measure]:
+    """One row per slide of every embedded audit and theme: what does not fit, over all sizes."""
+    runs = [run for run in Store(EMBEDDED, read_only=True).ids() if run.startswith(asked.run)]
+    for theme in ("light", "dark"):
+        context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
+        page = context.new_page()
+        for run in runs:
+            for step in range(1, 6):
+                page.goto(f"{address}/present?{urlencode({'run': run, 'step': step})}")
+                found = misfits(page)
+                name = f"{run[:4]} slide {step}, {theme}: " + "; ".join(found[:3])
+                yield Measure(name.rstrip(": "), len(found), "misfits", 0)
+        context.close()
+
+
+def misfits(page: Any) -> list[str]:
+    """What does not fit of the slide that a page opens, each with the window's size."""
+    settle(page)
+    found = []
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(1000 * QUIET)
+        found += [f"{width} × {height}: {one}" for one in page.evaluate(MISFIT)]
+    return found
 
 
 def navigation(page: Any, address: str) -> list[tuple[str, bool]]:

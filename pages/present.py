@@ -25,8 +25,10 @@ STILL: dict[str, Any] = {**CONFIG, "staticPlot": True}
 """A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any
 picture."""
 LARGER = 1.5
-"""How much larger letters and marks are than on a page: read from the last row. On a phone as on a
-page."""
+"""How much larger letters and marks are than on a page, where a slide has room: read from the last
+row. On a phone as on a page."""
+ROOM = 440
+"""Pixels of height that a slide leaves its picture."""
 
 
 def page() -> None:
@@ -64,37 +66,45 @@ def _whole(run: KeptRun, choice: Choice) -> None:
     with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
         button("One at a time", ("turn", "one"), _turn, 1, icon="slideshow")
         _leave()
-        st.caption("Print with Ctrl+P: five pages, landscape.")
+        st.caption("Print with Ctrl+P: five pages of 16:9.")
     for number in range(1, len(STEPS) + 1):
         _step(run, choice, number)
 
 
 def _step(run: KeptRun, choice: Choice, number: int) -> None:
-    """Title, sentence, picture and footnote."""
+    """Title, sentence, picture and footnote of one slide."""
     step = made(run, story.step, choice, STEPS[number - 1])
-    with st.container(key=state.key_of("stage", step.name)):
-        sheet = " pa-sheet" if number > 1 else ""
-        st.html(f'<p class="pa-step{sheet}">{number} of {len(STEPS)}</p>')
+    with st.container(key=state.key_of("slide", step.name)):
+        st.html(f'<p class="pa-step">{number} of {len(STEPS)}</p>')
         st.title(plain(step.title), anchor=False)
-        st.html(f'<p class="pa-said">{escaped(step.sentence)}</p>')
+        _told("pa-headline", step.sentence, 130)
         if step.picture is not None and step.picture.has_chart:
             _picture(step.name, step.picture)
         if step.footnote:
-            st.html(f'<p class="pa-footnote">{escaped(step.footnote)}</p>')
+            _told("pa-footnote", step.footnote, 300)
+
+
+def _told(name: str, text: str, most: int) -> None:
+    """A paragraph of a slide; smaller where it has more than `most` letters."""
+    st.html(f'<p class="{name}{" pa-long" if len(text) > most else ""}">{escaped(text)}</p>')
 
 
 def _picture(name: str, panel: Panel) -> None:
-    """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew
+    """The chart as high as the slide has room for. Its text is its answer: no slider draws it anew
     here."""
     is_phone = "Mobi" in (st.context.headers.get("User-Agent") or "")
-    with st.container(key=state.key_of("stage_picture", name)):
+    figure = panel.whole()
+    if figure is None:
+        return
+    most = min(LARGER, ROOM / figure.layout.height)
+    with st.container(key=state.key_of("picture_of", name)):
         st.plotly_chart(
-            larger(panel.whole(), 1.0 if is_phone else LARGER),
+            larger(figure, 1.0 if is_phone else max(1.0, most)),
             width="stretch",
             height="stretch",
             theme=None,
             config=dict(STILL),
-            key=state.key_of("stage_chart", name),
+            key=state.key_of("drawn", name),
             alt=f"{panel.question} {panel.answer}",
         )
 

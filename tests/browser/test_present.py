@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from benchmarks.screens import misfits
 from tests.browser.test_main_path import RUN, settled
 
 pytestmark = pytest.mark.browser
@@ -28,10 +29,29 @@ def test_arrow_keys_turn_the_steps_without_a_click(page, address):
         page.locator('[data-testid="stSidebar"]').is_hidden()
         and page.locator(".st-key-subject").is_hidden()
     )
-    box = page.locator(".js-plotly-plot").first.bounding_box()
-    assert box["y"] + box["height"] < 900, "a step fits the screen"
     page.keyboard.press("Escape")
     page.wait_for_url(re.compile(r"/\?run="))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_slide_fits_windows_of_three_sizes(chromium, address, theme):
+    context = chromium.new_context(color_scheme=theme, reduced_motion="reduce")
+    page = context.new_page()
+    found = {}
+    for step in range(1, 6):
+        page.goto(f"{address}/present{RUN}&step={step}")
+        found[step] = misfits(page)
+    context.close()
+    assert not any(found.values()), found
+
+
+def test_slides_print_as_one_page_each(page, address):
+    page.goto(f"{address}/present{RUN}&step=all")
+    settled(page, "What we recommend")
+    printed = page.pdf(prefer_css_page_size=True)
+    sizes = re.findall(rb"/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]", printed)
+    assert len(sizes) == 5
+    assert all(abs(float(wide) / float(high) - 16 / 9) < 0.01 for wide, high in sizes)
 
 
 def test_a_first_visit_is_one_click_from_an_audit(page, address):
