@@ -39,7 +39,9 @@ class Fault:
 
 def said_by(error: BaseException, most: int = 300) -> str:
     """The first line of what a library's error says, without its full stop; its kind where it says
-    nothing."""
+    nothing. A codec's words become ours."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text from byte {error.start} on"
     return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(" .")
 
 

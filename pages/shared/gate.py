@@ -30,6 +30,9 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+ROOT = b"<script>window.__streamlit = {BACKEND_BASE_URL: location.origin + '/'}</script>"
+_NOT_ASKED = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
+"""Headers by which a browser would get a page packed, in part or not at all."""
 
 
 class Gate:
@@ -129,6 +132,12 @@ def _is_link(scope: Scope, headers: Mapping[str, str]) -> bool:
     return scope["type"] == "http" and scope["method"] == "GET" and is_navigation
 
 
+def _is_page(scope: Scope) -> bool:
+    """Whether a browser opens one of our pages, and no file that is kept or downloaded."""
+    is_opened = _headers(scope).get("sec-fetch-dest") == "document" and scope["method"] == "GET"
+    return is_opened and not scope["path"].startswith(("/media/", "/static/", "/_stcore/"))
+
+
 def _headers(scope: Scope) -> dict[str, str]:
     """Headers by name; one that is given twice is that of both, which is none that is allowed."""
     found: dict[str, str] = {}
@@ -156,6 +165,32 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sent
+
+
+class Rooted:
+    """An ASGI app around another: tells every page that its server answers at "/". Else Streamlit
+    looks for it below the page's own address first, in vain."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _is_page(scope):
+            await self.app(scope, receive, send)
+            return
+        kept = [one for one in scope["headers"] if one[0].lower() not in _NOT_ASKED]
+        said: list[MutableMapping[str, Any]] = []
+
+        async def hear(message: MutableMapping[str, Any]) -> None:
+            said.append(message)
+
+        await self.app({**scope, "headers": kept}, receive, hear)
+        begun, content = said[0], b"".join(one.get("body", b"") for one in said)
+        whole = content.replace(b"<head>", b"<head>" + ROOT, 1)
+        headers = [one for one in begun["headers"] if one[0].lower() != b"content-length"]
+        size = (b"content-length", str(len(whole)).encode())
+        await send({**begun, "headers": [*headers, size]})
+        await send({"type": "http.response.body", "body": whole})
 
 
 async def _refuse(scope: Scope, send: Send, why: str) -> None:

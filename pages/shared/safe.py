@@ -244,6 +244,9 @@ def boundary() -> Iterator[None]:
 
 def faults_of(error: PruneAuditError) -> list[str]:
     """What an error says, one text for each thing that is wrong."""
-    if isinstance(error, RequestError):
-        return [str(fault) for fault in error.faults]
-    return [str(error)]
+    told = error.faults if isinstance(error, RequestError) else [error]
+    return [_KEPT.sub("", str(one)) for one in told]
+
+
+_KEPT = re.compile(r"[^\s'\"]*/uploads/[0-9a-f]{16}/")
+"""Where an upload is kept: its name says enough."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.shared.gate import Gate
+from pages.shared.gate import Gate, Rooted
 
 HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
 
@@ -18,5 +18,6 @@ app = st.App(
         Middleware(
             Gate, hosts=os.environ.get(HOSTS, "").split(","), token=os.environ.get(TOKEN, "")
         ),
+        Middleware(Rooted),
     ],
 )

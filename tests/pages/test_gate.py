@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pages.shared import roots, serve
-from pages.shared.gate import Gate
+from pages.shared.gate import ROOT, Gate, Rooted
 
 HOST = "127.0.0.1:8501"
 
@@ -99,6 +99,37 @@ def test_a_link_from_elsewhere_opens_the_app_and_nothing_else_does():
     assert not asked(Gate(None), **{**link, "sec_fetch_mode": "no-cors"})[1]
     assert not asked(Gate(None), method="POST", **link)[1]
     assert not asked(Gate(None), sec_fetch_site="cross-site", kind="websocket")[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "dest", "told"),
+    [
+        ("/heads", "document", ROOT),
+        ("/media/report.html", "document", b""),
+        ("/heads", "empty", b""),
+    ],
+)
+def test_a_page_is_told_where_its_server_is_and_a_download_stays_as_it_is(path, dest, told):
+    sent, asked_for = [], []
+
+    async def app(scope, receive, send):
+        asked_for.extend(name for name, _ in scope["headers"])
+        head = [(b"content-type", b"text/html"), (b"content-length", b"15")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b"<html><he", "more_body": True})
+        await send({"type": "http.response.body", "body": b"ad>...", "more_body": False})
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"sec-fetch-dest", dest.encode()), (b"accept-encoding", b"gzip")]
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers}
+    with pytest.raises(StopIteration):
+        Rooted(app)(scope, None, send).send(None)
+    body = b"".join(one.get("body", b"") for one in sent)
+    assert body == b"<html><head>" + told + b"..."
+    assert int(dict(sent[0]["headers"])[b"content-length"]) == len(b"<html><head>...") + len(told)
+    assert (b"accept-encoding" in asked_for) == (not told)
 
 
 def test_a_name_can_be_added_and_only_that():

@@ -8,9 +8,10 @@ import os
 import pytest
 
 from engine.audit.tracks import tracks
-from engine.core.errors import RequestError
+from engine.core.errors import Fault, RequestError
 from pages.shared import form, jobs, published, roots
 from pages.shared.roots import is_inside, refuse_outside, refuse_target
+from pages.shared.safe import faults_of
 
 
 @pytest.fixture
@@ -140,6 +141,12 @@ def test_uploads_stay_in_the_store(home, tmp_path):
     path = roots.kept(upload)
     assert path.resolve().is_relative_to(tmp_path / "store" / "uploads")
     assert path.read_bytes() == upload.content and path == roots.kept(upload)
+
+
+def test_a_fault_names_an_upload_and_not_where_it_is_kept(home):
+    path = roots.kept(Upload(b"x"))
+    told = faults_of(RequestError(Fault(str(path), f"{str(path)!r} is wrong.", "Mend it.")))
+    assert told == ["a.csv: 'a.csv' is wrong. Mend it."]
 
 
 def test_uploads_have_a_quota_and_end(home, monkeypatch):

@@ -52,6 +52,14 @@ def test_values_of_the_wrong_kind(tmp_path, change, said):
     assert said in refusal(tmp_path, {**GOOD, **change})
 
 
+def test_a_codec_says_nothing_in_its_own_words(tmp_path):
+    path = tmp_path / "thing.json"
+    path.write_bytes(b'{"name": "\xff"}')
+    with pytest.raises(RequestError, match="not UTF-8 text from byte 10 on") as found:
+        read_user_json(path, FORM)
+    assert "decode" not in str(found.value)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

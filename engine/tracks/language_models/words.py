@@ -28,8 +28,8 @@ JUDGE = (
 PROMPTS_ALONE = "prompts alone"
 """In place of a variant: what a judge says before any model wrote a word."""
 ONE_JUDGE = (
-    "Only the audit's own judge has read these texts. Ask another (`measure RUN --judge FOLDER`):"
-    " it reads the stored texts, and no text is drawn again."
+    "Only the audit's own judge has read these texts. The page Reliability asks another one, which"
+    " reads the stored texts: none is drawn again."
 )
 JUDGES_SAID = (
     "Every judge read the same texts. Judges are on scales of their own, so each change is a share"
