@@ -3,15 +3,17 @@ turn the steps."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from engine.core.files import ASSETS
 from engine.report import story
+from engine.report.charts.larger import larger
 from engine.report.charts.panel import CONFIG, Choice, Panel
+from engine.report.figures import find_browser
+from engine.report.slides import KIND as SLIDES
+from engine.report.slides import slides
 from pages.shared import state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import button, choose
@@ -48,6 +50,7 @@ def page() -> None:
         _turner("Next", number, 1, "Right", "arrow_forward")
         help_text = "Below each other, to print."
         button("All steps", ("turn", ALL), _turn, ALL, icon="print", help=help_text)
+        _file(run, choice)
         _leave()
     with st.container(key=state.BY_KEY):  # the keys of a presenter's remote control
         _turner("Page up", number, -1, "PageUp", "arrow_back")
@@ -69,6 +72,20 @@ def _whole(run: KeptRun, choice: Choice) -> None:
         st.caption("Print with Ctrl+P: five pages of 16:9.")
     for number in range(1, len(STEPS) + 1):
         _step(run, choice, number)
+
+
+def _file(run: KeptRun, choice: Choice) -> None:
+    """All slides as a PowerPoint file, charts as pictures; a browser of this machine draws them."""
+    if find_browser() is None:
+        return
+    st.download_button(
+        "PowerPoint",
+        lambda: slides(run, choice),
+        f"{run.id}-slides.pptx",
+        SLIDES,
+        icon=":material/download:",
+        on_click="ignore",
+    )
 
 
 def _step(run: KeptRun, choice: Choice, number: int) -> None:
@@ -107,44 +124,6 @@ def _picture(name: str, panel: Panel) -> None:
             key=state.key_of("drawn", name),
             alt=f"{panel.question} {panel.answer}",
         )
-
-
-PIXELS = re.compile("size|width|thickness|standoff|[lrtb]|[xy]shift|ticklen")
-"""Keys of a figure whose numbers are pixels where they stand for letters, marks, lines and room."""
-
-
-def larger(figure: go.Figure, factor: float) -> go.Figure:
-    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are
-    kept and shared."""
-    spec = figure.to_plotly_json()
-    data = [_scaled(trace, factor, trace.get("type") == "bar") for trace in spec["data"]]
-    layout = _scaled(spec["layout"], factor)
-    return go.Figure({"data": data, "layout": layout}).update_layout(height=None)
-
-
-def _scaled(value: Any, factor: float, is_bar: bool = False) -> Any:
-    """A part of a figure; the width of a bar is in its axis' units, and stays."""
-    if isinstance(value, dict):
-        return {
-            name: part * factor
-            if PIXELS.fullmatch(name)
-            and isinstance(part, (int, float))
-            and not (is_bar and name == "width")
-            else _scaled(part, factor, is_bar)
-            for name, part in value.items()
-        }
-    if isinstance(value, (list, tuple)) and any(isinstance(part, (dict, str)) for part in value):
-        return [_scaled(part, factor) for part in value]
-    return _letters(value, factor) if isinstance(value, str) else value
-
-
-def _letters(text: str, factor: float) -> str:
-    """Sizes of letters inside a label."""
-    return re.sub(
-        r"font-size: ?([0-9.]+)px",
-        lambda found: f"font-size:{float(found[1]) * factor:.0f}px",
-        text,
-    )
 
 
 def _turner(label: str, number: int, by: int, shortcut: str, icon: str) -> None:

@@ -32,12 +32,13 @@ def export_run(
     """Write the named parts below `to` and return the files. Files of the same name are replaced,
     others are kept.
 
-    what: any of masks, tables, figures, report, pdf (the report, printed), checkpoint, model_card,
-    and the track's own (Track.foreign). `variant` limits masks to one, and is what report, figures,
-    checkpoint and card are about; by default see contents.default_choice. Nothing is written when
-    any part fails: unknown names and variants raise RequestError, a full or read-only disk and a
-    damaged run StoreError, a PDF where no browser is PruneAuditError. `base` says where the run's
-    model is now, for a checkpoint of a model that has moved; its weights must be the run's.
+    what: any of masks, tables, figures, report, pdf (the report, printed), slides (PowerPoint),
+    checkpoint, model_card, and the track's own (Track.foreign). `variant` limits masks to one, and
+    is what the others but tables are about; by default see contents.default_choice. Nothing is
+    written when any part fails: unknown names and variants raise RequestError, a full or read-only
+    disk and a damaged run StoreError, a PDF or slides where no browser is PruneAuditError. `base`
+    says where the run's model is now, for a checkpoint of a model that has moved; its weights must
+    be the run's.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -119,6 +120,12 @@ def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
         write_pdf(page, to / "report.pdf")
 
 
+def _slides(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.slides import slides
+
+    (to / "slides.pptx").write_bytes(slides(run, default_choice(run, variant=variant)))
+
+
 def _checkpoint(
     run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None
 ) -> None:
@@ -169,6 +176,7 @@ WRITERS: dict[str, Writer] = {
     "figures": _figures,
     "report": _report,
     "pdf": _pdf,
+    "slides": _slides,
     "checkpoint": _checkpoint,
     "model_card": _model_card,
 }

@@ -6,7 +6,8 @@ import html
 import os
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from plotly.offline import get_plotlyjs
@@ -60,9 +61,11 @@ def figure_html(panel: Panel, plotlyjs: bool | str = True) -> bytes:
     ).encode()
 
 
-def figure_image(panel: Panel, kind: str = "svg") -> bytes:
-    """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none,
-    or no figure."""
+def figure_image(
+    panel: Panel, kind: str = "svg", width: int = WIDTH, height: int | None = None
+) -> bytes:
+    """SVG or PNG bytes, drawn by a local Chromium or Chrome; pixels, the figure's own height where
+    none is given. PruneAuditError where there is no browser, or no figure."""
     figure = panel.whole()
     if figure is None:
         raise PruneAuditError(f"{panel.question} has no chart: {panel.said}")
@@ -71,7 +74,9 @@ def figure_image(panel: Panel, kind: str = "svg") -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # kaleido tells about options it does not use
-            return painted.to_image(format=kind, width=WIDTH, scale=2 if kind == "png" else 1)
+            return painted.to_image(
+                format=kind, width=width, height=height, scale=2 if kind == "png" else 1
+            )
     except Exception as error:  # kaleido raises many types of error; a person needs one sentence
         raise PruneAuditError(f"The browser could not draw the chart as {kind}: {error}") from error
 
@@ -121,19 +126,26 @@ def write_figures(panels: Sequence[tuple[str, Panel]], folder: Path) -> list[Pat
 
 
 def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path]:
-    """One browser for all of them: starting it takes longer than drawing."""
-    import kaleido
-
     written = []
-    kaleido.start_sync_server(n=1, silence_warnings=True, mathjax=False)
-    try:
+    with one_browser():
         for name, panel in drawn:
             for kind in ("svg", "png"):
                 written.append(folder / f"{_safe(name)}.{kind}")
                 written[-1].write_bytes(figure_image(panel, kind))
+    return written
+
+
+@contextmanager
+def one_browser() -> Iterator[None]:
+    """Within it one browser draws every image: starting it takes longer than drawing."""
+    import kaleido
+
+    need_browser()
+    kaleido.start_sync_server(n=1, silence_warnings=True, mathjax=False)
+    try:
+        yield
     finally:
         kaleido.stop_sync_server(silence_warnings=True)
-    return written
 
 
 def _safe(name: str) -> str:
