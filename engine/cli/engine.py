@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option
@@ -12,12 +13,12 @@ from engine.core import words
 def add(commands: Any) -> None:
     parser = commands.add_parser("engine", help="the background process that keeps models loaded")
     actions = parser.add_subparsers(dest="action", required=True)
-    for name, run, told in (
+    for name, run, about in (
         ("status", status, "what it keeps loaded, answers and runs"),
         ("stop", stop, "end it; audits that run go on"),
         ("start", start, "start it before the first question"),
     ):
-        action = actions.add_parser(name, help=told)
+        action = actions.add_parser(name, help=about)
         store_option(action)
         json_flag(action)
         action.set_defaults(run=run)
@@ -58,11 +59,12 @@ def _shown(args: argparse.Namespace, found: dict[str, Any]) -> tuple[dict[str, A
         for job in moving
     ]
     return {**found, "jobs": jobs}, "\n".join(
-        [*_lines(found), *(f"{job.status}: {job.title}" for job in moving)]
+        [*told(found), *(f"{job.status}: {job.title}" for job in moving)]
     )
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def told(found: dict[str, Any]) -> list[str]:
+    """An engine's status in lines: what is loaded, on what, since when, how often it was of use."""
     if not found["running"]:
         return [f"No engine runs for {found['store']}. The next question starts one."]
     memory = found["memory"]
@@ -74,8 +76,17 @@ def _lines(found: dict[str, Any]) -> list[str]:
             else "; its code is older than what is on disk: the next question replaces it"
         ),
         f"Loaded: {memory['used'] / 2**20:.0f} of {memory['budget'] / 2**20:.0f} MB"
-        + "".join(f"\n  {name}" for name in found["loaded"]),
+        + "".join(f"\n  {_one(kept)}" for kept in found["kept"]),
         *(f"Answering: {one['question']} on {one['device']}" for one in found["answering"]),
         *(f"Waiting: {one['question']} for {one['device']}" for one in found["waiting"]),
         f"Log: {found['log']}",
     ]
+
+
+def _one(kept: dict[str, Any]) -> str:
+    where = f" on {kept['device']}" if kept["device"] else ""
+    age = words.duration(time.time() - kept["since"])
+    return (
+        f"{kept['name']}{where}: {kept['bytes'] / 2**20:.0f} MB, for {age}, found loaded by"
+        f" {kept['hits']} later questions"
+    )

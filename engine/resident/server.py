@@ -125,6 +125,7 @@ class Server:
             "log": str(self.place.log),
             "memory": {"used": self.warm.used, "budget": self.warm.budget},
             "loaded": self.warm.names(),
+            "kept": self.warm.listed(),
             **self.lines.listed(),
         }
 

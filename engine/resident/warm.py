@@ -8,9 +8,10 @@ import ctypes
 import gc
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from engine.core import memory
@@ -46,11 +47,14 @@ def _give_back() -> None:
 
 @dataclass
 class Kept:
-    """A loaded thing, its bytes, and how many running answers use it."""
+    """A loaded thing, its bytes, how many running answers use it, since when it is here, and how
+    often it was found loaded."""
 
     value: Any
     size: int
     users: int = 0
+    since: float = field(default_factory=time.time)
+    hits: int = 0
 
 
 class Warm:
@@ -72,10 +76,10 @@ class Warm:
     def get(self, key: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """What is kept under `key`, made now if it is not there; size: its bytes."""
         with contextlib.suppress(KeyError):
-            return self._found(key)
+            return self._found(key, 1)
         with self._loading:
             with contextlib.suppress(KeyError):  # loaded by another thread meanwhile
-                return self._found(key)
+                return self._found(key, 1)
             made = self._made(make)
             with self._lock:
                 self._kept[key] = Kept(made, int(size(made)))
@@ -107,14 +111,30 @@ class Warm:
         with self._lock:
             return list(self._kept)
 
+    def listed(self) -> list[dict[str, Any]]:
+        """What is kept, the most recently used first: name, device ("" where it has none), bytes,
+        since when (seconds of the epoch), and how often a question found it loaded."""
+        with self._lock:
+            return [
+                {
+                    "name": name,
+                    "device": str(getattr(one.value, "device", "")),
+                    "bytes": one.size,
+                    "since": one.since,
+                    "hits": one.hits,
+                }
+                for name, one in reversed(self._kept.items())
+            ]
+
     def clear(self) -> None:
         """Drop everything that no running answer uses."""
         self._drop_to(0)
 
-    def _found(self, key: str) -> Any:
+    def _found(self, key: str, hits: int = 0) -> Any:
         """KeyError for what is not kept."""
         with self._lock:
             one = self._kept[key]
+            one.hits += hits
             self._kept.move_to_end(key)
             mine = getattr(self._mine, "keys", None)
             if mine is not None and key not in mine:

@@ -40,7 +40,8 @@ def test_started_seen_and_stopped(processes, store, capsys):
         said = capsys.readouterr().out
         assert (
             f"Engine {processes[0].pid} for" in said
-            and "\n  model\n" in said
+            and "\n  model: 0 MB, for " in said
+            and "found loaded by 0 later questions" in said
             and "running: An audit" in said
         )
     assert (

@@ -52,6 +52,10 @@ def test_a_second_question_finds_it_loaded_and_the_least_used_goes_first():
     one = warm.get("one", Model, size)
     warm.get("two", Model, size)
     assert warm.get("one", Model, size) is one
+    assert [(kept["name"], kept["bytes"], kept["hits"]) for kept in warm.listed()] == [
+        ("one", SIZE, 1),
+        ("two", SIZE, 0),
+    ]
     warm.get("three", Model, size)
     assert warm.names() == ["one", "three"]
 
