@@ -69,6 +69,7 @@ class Field(Setting):
     offered: see `Offer`. shown: whether it is asked. about: a sentence below, for the value. lead:
     label of the choice which of the names comes first. starts: what the form begins with, where
     that is not the default. chosen: for which methods settings are asked.
+    reads: called with the path of a user's own file once it is named; raises what is wrong with it.
     accepted: called once the request holds up. quick: what the form's quick preset starts with,
     where that is not the default. counted: what one of it and several are called where the form
     says how much is asked for.
@@ -110,6 +111,7 @@ class Field(Setting):
     lead: str = ""
     starts: Any = None
     chosen: Callable[[Values], Iterable[str]] | None = None
+    reads: Callable[[str], object] | None = None
     accepted: Callable[[Values], None] | None = None
     quick: Any = None
     counted: tuple[str, str] | None = None

@@ -65,6 +65,32 @@ class CsvTable:
         return one_spelling(found, column, "," if self.delimiter == ";" else ".")
 
 
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """What a table holds at a glance: rows, its first ones, and how often each value stands in
+    columns of few values, by column."""
+
+    rows: int
+    first: pd.DataFrame
+    counts: Mapping[str, Mapping[str, int]]
+
+    @property
+    def said(self) -> list[str]:
+        """The rows, and a line for each of these columns, unescaped."""
+        return [f"{self.rows:,} rows."] + [
+            f"{name}: " + ", ".join(f"{value or 'empty'} {n:,}" for value, n in values.items())
+            for name, values in self.counts.items()
+        ]
+
+
+def preview(path: Path, first: int = 5, most: int = 24) -> Preview:
+    """The first rows of a CSV, and counts of the columns with 2 to `most` values. RequestError."""
+    cells = csv_table(path).cells
+    few = [name for name in cells.columns if 1 < cells[name].nunique() <= most]
+    counts = {name: cells[name].value_counts().to_dict() for name in few}
+    return Preview(len(cells), cells.head(first), counts)
+
+
 @dataclass
 class RowFaults:
     """Collects what is wrong with the rows of one file; names the first MOST_FAULTS and counts the

@@ -7,9 +7,10 @@ how on the right, the rest in sections that unfold. No track is named here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -18,10 +19,11 @@ from engine.audit.fields import HOW, WHAT, Field, fields_of
 from engine.audit.tracks import track_named, tracks
 from engine.core import words
 from engine.core.errors import Fault, RequestError
+from engine.data.tables import USUAL, preview
 from engine.report import phrasing
 from engine.resident.client import ask
 from pages.shared import cache, roots, state, widgets
-from pages.shared.controls import segmented
+from pages.shared.controls import fold, segmented
 from pages.shared.safe import boundary, escaped, generated, plain, show_errors
 
 FULL, QUICK = "Full", "Quick"
@@ -112,9 +114,29 @@ class _Form:
         key = state.form_key(f"{self.track}_{field.name}{quick}")
         value = widgets.draw(field, key, self._values, self.faults)
         self.asked[field.name] = list(value) if isinstance(value, tuple) else value
+        _file(field, key, value)
         _below(field, self.track, self.asked[field.name])
         if field.about and field.kind in SMALL and (said := field.about(value)):
             st.caption(said)
+
+
+def _file(field: Field, key: str, value: Any) -> None:
+    """What the user's own file holds, or what is wrong with it, as soon as it is named."""
+    if not field.reads or not str(value).startswith("/") or roots.outside(value):
+        return
+    path = Path(value)
+    try:
+        field.reads(value)
+        if path.suffix.lower() not in USUAL:
+            return
+        name = ("preview", value, path.stat().st_mtime_ns)
+        found = cache.MEMORY.get(name, lambda: preview(path))
+    except (OSError, RequestError) as error:
+        _say_faults(field, error.faults if isinstance(error, RequestError) else ())
+        return
+    st.caption("  \n".join(map(plain, found.said)))
+    title = f"First {len(found.first)} rows"
+    fold(title, f"{key}_first", lambda: st.dataframe(found.first, hide_index=True), type="compact")
 
 
 def _is_small(field: Field) -> bool:
@@ -180,12 +202,16 @@ def _below(field: Field, track: str, value: Any) -> None:
     mine = [fault for owner, fault in owned if owner == field.name]
     if not mine or request.get(field.name) != value:
         return
-    lines = "".join(f"<p>{escaped(f'{fault.what} {fault.fix}')}</p>" for fault in mine)
-    st.html(f'<div class="pa-fault"><strong>{escaped(_called(field))}</strong>{lines}</div>')
+    _say_faults(field, mine)
     if examples := [one for fault in mine for one in fault.examples]:
         shown = st.toggle("Show these items in clear", key=state.form_key(f"{field.name}_examples"))
         for text, said in examples:
             generated(text, "", said, shown)
+
+
+def _say_faults(field: Field, faults: Iterable[Fault]) -> None:
+    lines = "".join(f"<p>{escaped(f'{fault.what} {fault.fix}')}</p>" for fault in faults)
+    st.html(f'<div class="pa-fault"><strong>{escaped(_called(field))}</strong>{lines}</div>')
 
 
 def summary_of_faults(request: Mapping[str, Any]) -> None:

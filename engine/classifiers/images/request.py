@@ -161,6 +161,7 @@ class ImagesRequest(Request):
         usual=lambda values: "avatars",
         section=WHAT,
         label="Images",
+        reads=look,
         offered=lambda values: Offer(("avatars", "avatars-gap", "digits"), "avatars"),
         hint=(
             "Drawn avatars, the same with a planted gap, handwritten digits, or a path: CelebA,"

@@ -207,6 +207,7 @@ class AuditRequest(Request):
         counts="content",
         section=WHAT,
         label="Prompts",
+        reads=lambda path: known_axes(Path(path)),
         help="HolisticBias folder, FASP pair or CSV (default: the demo's)",
         upload=("csv",),
         hint=(

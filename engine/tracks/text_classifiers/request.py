@@ -284,6 +284,7 @@ class TextRequest(Request):
         counts="content",
         section=WHAT,
         label="Texts",
+        reads=look_texts,
         help=(
             "remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label"
         ),

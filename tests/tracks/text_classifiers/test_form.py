@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 from engine.audit.tracks import request_from
+from tests.pages.checks import html_of
 from tests.pages.forms import asked, drawn, key, refused
 
 TEXTS = "text_classifiers"
@@ -35,6 +36,25 @@ def test_columns_of_a_file_are_asked_for_and_are_no_groups(monkeypatch, tmp_path
     assert request["data"] == str(path) and {"text", "text_b", "target"} <= set(request)
     assert request["text_b"] == "" and request["text"] in ("remark", "verdict", "people")
     assert not {request["text"], request["target"]} & set(request["axes"])
+
+
+def test_a_file_is_shown_as_soon_as_it_is_named(monkeypatch, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("text;label;sex\n" + "".join(f"w{n};{n % 2};f{n % 3}\n" for n in range(60)))
+    at = drawn(TEXTS, monkeypatch, tmp_path, data=str(path))
+    said = "\n".join(item.value for item in at.caption).replace("\\", "")
+    assert "60 rows." in said
+    assert "label: 0 30, 1 30" in said and "sex: f0 20, f1 20, f2 20" in said
+
+
+def test_a_fault_of_a_file_stands_beside_its_field_at_once(monkeypatch, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("text,label\nw,1\nv,0,2\n")
+    at = drawn(TEXTS, monkeypatch, tmp_path, data=str(path))
+    assert "It has 3 fields where the header has 2." in html_of(at)
+    path.write_bytes(b"text,label\n\xff,1\n")
+    at = drawn(TEXTS, monkeypatch, tmp_path, data=str(path))
+    assert "Not UTF-8 text (byte 11, line 2)." in html_of(at)
 
 
 def test_a_zero_among_the_shares_is_asked_and_refused_in_percent(monkeypatch, tmp_path):
