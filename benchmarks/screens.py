@@ -189,12 +189,13 @@ def slides(browser: Any, address: str, asked: argparse.Namespace) -> Iterator[Me
 
 
 def misfits(page: Any) -> list[str]:
-    """What does not fit of the slide that a page opens, each with the window's size."""
-    settle(page)
+    """What does not fit of the slide that a page shows, each with the window's size; opened anew in
+    each: what is measured as it is drawn may differ."""
     found = []
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(1000 * QUIET)
+        page.reload()
+        settle(page)
         found += [f"{width} × {height}: {one}" for one in page.evaluate(MISFIT)]
     return found
 

@@ -19,6 +19,11 @@
       if (wide > 2 && high > 3) found.push(`${said(text)} lies over ${said(other)}`);
     }));
   }
+  const foot = slide.querySelector('.pa-footnote')?.getBoundingClientRect(), place = slide.querySelector('.pa-step').getBoundingClientRect();
+  const title = slide.querySelector('h1').getBoundingClientRect(), headline = slide.querySelector('.pa-headline').getBoundingClientRect();
+  if (title.bottom > headline.top + 1) found.push('its title lies over its headline');
+  if (foot && picture && picture.bottom > foot.top + 1) found.push(`its picture lies ${Math.round(picture.bottom - foot.top)} px over its footnote`);
+  if (place.height > 40 * page.height / 720) found.push('its number is broken into lines');
   const wide = plot?.querySelector('.g-xtitle text');
   if (plot && !wide && !plot.querySelector('.xtick text')) found.push('its picture has no axis');
   return found;

@@ -29,7 +29,7 @@ picture."""
 LARGER = 1.5
 """How much larger letters and marks are than on a page, where a slide has room: read from the last
 row. On a phone as on a page."""
-ROOM = 440
+ROOM = 420
 """Pixels of height that a slide leaves its picture."""
 
 
@@ -113,10 +113,10 @@ def _picture(name: str, panel: Panel) -> None:
     figure = panel.whole()
     if figure is None:
         return
-    most = min(LARGER, ROOM / figure.layout.height)
+    most = max(1.0, min(LARGER, ROOM / figure.layout.height))
     with st.container(key=state.key_of("picture_of", name)):
         st.plotly_chart(
-            larger(figure, 1.0 if is_phone else max(1.0, most)),
+            larger(figure, 1.0 if is_phone else most),
             width="stretch",
             height="stretch",
             theme=None,
