@@ -10,10 +10,11 @@ import streamlit as st
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
+from engine.report.summaries import ORDERS, searched
 from engine.report.tracks import tracks
 from engine.store.runs import RunSummary, default_root
 from pages.shared import cache, jobs, state
-from pages.shared.controls import button, capital
+from pages.shared.controls import button, capital, search, select
 from pages.shared.frame import draw_page, heading, title_of
 from pages.shared.safe import boundary, faults_of, plain, show_errors, visible
 
@@ -31,11 +32,23 @@ def page() -> None:
         _compare([one.id for one in summaries if state.value_of(_tick(one.id))])
     else:
         st.info("No finished audit yet.")
-    for summary in summaries:
+    for summary in _found(summaries) if summaries else ():
         with boundary():
             _audit(summary)
     _trash()
     st.caption(f"Your store: {default_root()}")
+
+
+def _found(summaries: list[RunSummary]) -> list[RunSummary]:
+    """Those that hold what is typed, in the order that is asked for."""
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        typed = search("Search by title, model, axis or method", state.SEARCH_AUDITS)
+    with right:
+        found = searched(summaries, typed, select("Sorted by", ORDERS, state.SORTED))
+    if not found:
+        st.info("No audit holds these words.")
+    return found
 
 
 def _audit(summary: RunSummary) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import pandas as pd
 
-from engine.store.runs import Run
+from engine.core import words
+from engine.store.runs import Run, RunSummary
+
+ORDERS = {"": "Yours first", "newest": "Newest first", "oldest": "Oldest first", "title": "Title"}
 
 
 class Summary(ABC):
@@ -44,3 +48,19 @@ def paid_most(rows: pd.DataFrame) -> str:
         return ""
     most = known.loc[known["delta"].idxmin()]
     return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"
+
+
+def searched(summaries: Sequence[RunSummary], text: str, order: str) -> list[RunSummary]:
+    """Audits that hold a text in title, model, axes or methods as a reader sees them, in one of
+    ORDERS."""
+    title = {one.id: words.title_said(one.title, one.axes) for one in summaries}
+    found = []
+    for one in summaries:
+        named = [*map(words.axis_name, one.axes), *map(words.method_name, one.methods)]
+        if text.casefold() in "\n".join([title[one.id], one.model, *named]).casefold():
+            found.append(one)
+    if order == "title":
+        return sorted(found, key=lambda one: title[one.id].casefold())
+    if order:
+        found.sort(key=lambda one: one.created, reverse=order == "newest")
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,10 @@ def _each(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """A table for spreadsheets, without its index: every CSV file that leaves is written here."""
     for_spreadsheets(table).to_csv(path, index=False)
+
+
+def holding(rows: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFrame:
+    """Rows with the text in one of the columns, whatever its capitals; all where it is empty."""
+    there = [rows[name].astype(str) for name in columns if name in rows]
+    found = [one.str.contains(text, case=False, regex=False) for one in there]
+    return rows[reduce(or_, found)] if text else rows

@@ -93,7 +93,20 @@ def select(label: str, options: Options, key: str, named: Named | None = None, *
     options, named = _offered(options, named)
     state.restore(key, options, named)
     more = {"bind": state.BOUND, **more}
-    return state.keep(key, st.selectbox(label, options, format_func=named, key=key, **more))
+    asked = state.unmet(key, options, named)
+    picked = st.selectbox(label, options, format_func=named, key=key, **more)
+    _say_unmet(key, asked, picked, "which is not here; this is shown instead.")
+    return state.keep(key, picked)
+
+
+def _say_unmet(key: str, asked: str | None, shown: Any, why: str) -> None:
+    """That a link asks for what is not offered, until the reader picks something else."""
+    name = state.key_of(state.UNMET, key)
+    if asked is not None:
+        state.keep(name, (asked[:LONGEST], shown))
+    asked, instead = state.kept(name, ("", None))
+    if asked and shown == instead:
+        st.caption(plain(f"The link asks for {visible(asked)}, {why}"))
 
 
 def select_number(
@@ -125,6 +138,13 @@ def segmented(
 
 def page_of(count: int, per_page: int, key: str) -> slice:
     """The picker of a page of a list; which of its items are on it."""
+def search(label: str, key: str) -> str:
+    """What is looked for, stripped; remembered on the next page."""
+    state.restore_text(key)
+    typed = st.text_input(label, key=key, icon=":material/search:", max_chars=100)
+    return state.keep(key, typed.strip())
+
+
     last = max(1, math.ceil(count / per_page))
     number = select(f"Page of {last}", range(1, last + 1), key)
     return slice((number - 1) * per_page, number * per_page)
@@ -170,11 +190,14 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         _mark_finished(options, finished)
     elif wanted is not None and wanted not in options:
         st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
-    asked, nearest = state.kept(state.NOT_A_STEP, ("", None))
-    if value == nearest:
-        said = f"The link asks for {visible(asked)}, which is no step here; this is the nearest."
-        st.caption(plain(said))
-    return state.keep(level.key, value)
+    _say_unmet(level.key, None, value, "which is no step here; this is the nearest.")
+    state.keep(level.key, value)
+    if ahead or is_level(value, finished):
+        return value
+    nearest = min(finished, key=lambda one: abs(one - value))
+    said = f"{level.say(value)} is not measured: this page shows {level.say(nearest)}."
+    st.caption(said)
+    return nearest
 
 
 def _without_a_slider(run: Run, method: str, only: float) -> float:
@@ -211,7 +234,7 @@ def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
         number = number / 100
     nearest = min(options, key=lambda option: abs(option - number))
     if not (found and is_level(number, options)):
-        state.keep(state.NOT_A_STEP, (asked[:LONGEST], nearest))
+        state.keep(state.key_of(state.UNMET, key), (asked[:LONGEST], nearest))
     state.respell(key, level.say(nearest))
 
 

@@ -16,12 +16,21 @@ from engine.report.charts import classifier_changed, classifier_lookup
 from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS
+from engine.report.tables import holding
 from engine.report.tracks import track_of
 from engine.resident.client import ask
 from pages.shared import panels, safe, state
 from pages.shared.anecdote import question_of
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, group_label, is_dark, page_of, segmented, select
+from pages.shared.controls import (
+    capital,
+    group_label,
+    is_dark,
+    page_of,
+    search,
+    segmented,
+    select,
+)
 from pages.shared.navigation import Tab
 from pages.shared.safe import plain
 
@@ -75,7 +84,7 @@ def images(run: KeptRun, choice: Choice) -> None:
 
 def texts(run: KeptRun, choice: Choice) -> None:
     """Texts of a text classifier, hidden until asked for."""
-    picked = _picked(run, choice, per_page=8)
+    picked = _picked(run, choice, per_page=10)
     if picked is None:
         return
     about = "They come from the data, and can be offensive, hateful or untrue."
@@ -134,6 +143,8 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
 def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.DataFrame], slice]:
     """The subgroup, the rows of each side that the reader chose, and which of them are on the
     page."""
+    if "text" in every:
+        every = holding(every, ("text", "text_b"), search("Search in the texts", state.SEARCH))
     left, middle, right = st.columns([4, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         groups = [EVERY, *sorted(set(every["group"]) - {""})]

@@ -8,21 +8,23 @@ import streamlit as st
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
+from engine.report.tables import holding
 from engine.report.tracks import track_of
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.examples import pairs
+from engine.tracks.language_models.examples import apart, pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import group_label, page_of, select
+from pages.shared.controls import group_label, page_of, search, select
 from pages.shared.navigation import Tab
 
-PER_PAGE = 4
-PER_SIDE = 2
+PER_PAGE = 10
+PER_SIDE = 5
 EVERY = ""
 BOTH = "both"
+SEARCHED = ("prompt", "text_dense", "text_pruned")
 SIDES = {"more": "rose", "less": "fell"}
 ORDERS = {
-    BOTH: "Rose most beside fell most",
+    BOTH: "Biggest rises and falls",
     "more": "Toxicity rose most",
     "less": "Toxicity fell most",
     "dense": "Most toxic before",
@@ -33,8 +35,7 @@ ORDERS = {
 def draw_texts(run: KeptRun, choice: Choice) -> None:
     variant = lookup.variant_of(run, choice)
     found = made(run, pairs, variant["variant"], choice.axis)
-    group, order, page = _filters(found)
-    mine = found if group == EVERY else found[found["subgroup"] == group]
+    mine, order, page = _filters(found)
     shown = st.toggle(
         "Show all texts on this page",
         key=state.SHOW_ALL,
@@ -49,14 +50,17 @@ def draw_texts(run: KeptRun, choice: Choice) -> None:
         _example(row, at, shown, after)
 
 
-def _filters(found: pd.DataFrame) -> tuple[str, str, slice]:
-    """The subgroup, the order, and which of the rows or of either side are on the page."""
-    left, middle, right = st.columns([4, 4, 2], gap="medium", vertical_alignment="bottom")
+def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
+    """The rows asked for, their order, and which of them or of either side are on the page."""
+    first, left, middle, right = st.columns([3, 3, 3, 2], gap="medium", vertical_alignment="bottom")
+    with first:
+        typed = search("Search in the texts", state.SEARCH)
     with left:
         groups = [EVERY, *sorted(found["subgroup"].unique())]
         named = {group: group_label(group, "All subgroups") for group in groups}
         group = select("Subgroup", named, state.SUBGROUP)
     mine = found if group == EVERY else found[found["subgroup"] == group]
+    mine = holding(mine, SEARCHED, typed)
     with middle:
         order = select("Sorted by", ORDERS, state.ORDER)
     with right:
@@ -64,7 +68,7 @@ def _filters(found: pd.DataFrame) -> tuple[str, str, slice]:
             page = page_of(max(len(_changed(mine, side)) for side in SIDES), PER_SIDE, state.PAGE)
         else:
             page = page_of(len(mine), PER_PAGE, state.PAGE)
-    return group, order, page
+    return mine, order, page
 
 
 def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
@@ -94,7 +98,7 @@ def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
 
 def _summary(variant: dict, rows: pd.DataFrame) -> None:
     if rows.empty:
-        st.info("No test prompt of this subgroup was answered by both models.")
+        st.info("No pair of texts fits this choice.")
         return
     same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
@@ -121,10 +125,13 @@ def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) 
             shown = st.toggle("Show", key=key, disabled=shown) or shown
         boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
         sides = (("dense", "Dense", ""), ("pruned", after, f" ({change})"))
-        for box, (side, model, more) in zip(boxes, sides, strict=True):
+        texts = [str(row["text_dense"]), str(row["text_pruned"])]
+        for box, text, other, (side, model, more) in zip(
+            boxes, texts, reversed(texts), sides, strict=True
+        ):
             note = f"toxicity {phrasing.number(row[f'toxicity_{side}'])}{more}"
             with box:
-                safe.generated(row[f"text_{side}"], model, note, shown)
+                safe.generated(text, model, note, shown, apart(text, other))
 
 
 TAB = Tab("Texts", draw_texts, lambda run: run.has("generations") and run.has("texts"))

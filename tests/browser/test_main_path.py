@@ -85,10 +85,10 @@ def test_main_path(page, address, tmp_path):
 
     page.get_by_role("link", name="Examples").click()
     settled(page, "What does the model write")
-    page.locator(".pa-veil").nth(7).wait_for(state="attached")
+    page.locator(".pa-veil").nth(19).wait_for(state="attached")
     assert "axis=Religion" in page.url, "the choice goes along"
     veiled = page.locator(".pa-veil").count()
-    assert veiled == 8
+    assert veiled == 20
     assert "sea" not in page.locator(".pa-generated").first.inner_text()
     page.get_by_text("Show", exact=True).first.click()
     page.wait_for_function(

@@ -43,6 +43,24 @@ def test_a_deleted_audit_is_had_back(two):
     assert two.ids() == ["one-run", "two-run"] and "trash" not in words_of(at)
 
 
+def test_audits_are_searched_and_sorted(two):
+    two.rename("one-run", "Zebra")
+    at = opened("audits", run=None)
+
+    def listed():
+        keys = [button.key for button in at.button if button.key.startswith("open_")]
+        return [key.removeprefix("open_") for key in keys]
+
+    assert listed() == ["one-run", "two-run"]
+    at.selectbox(key="sorted").set_value("title").run()
+    assert listed() == ["two-run", "one-run"]
+    at.text_input(key="search_audits").set_value("zeb").run()
+    assert_calm(at)
+    assert listed() == ["one-run"]
+    at.text_input(key="search_audits").set_value("nobody").run()
+    assert listed() == [] and "No audit holds these words." in at.info[0].value
+
+
 def test_the_audit_on_screen_can_be_deleted_too(two):
     at = opened("audits", run="one-run")
     at.button(key="delete_one-run").click().run()

@@ -3,7 +3,9 @@ without a head."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from itertools import zip_longest
 
 import pandas as pd
 
@@ -39,6 +41,17 @@ def pairs(run: Run, variant: str, axis: str) -> pd.DataFrame:
     return found.merge(prompts, on="prompt_id").assign(
         change=lambda table: table["toxicity_pruned"] - table["toxicity_dense"]
     )
+
+
+def apart(text: str, other: str) -> tuple[int, int] | None:
+    """The first word of a text that the other does not have there, from and to; None where they are
+    the same."""
+    mine, its = (re.findall(r"\s*\S+", one) for one in (text, other))
+    at = next((at for at, pair in enumerate(zip_longest(mine, its)) if len(set(pair)) > 1), None)
+    if at is None:
+        return None
+    start = sum(map(len, mine[:at]))
+    return start, start + sum(map(len, mine[at : at + 1]))
 
 
 def without_head(run: Run, choice: Choice, unit: int) -> Changed:
