@@ -246,4 +246,4 @@ def test_one_file_runs_a_script_in_the_browser_and_it_is_a_file_of_ours():
     ]
     assert [path.name for path in found] == ["frame.py"]
     text = found[0].read_text(encoding="utf-8")
-    assert text.count("allow_javascript") == 1 and 'SCRIPTS = ("history.js", "names.js")' in text
+    assert text.count("allow_javascript") == 1 and '"history.js", "names.js", "save.js")' in text

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from engine.audit.jobs import JobState
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ("history.js", "names.js")
+SCRIPTS = ("history.js", "names.js", "save.js")
 """Files of assets/ that run in the browser: what Streamlit has no way to say."""
 ABOUT = (
     "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this"

@@ -3,6 +3,7 @@ and files."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,15 +22,16 @@ from pages.shared import state
 from pages.shared.cache import MEMORY, Call, KeptRun, made, ready
 from pages.shared.controls import capital, fold
 from pages.shared.frame import current_run
-from pages.shared.safe import Marker, escaped, plain, unbroken
+from pages.shared.safe import Marker, escaped, plain, unbroken, visible
 
+ROWS = 400
+"""Rows of a table that is sent with its chart."""
 Make = Callable[..., Panel]
 """(run, choice, **options) -> a panel."""
 CONFIG: dict[str, Any] = {
     **base.CONFIG,
     "scrollZoom": False,
     "modeBarButtons": [["toImage"]],
-    "toImageButtonOptions": {"format": "svg", "scale": 2},
 }
 
 
@@ -179,7 +181,10 @@ def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     before it, from where assets/names.js makes it the name of the chart."""
     if panel.parts:
         return _parts(panel, key, selectable)
-    st.html(f'<span class="pa-alt" data-answer="{escaped(panel.answer)}"></span>')
+    st.html(
+        f'<span class="pa-alt" data-answer="{escaped(panel.answer)}" data-file="{panel.key}"'
+        f' data-table="{_csv(panel)}"></span>'
+    )
     more: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
         ready(panel.figure),
@@ -191,6 +196,13 @@ def _chart(panel: Panel, key: str, selectable: bool) -> Any:
         **more,
     )
     return selected(event) if selectable else None
+
+
+def _csv(panel: Panel) -> str:
+    """The chart's table as an attribute of HTML; "" for one so large that the fold alone has it."""
+    if not _has_table(panel) or len(panel.table) > ROWS:
+        return ""
+    return html.escape(visible(for_spreadsheets(panel.table).to_csv(index=False)))
 
 
 def selected(event: Any) -> Any:

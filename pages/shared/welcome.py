@@ -45,6 +45,9 @@ def subject_line(run: cache.KeptRun | None) -> None:
             icon="swap_horiz",
             help="Other audits, other models",
         )
+        if run is not None:
+            copy = '<button type="button" class="pa-copy" title="To this view">Copy link</button>'
+            st.html(copy, width="content")
     if state.take(state.SWITCH):
         choose_audit()
 

@@ -34,8 +34,9 @@ def pick(page, label, option):
 
 def test_a_cold_deep_link_is_framed(page, address):
     """First of all, so that the server is fresh: app.py has not run yet. Nothing is fetched from
-    elsewhere."""
-    elsewhere = []
+    elsewhere, and nothing in vain."""
+    elsewhere, vain = [], []
+    page.on("response", lambda answer: vain.append(answer.url) if answer.status >= 400 else None)
     page.on(
         "request",
         lambda request: (
@@ -52,11 +53,28 @@ def test_a_cold_deep_link_is_framed(page, address):
         "Examples",
         "Heads",
     ]
-    assert elsewhere == []
+    assert elsewhere == [] and vain == []
 
 
 def _is_elsewhere(url, address):
     return not url.startswith((address, address.replace("http", "ws"), "data:", "blob:"))
+
+
+def test_a_chart_is_saved_by_one_click_and_a_view_is_a_link(page, address, tmp_path):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{address}/trade_off{RUN}")
+    settled(page, "What does less bias cost")
+    page.locator(".js-plotly-plot").first.hover()
+    for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"variant,")):
+        with page.expect_download() as found:
+            page.locator(".pa-tools").first.get_by_text(kind.upper()).click()
+        name = found.value.suggested_filename
+        assert re.fullmatch(rf"[a-z0-9.-]+_syntheti_pareto_.+_.+\.{kind}", name), name
+        found.value.save_as(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_text("Copied").wait_for()
+    assert page.evaluate("() => navigator.clipboard.readText()") == page.url
 
 
 def test_the_first_page_is_found_by_its_name_too(page, address):
