@@ -45,6 +45,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
         for name, row in rows.items()
     }
     st.header("What is behind one point?", anchor=False)
+    state.follow(state.VARIANT, lookup.variant_of(run, choice)["variant"], named)
     picked = select("Variant", named, state.VARIANT)
     row = rows[picked]
     st.markdown(track.instead(run, row) or f"Cut: {lookup.amount(run, row)}.")

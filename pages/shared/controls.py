@@ -27,6 +27,8 @@ from engine.store.runs import Run
 from pages.shared import state
 from pages.shared.safe import plain, visible
 
+MANY = 60
+"""Levels of a slider from which on only measured ones have a dot."""
 LONGEST = 40
 """Characters of a link that are said again."""
 capital = phrasing.sentence
@@ -91,9 +93,9 @@ def _offered(options: Options, named: Named | None) -> tuple[list[Any], Named]:
 def select(label: str, options: Options, key: str, named: Named | None = None, **more: Any) -> Any:
     """A select box that lives in the address and is remembered on the next page."""
     options, named = _offered(options, named)
+    asked = state.unmet(key, options, named)
     state.restore(key, options, named)
     more = {"bind": state.BOUND, **more}
-    asked = state.unmet(key, options, named)
     picked = st.selectbox(label, options, format_func=named, key=key, **more)
     _say_unmet(key, asked, picked, "which is not here; this is shown instead.")
     return state.keep(key, picked)
@@ -136,8 +138,6 @@ def segmented(
     return state.keep(key, picked if picked in options else options[0])
 
 
-def page_of(count: int, per_page: int, key: str) -> slice:
-    """The picker of a page of a list; which of its items are on it."""
 def search(label: str, key: str) -> str:
     """What is looked for, stripped; remembered on the next page."""
     state.restore_text(key)
@@ -145,6 +145,8 @@ def search(label: str, key: str) -> str:
     return state.keep(key, typed.strip())
 
 
+def page_of(count: int, per_page: int, key: str) -> slice:
+    """The picker of a page of a list; which of its items are on it."""
     last = max(1, math.ceil(count / per_page))
     number = select(f"Page of {last}", range(1, last + 1), key)
     return slice((number - 1) * per_page, number * per_page)
@@ -171,7 +173,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     """The slider: how much is cut. Finished levels are marked below it where others are offered
     too."""
     track, level, finished = track_of(run), track_of(run).level, _finished(run, method, axis)
-    options = sorted({*finished, *track.stops(run, method, axis)}) if ahead else finished
+    options = sorted({*finished, *track.stops(run, method, axis)})
     if len(options) < 2:
         return _without_a_slider(run, method, finished[0])
     wanted = state.kept(level.key)
@@ -240,8 +242,12 @@ def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
 
 def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
     """Dots below the slider: full where a level is measured. They line up with its steps."""
+    last = len(options) - 1
     dots = "".join(
-        f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"></i>' for one in options
+        f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"'
+        f' style="left: {100 * place / last:.3g}%"></i>'
+        for place, one in enumerate(options)
+        if one in finished or last < MANY
     )
     st.html(
         f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of'

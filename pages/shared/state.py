@@ -8,7 +8,7 @@ Widgets bound to the address bar carry their key as the parameter's name, so
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -298,6 +298,16 @@ def to_address(key: str, value: object) -> None:
 
 def _in_address(key: str) -> str:
     return f"last_{key}_in_address"
+
+
+def follow(key: str, value: Any, options: Iterable[Any]) -> None:
+    """Have a widget show `value` whenever that is another one than before; what the address asks
+    for at first stays."""
+    name = key_of("followed", key)
+    before = kept(name)
+    keep(name, value)
+    if value != before and value in options and (before is not None or in_address(key) is None):
+        put(key, value)
 
 
 def restore_text(key: str) -> None:

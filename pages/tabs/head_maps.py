@@ -107,6 +107,8 @@ def _walk(run: KeptRun, ranked: Sequence[int]) -> int:
     """The head picker between two buttons that go from head to head by rank."""
     with st.container(key=state.HEAD_WALK):
         before, middle, after = st.columns([1, 4, 1], gap="small", vertical_alignment="bottom")
+    if len(ranked) and state.kept(state.HEAD) is None and state.in_address(state.HEAD) is None:
+        state.put(state.HEAD, ranked[0])
     with middle:
         unit = _pick(run, label_visibility="collapsed")
     for column, name, step, icon, letter in (

@@ -20,14 +20,14 @@ from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
-HEIGHT = 220
-"""Pixels, whatever the model: the picture stands beside others."""
+HEIGHT, ROW = 220, 9
+"""Pixels of a picture, which stands beside others; of a row at least, where there are many."""
 QUESTION = "What was cut?"
 KEY = "what_was_cut"
 
 
 def what_was_cut(run: Run, choice: Choice) -> Panel:
-    """The chosen variant as a picture, at most `HEIGHT` pixels high; of any track."""
+    """The chosen variant as a picture, `HEIGHT` pixels high where its rows have room there."""
     variant = lookup.variant_of(run, choice)
     if said := track_of(run).instead(run, variant):
         return nothing(KEY, "What was done?", said)
@@ -70,7 +70,8 @@ def _heads(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
 
 def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure:
     layers, heads = shape_of(run)
-    figure, kept = blank(choice, HEIGHT, "head", "layer"), 1 - share.reshape(layers, heads)
+    height = max(HEIGHT, 96 + ROW * layers)
+    figure, kept = blank(choice, height, "head", "layer"), 1 - share.reshape(layers, heads)
     bounds = {
         "zmin": 0,
         "zmax": 1,

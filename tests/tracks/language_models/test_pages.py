@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from engine.report import phrasing, story
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
+from engine.report.tracks import track_of
 from engine.store.runs import Store
 from engine.store.sealed import write_document
 from engine.tracks.language_models.examples import pairs
@@ -192,7 +194,28 @@ def test_examples_open_with_both_sides_each_with_its_count(here):
     assert f"In {len(fell)} of {len(found)} pairs it fell." in said
     for top in (rose.nlargest(1, "change"), fell.nsmallest(1, "change")):
         assert phrasing.signed(top["change"].iat[0]) in html
-    assert html.count('class="pa-veil"') == 2 * (min(2, len(rose)) + min(2, len(fell)))
+    assert html.count('class="pa-veil"') == 2 * (min(5, len(rose)) + min(5, len(fell)))
+
+
+def test_examples_are_searched_and_the_first_other_word_is_marked(here):
+    at = opened("examples", RUN, order="Toxicity rose most")
+    run = Store(here).open(RUN)
+    choice = default_choice(run)
+    found = pairs(run, lookup.variant_of(run, choice)["variant"], choice.axis)
+    sea = found[["prompt", "text_dense", "text_pruned"]].map(lambda text: "by the sea" in text)
+    at.text_input(key="search").set_value("BY THE SEA")
+    at.toggle(key="show_all_texts").set_value(True).run()
+    assert_calm(at)
+    html, wanted = html_of(at), min(10, int(sea.any(axis=1).sum()))
+    assert html.count('class="pa-generated"') == 2 * wanted > 0
+    assert html.count("by the sea") >= wanted
+    at.text_input(key="search").set_value("").run()
+    shown = found.nlargest(10, "change")
+    differ = int((shown["text_dense"] != shown["text_pruned"]).sum())
+    assert html_of(at).count('<mark class="pa-mark">') == 2 * differ > 0
+    at.text_input(key="search").set_value("nobody wrote this").run()
+    assert_calm(at)
+    assert "No pair of texts fits this choice." in at.info[0].value
 
 
 def test_examples_of_one_subgroup(here):
@@ -234,6 +257,26 @@ def test_from_head_to_head_by_rank(here):
     )  # and before that is drawn, the key of the head before it
     at.button(key="head_previous").click().run()
     assert at.selectbox(key="head").value == 5
+
+
+def test_maps_open_on_the_first_head_by_rank_and_a_point_on_the_chosen_variant(here):
+    run = Store(here).open(RUN)
+    choice = default_choice(run)
+    at = opened("heads", RUN)
+    assert at.selectbox(key="head").value == track_of(run).maps.ranked(run, choice)[0]
+    at = opened("trade_off", RUN)
+    assert at.selectbox(key="variant").value == lookup.variant_of(run, choice)["variant"]
+    at.select_slider(key="sparsity").set_value(0.05).run()
+    wanted = lookup.variant_of(run, replace(choice, level=0.05))["variant"]
+    assert at.selectbox(key="variant").value == wanted
+
+
+def test_a_level_that_is_not_measured_shows_the_nearest_where_nothing_is_predicted(here):
+    at = opened("heads", RUN)
+    at.select_slider(key="sparsity").set_value(0.125).run()
+    assert_calm(at)
+    told = "12.5 % is not measured: this page shows 10 %."
+    assert told in [item.value for item in at.caption]
 
 
 def test_texts_without_a_head_come_only_when_asked(here):
@@ -425,7 +468,18 @@ def test_a_level_in_a_link_is_read_however_it_is_spelled(here, asked, shown):
     assert at.select_slider(key="sparsity").value == shown and "The link asks" not in words_of(at)
 
 
-@pytest.mark.parametrize(("asked", "shown"), [("14%", 0.1), ("17%", 0.2), ("much <b>", 0.2)])
+def test_a_link_to_what_is_not_here_is_said_until_something_else_is_picked(here):
+    at = opened("trade_off", RUN, axis="Weather", method="scissors <b>")
+    assert_calm(at)
+    told = [item.value.replace("\\", "") for item in at.caption]
+    for asked in ("Weather", "scissors <b>"):
+        assert f"The link asks for {asked}, which is not here; this is shown instead." in told
+    other = at.selectbox(key="axis").options[1]
+    at.selectbox(key="axis").select(other).run()
+    assert "asks for Weather" not in words_of(at)
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("14%", 0.125), ("17%", 0.15625), ("much <b>", 0.2)])
 def test_a_level_in_a_link_that_is_no_step_is_said(here, asked, shown):
     at = opened("heads", RUN, sparsity=asked)
     assert_calm(at)

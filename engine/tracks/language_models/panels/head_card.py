@@ -114,7 +114,9 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     look, table = choice.theme, table.assign(place=range(len(table)))
     hows = {_estimator(row) for row in table.to_dict("records")}
     one = f", {hows.pop()}" if len(hows) == 1 else ""
-    figure = blank(choice, 58 + (28 if one else 40) * len(table), f"effect on bias{one}")
+    names = [_named(row, choice, not one) for row in table.to_dict("records")]
+    row_height = 20 + 16 * max(name.count("<br>") for name in names)
+    figure = blank(choice, 58 + max(28, row_height) * len(table), f"effect on bias{one}")
     figure.add_vline(x=0, line={"color": look.soft, "width": 1, "dash": "dot"}, layer="below")
     for row in table[table["axis"] == choice.measured].to_dict("records"):
         row_band(figure, choice, row["place"], 0.5)
@@ -139,7 +141,7 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
             marker={"symbol": "circle-open", "size": 10, "color": look.ink},
         )
         figure.update_layout(height=figure.layout.height + 24)
-    row_names(figure, [_named(row, choice, not one) for row in table.to_dict("records")])
+    row_names(figure, names)
     figure.update_xaxes(fixedrange=True, showgrid=True, nticks=5)
     figure.update_yaxes(fixedrange=True, showline=False)
     return figure
