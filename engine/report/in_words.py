@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.report import phrasing
 
@@ -86,3 +87,8 @@ def names(groups: Sequence[str], most: int = 3) -> str:
     if len(groups) > most:
         return phrasing.listing([*groups[: most - 1], f"{counted(len(groups) - most + 1)} more"])
     return phrasing.listing(groups)
+
+
+def model(name: str) -> str:
+    """A model's name; of a path its last part."""
+    return Path(name).name if name.startswith(("/", "~", ".")) else name

@@ -92,8 +92,8 @@ def _small(text: str) -> str:
 
 def audited(run: Run, choice: Choice) -> str:
     """The model, its size where it is known, and the groups that are compared."""
-    model, size = run.meta["model"], run.meta["model"].get("parameters")
-    parts = [str(model["name"]), f"{in_words.millions(size)} parameters" if size else ""]
+    name, size = run.meta["model"]["name"], run.meta["model"].get("parameters")
+    parts = [in_words.model(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
     groups = track_of(run).telling.groups(run, choice.measured)
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 

@@ -14,7 +14,7 @@ from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.files import ASSETS
-from engine.report import story
+from engine.report import in_words, story
 from engine.report.charts.thumbnail import thumbnail
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of, tracks
@@ -54,8 +54,7 @@ def subject_line(run: cache.KeptRun | None) -> None:
 
 def _model(name: str) -> str:
     """A model's name as HTML; of a path its last part, the whole on pointing at it."""
-    short = Path(name).name if name.startswith(("/", "~", ".")) else name
-    return f'<strong title="{escaped(name)}">{escaped(short)}</strong>'
+    return f'<strong title="{escaped(name)}">{escaped(in_words.model(name))}</strong>'
 
 
 @st.dialog("Which model?", width="large")
@@ -210,7 +209,7 @@ def _landing_card(run: cache.KeptRun) -> None:
         )
         key = "hollow: before the cut · full: after"
     st.html(
-        f'<div class="pa-kind">{escaped(about)} · {escaped(run.meta["model"]["name"])}</div>'
+        f'<div class="pa-kind">{escaped(about)} · {_model(run.meta["model"]["name"])}</div>'
         f'<div class="pa-landing"><p class="pa-found">{escaped(cache.made(run, _found))}</p>'
         f'<figure class="pa-thumb-box">{shown}<figcaption>{key}</figcaption></figure></div>'
     )

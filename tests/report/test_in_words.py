@@ -57,3 +57,8 @@ def test_what_a_rise_means():
         in_words.rose_by(2.2) == "more than doubles"
         and in_words.rose_by(1.3) == "enlarges by about 30 %"
     )
+
+
+def test_a_model_is_called_by_the_last_part_of_its_path():
+    assert in_words.model("/home/me/models/small") == "small"
+    assert in_words.model("EleutherAI/gpt-neo-125m") == "EleutherAI/gpt-neo-125m"

@@ -267,6 +267,16 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     )
 
 
+def test_seeds_of_any_number_stay_within_their_row(run, tmp_path):
+    def far(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(seed=rows["seed"] * 40)
+
+    figure = effort.effort(changed(run, tmp_path, "reached", far), STR).figure
+    dots = [trace.y for trace in figure.data if trace.type == "scatter"]
+    places = [float(y) for ys in dots for y in ys if y is not None]
+    assert len(places) > 10 and all(abs(y - round(y)) <= 0.31 for y in places)
+
+
 def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
     panel = training_curves.training(run, Choice("fp", "gender", 0.672, None, "accuracy"))
     assert len(panel.parts) == 3 and panel.table["seed"].nunique() == 3

@@ -135,6 +135,8 @@ def _figure(
     figure = blank(choice, 110 + ROW * len(order), what.said)
     for place, method in enumerate(order):
         rows = table[table["method"] == method]
+        seeds = sorted(rows["seed"].unique())
+        step = min(0.16, 0.6 / max(1, len(seeds) - 1))  # all of a row within it
         colour = track_of(run).style(method, choice.dark).colour
         if rows["reached"].all():
             bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "marker": {"color": colour}}
@@ -145,7 +147,7 @@ def _figure(
             part = rows[rows["reached"].astype(bool) == met]
             if part.empty:
                 continue
-            y = place + 0.16 * (part["seed"].to_numpy() - rows["seed"].mean())
+            y = [place + step * (seeds.index(seed) - (len(seeds) - 1) / 2) for seed in part["seed"]]
             texts = [_hover(row) for row in part.to_dict("records")]
             marker = _dot(choice, colour) if met else _cross(choice)
             add_points(figure, part[column], y, texts, marker, showlegend=False, cliponaxis=False)
