@@ -154,6 +154,8 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         mine = (lookup.variant_label(run, variant), variant["method"], symbol)
         _add_side(run, choice, figure, about, drawn, "", mine, -0.14)
     row_names(figure, [_label(choice, row) for row in drawn.to_dict("records")], upwards=True)
+    if is_cut:
+        _write_changes(choice, figure, about.measure, drawn)
     figure.update_xaxes(showgrid=True, nticks=6)
     enough = drawn[drawn["verdict"] == ""]
     if about.focused and len(enough):
@@ -162,6 +164,20 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         room = 0.05 * (high - low) or 0.01
         figure.update_xaxes(range=[low - room, high + room])
     return figure
+
+
+def _write_changes(
+    choice: Choice, figure: go.Figure, measure: Measure, drawn: pd.DataFrame
+) -> None:
+    """The paired change of each subgroup and its interval, right of its row."""
+    where = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
+    look = {"showarrow": False, "font": {"size": 11, "color": choice.theme.soft}}
+    for y, row in enumerate(drawn.to_dict("records")):
+        if row["verdict"] == "" and math.isfinite(row["delta"]):
+            span = measure.span(row["delta_low"], row["delta_high"])
+            text = f"{measure.signed(row['delta'])}<br>({span})"
+            figure.add_annotation(y=y, text=text, **where, **look)
+    figure.update_layout(margin={"r": 110})
 
 
 def _add_side(

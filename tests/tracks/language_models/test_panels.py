@@ -14,7 +14,7 @@ import pytest
 from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents, phrasing
-from engine.report.charts import compare, cost, lookup, pareto
+from engine.report.charts import by_group, compare, cost, lookup, pareto
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, apart
 from engine.report.tracks import track_of
@@ -128,6 +128,17 @@ def with_group_band(run: Run, folder, times: float) -> Run:
         return results.assign(**bands, group_note="")
 
     return changed(run, folder, "results", widen)
+
+
+def test_the_change_of_each_subgroup_stands_beside_its_row(run):
+    figure = who_pays.who_pays(run, CHOICE).figure
+    table = by_group.pairs(run, CHOICE, "toxicity").iloc[::-1].reset_index(drop=True)
+    judged = table[(table["verdict"] == "") & table["delta"].notna()]
+    said = {one.y: one.text for one in figure.layout.annotations}
+    assert sorted(said) == list(judged.index) and len(said) > 1
+    for y, row in judged.iterrows():
+        assert said[y].startswith(phrasing.signed(row["delta"]))
+        assert phrasing.span(row["delta_low"], row["delta_high"]) in said[y]
 
 
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
