@@ -71,9 +71,8 @@ def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
     with right:
         group = select("Measured on", groups, state.TICKET_GROUP, group_label)
     options = {"score": score, "group": group}
-    first, card, _ = _places()
-    with card:
-        _numbers(run, maps)
+    first = st.container()
+    _numbers(run, maps)
     beside = zip(st.columns(2, gap="large"), maps.beside, strict=True)
     for place, make in [*((first, make) for make in maps.wide), *beside]:
         can = make in maps.selectable
@@ -97,8 +96,8 @@ def one_head(run: KeptRun, choice: Choice) -> None:
             panels.card(made(run, maps.card, choice, unit), state.key_of("card", "dots"))
         with right:
             _without(made(run, maps.changed, choice, unit))
-            st.markdown("**All numbers of this head**")
-            panels.table(made(run, maps.numbers, unit))
+        st.markdown("**All numbers of this head**")
+        panels.table(made(run, maps.numbers, unit))
     elif maps:
         _numbers(run, maps)
 

@@ -115,7 +115,7 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     hows = {_estimator(row) for row in table.to_dict("records")}
     one = f", {hows.pop()}" if len(hows) == 1 else ""
     names = [_named(row, choice, not one) for row in table.to_dict("records")]
-    row_height = 20 + 16 * max(name.count("<br>") for name in names)
+    row_height = 24 + 16 * max(name.count("<br>") for name in names)
     figure = blank(choice, 58 + max(28, row_height) * len(table), f"effect on bias{one}")
     figure.add_vline(x=0, line={"color": look.soft, "width": 1, "dash": "dot"}, layer="below")
     for row in table[table["axis"] == choice.measured].to_dict("records"):
