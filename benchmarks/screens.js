@@ -1,4 +1,4 @@
-// What benchmarks/screens.py asks of a page: {height, words, quoted, pale}. Height in CSS pixels of the content.
+// What benchmarks/screens.py asks of a page: {height, words, quoted, pale, overlaps}. Height in CSS pixels of the content.
 // words: outside tables, charts and folded parts, and not the crosses in the place of a text that was not asked for; quoted: those of them that are a model's texts or captions of
 // pictures, which are data; pale: texts of charts whose contrast with the page is below 4.5 to 1.
 () => {
@@ -35,5 +35,15 @@
     const [a, b] = [light(over([...fill.slice(0, 3), alpha], paper)), light(paper)].sort((x, y) => y - x);
     if (alpha && text.textContent.trim() && (a + .05) / (b + .05) < 4.5) pale.push(text.textContent.trim().slice(0, 60));
   }
-  return {height: main.scrollHeight, words, quoted, pale};
+  // labels of one kind that lie over each other in a chart: by more than 2 px across and 3 px down
+  const overlaps = [];
+  for (const chart of main.querySelectorAll('.js-plotly-plot')) for (const kind of ['.xtick text', '.ytick text', '.legendtext']) {
+    const boxes = [...chart.querySelectorAll(kind)].filter(text => !/rotate\((?!0)/.test(text.getAttribute('transform') ?? ''))
+      .map(text => [text.textContent.trim().slice(0, 40), text.getBoundingClientRect()]).filter(([said, box]) => said && box.width);
+    boxes.forEach(([said, a], at) => boxes.slice(at + 1).forEach(([other, b]) => {
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > 2 && high > 3) overlaps.push(`${said} over ${other}`);
+    }));
+  }
+  return {height: main.scrollHeight, words, quoted, pale, overlaps};
 }

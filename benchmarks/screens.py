@@ -86,6 +86,8 @@ class Screen:
     seconds: float
     faults: list[axe.Fault] = field(default_factory=list)
     pale: list[str] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     shot: bytes = b""
 
     @property
@@ -103,6 +105,8 @@ class Screen:
             Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s", PATIENCE),
             Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
             Measure(f"{name}: contrast faults", self.contrast, "texts", 0),
+            Measure(f"{name}: labels over each other", len(self.overlaps), "labels", 0),
+            Measure(f"{name}: errors in the console", len(self.errors), "errors", 0),
         ]
 
 
@@ -158,6 +162,8 @@ def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> I
     )
     page = context.new_page()
     page.set_default_timeout(60_000)
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     once: set[str] = set()
     for run in Store(EMBEDDED, read_only=True).ids():
         if not run.startswith(asked.run):
@@ -167,9 +173,10 @@ def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> I
                 continue
             if is_shared:
                 once.add(name)
-            yield from tabs(
-                page, f"{address}/{name}", run, look, "workspace" if is_shared else run[:4]
-            )
+            audit = "workspace" if is_shared else run[:4]
+            for screen in tabs(page, f"{address}/{name}", run, look, audit):
+                screen.errors, errors[:] = list(errors), []
+                yield screen
     context.close()
 
 
@@ -255,7 +262,7 @@ def print_table(screens: Sequence[Screen]) -> None:
     width = max((len(screen.name) for screen in screens), default=0)
     print(f"{'screen':{width}}  look        px  words (quoted)     s   axe  contrast")
     for one in screens:
-        height, words, _, serious, contrast = one.measures()
+        height, words, _, serious, contrast, *_ = one.measures()
         marks = [
             "*" if measure.holds is False else " " for measure in (height, words, serious, contrast)
         ]
@@ -276,8 +283,15 @@ def print_table(screens: Sequence[Screen]) -> None:
     )
     for (rule, element, why), times in found.most_common():
         print(f"{times:4} × {rule}: {element[:150]}: {why[:160]}")
-    for text, times in Counter(text for one in screens for text in one.pale).most_common(20):
-        print(f"{times:4} × pale in a chart: {text}")
+    for kind, what in (
+        ("pale", "pale in a chart"),
+        ("overlaps", "labels over each other"),
+        ("errors", "error in the console"),
+    ):
+        for text, times in Counter(
+            f"{text} ({one.name})" for one in screens for text in getattr(one, kind)
+        ).most_common(20):
+            print(f"{times:4} × {what}: {text}")
 
 
 def write_shots(screens: Sequence[Screen], folder: Path) -> None:
