@@ -57,7 +57,7 @@ class ClassifierTrack(Track):
     fronts_at_level = True
     parts = (("model", "weight_hash"), ("data", "digest"))
     null_means = ""
-    null_label = "null band: mix of classes, chance"
+    null_label = "null band: what chance alone would give"
     null_now = "no more than the mix of classes in the subgroups and chance alone give"
     not_built = "Not finished for this axis"
     how_made: Sequence[str]

@@ -492,7 +492,7 @@ class Track(ABC):
     """Columns of the variants table in charts' tables, with names for people."""
     marks: Mapping[str, str]
     """More such columns where every variant is a row of its own."""
-    null_label: str = "null band: no difference"
+    null_label: str = "null band: what chance alone would give"
     """The null band in a chart."""
     group_null_label: str = ""
     """A second null band in a chart, that of columns group_null_*; "" where there is none."""

@@ -303,9 +303,9 @@ def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
 
 NULL_MEANS = "Changes and head rankings for this axis are not supported."
 
-NULL_LABEL = "null band, words: labels exchanged within a template"
+NULL_LABEL = "null band, words: what chance alone would give"
 
-GROUP_NULL_LABEL = "null band, group: whole descriptors exchanged"
+GROUP_NULL_LABEL = "null band, group: what other words would give"
 
 
 def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:

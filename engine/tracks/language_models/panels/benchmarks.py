@@ -45,7 +45,7 @@ def measure_of(name: str) -> Measure:
         per_axis=False,
         few="items",
         said=f"{one.headline.title} ({one.title})",
-        null_label="null band: no preference",
+        null_label="null band: what no preference would give",
         null_means="A cut has little to lower here.",
         of_what=one.items,
     )
