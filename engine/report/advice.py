@@ -84,7 +84,8 @@ class Loss:
 def advice(run: Run, choice: Choice) -> Advice:
     """What to do, by the rule above; never of a predicted level."""
     if (
-        choice.method == "dense"
+        track_of(run).telling.unlearned(run)
+        or choice.method == "dense"
         or choice.method in track_of(run).uncut
         or words.is_by_hand(choice.method)
     ):
@@ -121,30 +122,25 @@ def _why_not(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> s
     where = track.level.say(level)
     lost = sorted((loss for loss in found if loss.is_found), key=lambda loss: -loss.high)
     if lost:
-        return f"Nothing can be recommended: even {where} {_lost(run, reading, lost)}."
+        which = "smallest" if len(measured_levels(run, choice)) > 1 else "only"
+        return f"Not recommended: the {which} level measured, {where}, {_lost(reading, lost)}."
     known = [loss for loss in found if math.isfinite(loss.most)]
     if len(known) < len(found) or not known:
-        return (
-            f"Nothing can be recommended: there are too few {track.items} to tell what {where}"
-            " costs."
-        )
+        return f"Not recommended: there are too few {track.items} to tell what {where} costs."
     missed = _size(run, choice, max(known, key=lambda loss: loss.most))
     more = f"More {track.items} or {track.repeat}s" if _models(run) > 1 else f"More {track.items}"
     return (
-        f"Nothing can be recommended yet: at {where} no loss is found, but one of {missed} could"
+        f"Not recommended yet: at {where} no loss was found, but one of {missed} could"
         f" have been missed. {more} would tell."
     )
 
 
-def _lost(run: Run, reading: Reading, lost: Sequence[Loss]) -> str:
-    """What is lost, as what a cut does: "makes texts about “a” more toxic"."""
+def _lost(reading: Reading, lost: Sequence[Loss]) -> str:
+    """What is lost, as what a cut does: "clearly worsens toxicity for “a” and perplexity"."""
     groups = in_words.names([words.quoted(loss.group) for loss in lost if loss.group])
-    quality = "" if all(loss.group for loss in lost) else f"clearly costs {reading.quality.name}"
-    return phrasing.listing(
-        filter(
-            None, (f"makes {track_of(run).telling.worse(groups, reading)}" * bool(groups), quality)
-        )
-    )
+    told = [f"{reading.group.name} for {groups}"] * bool(groups)
+    told += [] if all(loss.group for loss in lost) else [reading.quality.name]
+    return f"clearly worsens {phrasing.listing(told)}"
 
 
 def _size(run: Run, choice: Choice, loss: Loss) -> str:

@@ -3,6 +3,7 @@ knows of groups."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from engine.report.charts import lookup
 from engine.report.charts.classifier_headline import degenerate_said, missed_said
 from engine.report.charts.classifier_lookup import CLASS_AXIS
 from engine.report.charts.panel import Choice
-from engine.report.contract import Reading
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 CHANCE = "the mix of classes and chance alone"
@@ -48,12 +49,17 @@ def harm(run: Run, choice: Choice) -> str:
     return f"the {reading.harm.name} {among}"
 
 
-def worse(names: str, reading: Reading) -> str:
-    return f"{_WORSE.get(reading.group.metric, 'the model worse')} for {names}"
-
-
-def better(names: str, reading: Reading) -> str:
-    return f"{_BETTER.get(reading.group.metric, 'the model better')} for {names}"
+def unlearned(run: Run) -> str:
+    """AUC of a guess is one half, whatever the mix of classes is."""
+    row = lookup.result(run, "dense", "auc")
+    if row is None or not math.isfinite(row["value"]):
+        return ""
+    if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
+        return ""
+    return (
+        f"The {track_of(run).whole} cannot be told from guessing (AUC"
+        f" {in_words.short(row['value'])}): no verdict is given on any cut of it."
+    )
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
@@ -62,16 +68,6 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     if variant["variant"] == "dense":
         return ""
     return " ".join(filter(None, (degenerate_said(run, variant), missed_said(run, variant))))
-
-
-_WORSE = {
-    "accuracy": "the model less often right",
-    "auc": "the model worse at telling the classes apart",
-}
-_BETTER = {
-    "accuracy": "the model more often right",
-    "auc": "the model better at telling the classes apart",
-}
 
 
 def _names(run: Run, axis: str) -> list[str]:

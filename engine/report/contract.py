@@ -159,6 +159,8 @@ class Reading:
     """What is measured per subgroup behind them, in the groups table."""
     label: str = ""
     """Its name in the switch between readings, where the quality alone does not tell them apart."""
+    mean: Measure | None = None
+    """What is measured per subgroup, over all of them; None where that is the quality."""
 
     @property
     def cards(self) -> tuple[Measure, ...]:
@@ -411,11 +413,7 @@ class Extra:
 @dataclass(frozen=True)
 class Telling:
     """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it
-    decides what is said.
-
-    Names of groups come quoted and unescaped. `worse` and `better` complete "making …" and "makes
-    …".
-    """
+    decides what is said. Names of groups come quoted and unescaped."""
 
     does: Callable[[Run, Mapping[str, Any]], str]
     """What was done to the model: "Cutting 9 of 48 heads"."""
@@ -424,8 +422,6 @@ class Telling:
     invented nationalities"."""
     harm: Callable[[Run, Choice], str]
     """What should be small: "the gap in accuracy between “a” and “b”"."""
-    worse: Callable[[str, Reading], str]
-    better: Callable[[str, Reading], str]
     chance: str = "chance alone"
     """What a null band is made of, for a sentence that says what it would give."""
     beyond: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, row: ""
@@ -436,6 +432,9 @@ class Telling:
     unusable: Callable[[Run, Mapping[str, Any]], str] = lambda run, variant: ""
     """The sentence in place of a verdict on a variant that is no model any more; "" for every
     other."""
+    unlearned: Callable[[Run], str] = lambda run: ""
+    """The sentence in place of every verdict where the uncut model has not learned its task; ""
+    where it has."""
 
 
 class Track(ABC):

@@ -4,7 +4,8 @@ ratio."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from engine.report import phrasing
@@ -53,33 +54,30 @@ def per_cent(share: float) -> str:
     return f"{text} %"
 
 
-def fell_by(ratio: float) -> str:
-    """What it means that a value fell to `ratio` of what it was: a verb, e.g. "more than
-    halves"."""
-    if ratio <= 0.1:
-        return "takes away nine tenths or more of"
-    if ratio <= 0.25:
-        return "takes away three quarters or more of"
-    if ratio < 0.475:
-        return "more than halves"
-    if ratio <= 0.525:
-        return "about halves"
-    return f"shrinks by {_about(1 - ratio)}"
+def verbs(phrases: Iterable[Sequence[str]]) -> str:
+    """Verbs with what they are about as one predicate; neighbours with one verb share it."""
+    parts = []
+    for verb, group in groupby(phrases, key=lambda phrase: phrase[0]):
+        *most, last = (rest for _, rest in group)
+        is_long = any(" for " in phrase and phrase[-1] != ")" for phrase in most)
+        joint = ", and " if is_long else " and "
+        parts.append(f"{verb} {joint.join(filter(None, (', '.join(most), last)))}")
+    joint = ", and " if any(" and " in part for part in parts) else " and "
+    return joint.join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
-def rose_by(ratio: float) -> str:
-    """What it means that a value rose to `ratio` of what it was: a verb."""
-    if ratio >= 2.1:
-        return "more than doubles"
-    if ratio >= 1.9:
-        return "about doubles"
-    return f"enlarges by {_about(ratio - 1)}"
+def length(sentence: str) -> int:
+    """Words of a sentence; a sign by itself is none."""
+    return sum(any(letter.isalnum() for letter in word) for word in sentence.split())
 
 
-def _about(share: float) -> str:
-    """A share to the nearest five per cent, small ones to the nearest one."""
-    size = 100 * share
-    return f"about {5 * round(size / 5) if size >= 10 else max(round(size), 1)} %"
+def who(groups: Sequence[str], total: int, most: int) -> str:
+    """Groups in a headline: all of them, each by name, or more than `most` as a count."""
+    if len(groups) == total > 2:
+        return f"all {counted(total)} groups"
+    if len(groups) > most:
+        return f"{counted(len(groups))} of {counted(total)} groups"
+    return phrasing.listing(groups)
 
 
 def names(groups: Sequence[str], most: int = 3) -> str:

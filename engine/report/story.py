@@ -107,40 +107,12 @@ def _cut(run: Run, choice: Choice) -> Step:
 def _who_pays(run: Run, choice: Choice) -> Step:
     """For which subgroups it clearly gets worse, for which better, as far as their intervals carry
     it."""
-    variant = lookup.variant_of(run, choice)["variant"]
-    if variant == "dense":
+    if lookup.variant_of(run, choice)["variant"] == "dense":
         return replace(_problem(run, choice), name="who_pays")
-    plain = _paid(lookup.reading(run, choice).group, _groups(run, variant, choice))
-    sentence = _short(
-        verdict(run, choice).sentence,
-        _short(plain, "Groups move both ways; the picture names them."),
-    )
+    sentence = verdict(run, choice).sentence
     return Step(
         "who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice)
     )
-
-
-def _paid(measure: Measure, table: Any) -> str:
-    kinds: dict[str, list[str]] = {"worse": [], "better": [], "": []}
-    for row in table.to_dict("records"):
-        kind = phrasing.direction(row)
-        which = "worse" if kind == measure.worse else "better" if kind == measure.better else ""
-        kinds[which].append(f"\u201c{_named(words.group_name(row['group']))}\u201d")
-    verbs = {"fell": "falls", "rose": "rises"}
-    worse, better = (phrasing.listing(kinds[kind], 3) for kind in ("worse", "better"))
-    name, unclear = phrasing.sentence(measure.name), len(kinds[""])
-    rest = f"; no clear change for {phrasing.count(unclear, 'other group')}" if unclear else ""
-    if worse:
-        gain = f" and {verbs[measure.better]} for {better}" if better else ""
-        return f"{name} {verbs[measure.worse]} for {worse}{gain}{rest}."
-    if better:
-        return f"No group clearly pays: {measure.name} {verbs[measure.better]} for {better}{rest}."
-    if unclear:
-        return (
-            f"No group clearly pays: {measure.name} changes clearly for none of"
-            f" {phrasing.count(unclear, 'group')}."
-        )
-    return "We cannot say who pays: no group has enough data for a verdict."
 
 
 def _how_sure(run: Run, choice: Choice) -> Step:
@@ -148,7 +120,8 @@ def _how_sure(run: Run, choice: Choice) -> Step:
     measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
     row = lookup.harm(run, variant["variant"], choice)
     dense = lookup.harm(run, "dense", choice)
-    sentence = track_of(run).telling.unusable(run, variant)
+    telling = track_of(run).telling
+    sentence = telling.unlearned(run) or telling.unusable(run, variant)
     sentence = sentence or _sure(
         run, measure, variant, row, dense is not None and phrasing.inside_null(dense)
     )

@@ -9,7 +9,7 @@ interval leaves out zero, and a harm that chance alone would give is called that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +17,22 @@ from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
 from engine.report.charts import lookup
-from engine.report.charts.headline import verdict as kind_of
+from engine.report.charts.headline import kind_of
 from engine.report.charts.levelling import end_named
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.report.costs import cost_said
-from engine.report.moved import Moved, moved
+from engine.report.moved import VERBS, Change, Moved, changes, moved
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 PREDICTED = "Predicted, not measured: "
+LONGEST = 25
+"""Words of the first sentence, while there is a shorter wording."""
+NAMED = 3
+"""Groups that it names one by one."""
+ALL = 9
+"""More amounts than a side can have."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ def verdict(run: Run, choice: Choice) -> Verdict:
     return Verdict(
         audited(run, choice),
         f"{PREDICTED}{_small(said)}" if is_predicted else said,
-        _meaning(run, choice, variant),
+        " ".join(_meaning(run, choice, variant, said)),
         track.telling.more(run, choice, variant),
         tuple(_numbers(run, choice, variant)),
         f"{PREDICTED}{_small(cost)}" if is_predicted else cost,
@@ -99,81 +105,76 @@ def audited(run: Run, choice: Choice) -> str:
 
 
 def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """What happened to the harm, and who pays for it."""
-    telling, row = track_of(run).telling, lookup.harm(run, variant["variant"], choice)
-    harm = telling.harm(run, choice)
-    if row is None or not math.isfinite(row["value"]):
-        return f"{phrasing.sentence(harm)} was not measured here."
+    """Every clear change in one sentence, harms before gains."""
+    telling, harm = track_of(run).telling, track_of(run).telling.harm(run, choice)
+    if said := telling.unlearned(run):
+        return said
     if variant["variant"] == "dense":
         return _uncut(run, choice, harm)
     if said := telling.unusable(run, variant):
         return said
-    does, who = telling.does(run, variant), moved(run, choice, variant)
-    dense = lookup.harm(run, "dense", choice)
-    if dense is not None and phrasing.inside_null(dense):
-        return (
-            f"{does} {_alone(run, choice, who)}; {harm} could not be told from chance before, so no"
-            " change is claimed."
+    found, who = changes(run, choice, variant), moved(run, choice, variant)
+    does = telling.does(run, variant)
+    if not (found or who.worse or who.better):
+        if not _is_measured(lookup.harm(run, variant["variant"], choice)):
+            return f"{phrasing.sentence(harm)} was not measured here."
+        items = track_of(run).items
+        return f"{does} " + (
+            "leaves no group clearly worse off."
+            if who.judged
+            else f"leaves open who pays: no group has enough {items} to tell."
         )
-    return _changed(run, choice, (does, harm), row, who)
+    room = LONGEST - in_words.length(PREDICTED) * lookup.is_predicted(variant)
+    short = f"the {lookup.reading(run, choice).harm.name}"
+    for name, lost, gained, most in (
+        (harm, ALL, ALL, NAMED),
+        (short, ALL, ALL, NAMED),
+        (short, ALL, 0, NAMED),
+        (short, 1, 0, NAMED),
+        (short, 0, 0, NAMED),
+        (short, 0, 0, 0),
+    ):
+        sides = (
+            _side(run, choice, (found, who), is_harm, name, exact, most)
+            for is_harm, exact in ((True, lost), (False, gained))
+        )
+        said = f"{does} {', but '.join(filter(None, sides))}."
+        if in_words.length(said) <= room:
+            break
+    return said
 
 
-def _changed(
-    run: Run, choice: Choice, named: tuple[str, str], row: Mapping[str, Any], who: Moved
+def _side(
+    run: Run,
+    choice: Choice,
+    moves: tuple[list[Change], Moved],
+    is_harm: bool,
+    harm: str,
+    exact: int,
+    most: int,
 ) -> str:
-    """A harm that was more than chance before the cut; named: what was done, and the harm."""
-    (does, harm), kind = named, phrasing.direction(row)
-    good = lookup.reading(run, choice).harm.better
-    if kind == "unknown":
-        return (
-            f"{does} {_alone(run, choice, who)}; whether {harm} changed cannot be said: there is no"
-            " interval."
-        )
-    if kind == "unclear":
-        return f"{does} {_alone(run, choice, who)}; {harm} does not clearly change."
-    before = row["value"] - row["delta"]
-    ratio = row["value"] / before if before > 0 else math.nan
-    if kind != good:
-        how = in_words.rose_by(ratio) if math.isfinite(ratio) else "raises"
-        return f"{does} {_verb(how, harm)}{_beside(run, choice, who)}."
-    how = in_words.fell_by(ratio) if math.isfinite(ratio) else "lowers"
-    return f"{does} {_verb(how, harm)}{_how(run, choice, who)}."
+    """What got worse, or better, the largest change first, as a predicate; harm: its name, exact:
+    how many amounts are told, most: groups named one by one."""
+    reading, (found, who) = lookup.reading(run, choice), moves
+    group, mine = reading.group, [one for one in found if one.is_harm == is_harm]
+    names, size, way = (
+        (who.worse, who.lost, group.worse) if is_harm else (who.better, who.gained, group.better)
+    )
+    groups = in_words.who(names, who.groups, most)
+    told = []
+    for place, one in enumerate(mine):
+        phrase = one.said(harm if one.measure == reading.harm else "", place < exact)
+        if groups and one.measure.metric == group.metric:
+            phrase += f" ({'worse' if is_harm else 'better'} for {groups})"
+            groups = ""
+        told.append((one.size, one.verb, phrase))
+    if groups:
+        told.append((size, VERBS[way], f"{group.name} for {groups}"))
+    return in_words.verbs([phrase for _, *phrase in sorted(told, key=lambda one: -one[0])])
 
 
-def _verb(how: str, harm: str) -> str:
-    """ "shrinks by about 20 %" takes what is shrunk before the amount."""
-    verb, by, amount = how.partition(" by ")
-    return f"{verb} {harm}{by}{amount}"
-
-
-def _how(run: Run, choice: Choice, who: Moved) -> str:
-    """By what a harm fell: levelling down is named, and other groups that pay."""
-    telling, reading = track_of(run).telling, lookup.reading(run, choice)
-    if not who.worse:
-        gain = telling.better(in_words.names(who.better), reading)
-        return f" and makes {gain}" if who.better else ", though no group by itself clearly changed"
-    worse = telling.worse(in_words.names(who.worse), reading)
-    if not who.best_pays:
-        return f", but makes {worse}"
-    if who.better:
-        return f", partly by making {worse}"
-    return f" only by making {worse}: levelling down, for no group clearly gains"
-
-
-def _beside(run: Run, choice: Choice, who: Moved) -> str:
-    worse = track_of(run).telling.worse(in_words.names(who.worse), lookup.reading(run, choice))
-    return f" and makes {worse}" if who.worse else ""
-
-
-def _alone(run: Run, choice: Choice, who: Moved) -> str:
-    """Who pays, where nothing is claimed of the harm."""
-    telling, reading = track_of(run).telling, lookup.reading(run, choice)
-    if who.worse:
-        return f"makes {telling.worse(in_words.names(who.worse), reading)}"
-    if not who.judged:
-        return f"leaves open who pays: no group has enough {track_of(run).items} to tell"
-    gain = f" and makes {telling.better(in_words.names(who.better), reading)}" if who.better else ""
-    return f"costs no group clearly anything{gain}"
+def _is_measured(row: Mapping[str, Any] | None) -> bool:
+    return row is not None and math.isfinite(row["value"])
 
 
 def _uncut(run: Run, choice: Choice, harm: str) -> str:
@@ -194,34 +195,71 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
     return "Nothing is cut here: {} is {} and {}.".format(group.name, *ends)
 
 
-def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """The harm as it is now, beside what it was and what chance alone would give."""
-    measure, row = lookup.reading(run, choice).harm, lookup.harm(run, variant["variant"], choice)
+def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any], sentence: str) -> Iterator[str]:
+    """What the first sentence leaves open of groups; the harm beside what it was and what chance
+    alone would give; whether the best-off pay."""
+    row, telling = lookup.harm(run, variant["variant"], choice), track_of(run).telling
+    if telling.unlearned(run) or telling.unusable(run, variant):
+        return
+    who = moved(run, choice, variant)
+    if variant["variant"] != "dense":
+        yield from _of_groups(run, who, sentence)
+    if row is None or not math.isfinite(row["value"]):
+        if variant["variant"] != "dense" and "not measured" not in sentence:
+            yield f"{phrasing.sentence(telling.harm(run, choice))} was not measured here."
+        return
+    yield _harm_now(run, choice, variant, row)
     if (
-        row is None
-        or not math.isfinite(row["value"])
-        or track_of(run).telling.unusable(run, variant)
+        kind_of(run, choice, lookup.reading(run, choice).harm, row) == "better"
+        and variant["variant"] != "dense"
+        and who.best_pays
     ):
-        return ""
+        partly, too = ("partly ", " too") if who.better else ("", ", and no group clearly gained")
+        yield f"That is {partly}levelling down: the best-off group got worse{too}."
+
+
+def _of_groups(run: Run, who: Moved, sentence: str) -> Iterator[str]:
+    """Groups that the first sentence only counts, and that none pays, or can be judged."""
+    for way, names in (("Worse", who.worse), ("Better", who.better)):
+        if len(names) < who.groups and any(name not in sentence for name in names):
+            yield f"{way} off: {phrasing.listing(names, len(names))}."
+    is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
+    if not who.judged and not is_said:
+        yield f"No group has enough {track_of(run).items} to tell who pays."
+    elif not who.worse and not is_said and len(who.better) < who.groups:
+        yield "No single group is clearly worse off."
+
+
+def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The harm beside that of the uncut model, and what chance alone would give."""
+    measure, telling = lookup.reading(run, choice).harm, track_of(run).telling
     dense = None if variant["variant"] == "dense" else lookup.harm(run, "dense", choice)
     now, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
-    article = "An" if measure.name[:1].lower() in "aeiou" else "A"
     if lookup.is_predicted(variant):
-        return f"{article} {measure.name} of {now} is predicted" + (
+        return f"The {measure.name} is predicted to be {now}" + (
             "." if dense is None else f"; it is {was} before the cut."
         )
     when = "before" if track_of(run).instead(run, variant) else "before the cut"
-    start = f"{article} {measure.name} of {now}" + ("" if dense is None else f", {was} {when},")
+    kind, way = kind_of(run, choice, measure, row), phrasing.direction(row)
+    both = f"{was} {when}, {now} now"
+    if dense is None:
+        start = f"The {measure.name} is {now}."
+    elif kind in ("better", "worse"):
+        start = f"The {measure.name} {way} from {was} to {now}."
+    elif phrasing.inside_null(dense):
+        start = f"The {measure.name} was no more than chance, so no change is claimed: {both}."
+    elif way == "unclear":
+        start = f"The {measure.name} does not clearly change: {both}."
+    else:
+        few = f"There are too few {track_of(run).items} to tell"
+        start = f"{few} whether the {measure.name} changed: {both}."
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):
-        return (
-            f"{start} stands without a comparison: what chance alone would give was not measured."
-        )
-    limit, chance = in_words.short(high), track_of(run).telling.chance
+        return f"{start} What chance alone would give was not measured."
+    limit, chance = in_words.short(high), phrasing.sentence(telling.chance)
     if phrasing.inside_null(row):
-        return f"{start} is no more than {chance} would give (up to {limit})."
-    beyond = track_of(run).telling.beyond(run, choice, row)
-    return f"{start} is more than {chance} would give (up to {limit}){beyond}."
+        return f"{start} {chance} would give as much (up to {limit})."
+    return f"{start} {chance} would give up to {limit}{telling.beyond(run, choice, row)}."
 
 
 def _numbers(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Fact]:
@@ -247,6 +285,6 @@ def _fact(
         f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
         value,
         "" if dense is None else was,
-        "" if dense is None else kind_of(row, word.better),
+        "" if dense is None else kind_of(run, choice, measure, row),
         f"{word.definition} {word.caveat}".strip(),
     )

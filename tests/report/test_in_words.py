@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from engine.report import in_words
 
 
@@ -37,26 +35,17 @@ def test_sizes():
     ]
 
 
-RATIOS = {
-    0.05: "nine tenths",
-    0.2: "three quarters",
-    0.47: "more than halves",
-    0.5: "about halves",
-    0.7: "by about 30 %",
-    0.96: "by about 4 %",
-}
+def test_neighbours_with_one_verb_share_it():
+    told = [("raises", "x by 5 %"), ("raises", "y"), ("widens", "z")]
+    assert in_words.verbs(told) == "raises x by 5 % and y, and widens z"
+    assert in_words.verbs([("raises", "x for “a”"), ("raises", "y")]) == "raises x for “a”, and y"
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
-def test_what_a_ratio_means(ratio):
-    assert RATIOS[ratio] in in_words.fell_by(ratio)
-
-
-def test_what_a_rise_means():
-    assert (
-        in_words.rose_by(2.2) == "more than doubles"
-        and in_words.rose_by(1.3) == "enlarges by about 30 %"
-    )
+def test_groups_are_all_named_or_counted():
+    names = ["“a”", "“b”", "“c”", "“d”"]
+    assert in_words.who(names, 4, 3) == "all four groups"
+    assert in_words.who(names, 9, 3) == "four of nine groups"
+    assert in_words.who(names[:2], 2, 3) == "“a” and “b”"
 
 
 def test_a_model_is_called_by_the_last_part_of_its_path():

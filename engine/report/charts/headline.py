@@ -36,7 +36,7 @@ class Number:
     text: str
     change_text: str
     verdict: str
-    """ "better", "worse", "no clear change", "not compared" or "" for the dense model itself."""
+    """As `kind_of` says it; "" for the dense model itself."""
     help: str
     span_text: str
     delta_text: str
@@ -61,7 +61,7 @@ def headline(run: Run, choice: Choice) -> Headline:
     measures = lookup.reading(run, choice).cards
     rows = [lookup.measured(run, variant["variant"], measure, choice) for measure in measures]
     numbers = tuple(
-        _number(measure, row, variant["variant"])
+        _number(run, choice, measure, row, variant["variant"])
         for measure, row in zip(measures, rows, strict=True)
         if row is not None
     )
@@ -73,7 +73,9 @@ def headline(run: Run, choice: Choice) -> Headline:
     )
 
 
-def _number(measure: Measure, row: dict[str, Any], variant: str) -> Number:
+def _number(
+    run: Run, choice: Choice, measure: Measure, row: dict[str, Any], variant: str
+) -> Number:
     word, nan = measure.word, math.nan
     delta, low, high = (row.get(name, nan) for name in ("delta", "delta_low", "delta_high"))
     group = str(row.get("group") or "") if measure.names_group else ""
@@ -89,7 +91,7 @@ def _number(measure: Measure, row: dict[str, Any], variant: str) -> Number:
         good_direction=word.better,
         text=measure.number(row["value"]),
         change_text="" if variant == "dense" else measure.change(row),
-        verdict="" if variant == "dense" else verdict(row, word.better),
+        verdict="" if variant == "dense" else kind_of(run, choice, measure, row),
         help=f"{word.definition} {word.caveat}".strip(),
         span_text=measure.span(row["low"], row["high"]),
         delta_text=measure.signed(delta),
@@ -97,12 +99,24 @@ def _number(measure: Measure, row: dict[str, Any], variant: str) -> Number:
     )
 
 
-def verdict(row: Mapping[str, Any], better: str) -> str:
-    """Whether a change is for the better, given the good direction."""
+def kind_of(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
+    """Whether a change is "better", "worse", "no clear change" or "not compared"; "no verdict"
+    where the uncut model has not learned its task.
+
+    Of a harm that was no more than chance before the cut, only a rise above that is a change.
+    """
+    if track_of(run).telling.unlearned(run):
+        return "no verdict"
     kind = phrasing.direction(row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
-    return "better" if (kind == "fell") == (better == "lower") else "worse"
+    is_better = kind == measure.better
+    if measure.metric == lookup.reading(run, choice).harm.metric:
+        dense = lookup.harm(run, "dense", choice)
+        was_chance = dense is not None and phrasing.inside_null(dense)
+        if was_chance and (is_better or phrasing.inside_null(row)):
+            return "no clear change"
+    return "better" if is_better else "worse"
 
 
 def null_warning(run: Run, choice: Choice) -> str:

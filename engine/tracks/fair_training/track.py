@@ -20,7 +20,7 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
-from engine.report.classifier_telling import CHANCE, better, groups, harm, worse
+from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
 from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Reading, Shelf, Telling, View
@@ -85,7 +85,9 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (of_any(run, choice, variant), *map(phrasing.sentence, found))))
 
 
-TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)
+TELLING = Telling(
+    does, partial(groups, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
+)
 
 
 class Fair(ClassifierTrack):

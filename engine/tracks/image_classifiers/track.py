@@ -27,7 +27,7 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
-from engine.report.classifier_telling import CHANCE, better, groups, harm, more, worse
+from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Shelf, Telling, View
 from engine.report.palette import Style
@@ -60,7 +60,9 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
     )
 
 
-TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)
+TELLING = Telling(
+    does, partial(groups, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
+)
 
 
 class Filters(ClassifierTrack):

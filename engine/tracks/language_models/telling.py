@@ -10,7 +10,7 @@ from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Reading, Telling
+from engine.report.contract import Telling
 from engine.store.runs import Run
 from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
@@ -36,19 +36,12 @@ def harm(run: Run, choice: Choice) -> str:
     return f"the bias by {words.axis_name(choice.measured)}"
 
 
-def worse(names: str, reading: Reading) -> str:
-    return f"texts about {names} more toxic"
-
-
-def better(names: str, reading: Reading) -> str:
-    return f"texts about {names} less toxic"
-
-
 def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
     """Where single words of the prompts, and not the groups, may be behind it."""
     high = row.get("group_null_high", math.nan)
     if math.isfinite(high) and row["value"] <= high:
-        return ", though not more than single words for the groups could make"
+        value = in_words.short(row["value"])
+        return f"; the choice of words for the groups could explain {value}"
     return ""
 
 
@@ -66,12 +59,21 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 def unusable(run: Run, variant: Mapping[str, Any]) -> str:
     """Said in place of a verdict on what predicts worse than a guess; "" for every other
     variant."""
+    return own.unusable(does(run, variant)) if _is_lost(run, str(variant["variant"])) else ""
+
+
+def unlearned(run: Run) -> str:
+    return own.UNLEARNED if _is_lost(run, "dense") else ""
+
+
+def _is_lost(run: Run, variant: str) -> bool:
     table = lookup.frame(run, "groups")
-    lost = (table["variant"] == variant["variant"]) & (table["verdict"] == UNUSABLE)
-    return own.unusable(does(run, variant)) if lost.any() else ""
+    return bool(((table["variant"] == variant) & (table["verdict"] == UNUSABLE)).any())
 
 
-TELLING = Telling(does, groups, harm, worse, better, beyond=beyond, more=more, unusable=unusable)
+TELLING = Telling(
+    does, groups, harm, beyond=beyond, more=more, unusable=unusable, unlearned=unlearned
+)
 
 
 # What may be said of a group: only what passes the band of whole descriptors exchanged between

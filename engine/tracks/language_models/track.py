@@ -252,6 +252,7 @@ class Heads(Track):
             best=Measure("best_group"),
             quality=Measure("perplexity", per_axis=False),
             group=Measure("toxicity", said="toxicity"),
+            mean=Measure("toxicity"),
         )
 
     def details(self, reading: str) -> tuple[Measure, ...]:

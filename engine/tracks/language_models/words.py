@@ -347,6 +347,12 @@ def perplexity_warning(value: float, vocab_size: int) -> str:
     )
 
 
+UNLEARNED = (
+    "The dense model itself predicts text no better than a uniform guess: no verdict is given on"
+    " any cut of it."
+)
+
+
 def unusable(does: str) -> str:
     """Said in place of a verdict on a model that predicts worse than a uniform guess; does: what
     was done to it."""

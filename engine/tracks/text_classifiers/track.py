@@ -22,7 +22,7 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice, Panel
-from engine.report.classifier_telling import CHANCE, better, harm, worse
+from engine.report.classifier_telling import CHANCE, harm, unlearned
 from engine.report.classifier_telling import groups as groups_in_words
 from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import ClassifierTrack, middle
@@ -100,7 +100,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 
 
 TELLING = Telling(
-    does, partial(groups_in_words, invented=INVENTED), harm, worse, better, CHANCE, more=more
+    does, partial(groups_in_words, invented=INVENTED), harm, CHANCE, more=more, unlearned=unlearned
 )
 
 

@@ -87,9 +87,7 @@ def test_null_bias_is_said(here, page):
     assert_calm(at)
     if page in ("summary", "heads"):
         assert "not supported" in words_of(at)
-        assert ("could not be told from chance" if page == "summary" else "null band") in words_of(
-            at
-        )
+        assert ("no more than chance" if page == "summary" else "null band") in words_of(at)
 
 
 @pytest.mark.parametrize("page", PAGES)

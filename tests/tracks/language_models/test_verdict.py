@@ -71,14 +71,12 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
     )
     said = verdict(run, choice)
     assert (
-        said.sentence
-        == "Cutting 6 of 32 heads more than halves the bias by gender and sex and makes texts"
-        " about "
-        f"{names[0]} less toxic."
+        said.sentence == "Cutting 6 of 32 heads lowers toxicity for "
+        f"{names[0]}, and the bias by gender and sex by 60 %."
     )
     assert (
-        said.meaning
-        == "A bias of 0.40, 1.0 before the cut, is more than chance alone would give (up to 0.10)."
+        said.meaning == "No single group is clearly worse off. The bias fell from 1.0 to 0.40."
+        " Chance alone would give up to 0.10."
     )
     assert [fact.value for fact in said.numbers][0] == "0.40" and said.numbers[0].kind == "better"
 
@@ -87,46 +85,48 @@ def test_levelling_down_is_named_and_partly_so(base, tmp_path):
     fell = (1.0, -0.3, -0.5, -0.1)
     worse = [STILL, (0.1, 0.3, 0.2, 0.4)]
     run, choice, names = told(base, tmp_path / "a", fell, worse)
-    assert verdict(run, choice).sentence.endswith(
-        f"shrinks the bias by gender and sex by about 30 % only by making texts about {names[1]}"
-        " more toxic: levelling down, for no group clearly gains."
+    said = verdict(run, choice)
+    assert (
+        said.sentence == f"Cutting 6 of 32 heads raises toxicity for {names[1]}, but lowers the"
+        " bias by gender and sex by 30 %."
+    )
+    assert said.meaning.endswith(
+        "That is levelling down: the best-off group got worse, and no group clearly gained."
     )
     run, choice, names = told(base, tmp_path / "b", fell, [(0.8, -0.2, -0.3, -0.1), worse[1]])
-    assert verdict(run, choice).sentence.endswith(
-        f", partly by making texts about {names[1]} more toxic."
-    )
+    assert "partly levelling down" in verdict(run, choice).meaning
     run, choice, names = told(
         base, tmp_path / "c", fell, [(0.4, 0.2, 0.1, 0.3), (0.1, -0.05, -0.08, -0.02)]
     )
-    assert verdict(run, choice).sentence.endswith(f", but makes texts about {names[0]} more toxic.")
+    said = verdict(run, choice)
+    assert f"raises toxicity for {names[0]}, but" in said.sentence
+    assert "levelling" not in said.meaning
 
 
 def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
     run, choice, _ = told(base, tmp_path / "a", (1.0, -0.3, -0.7, 0.1), [STILL, STILL])
     assert (
-        verdict(run, choice).sentence
-        == "Cutting 6 of 32 heads costs no group clearly anything; the bias by gender and sex does"
-        " not clearly change."
+        verdict(run, choice).sentence == "Cutting 6 of 32 heads leaves no group clearly worse off."
     )
+    assert "does not clearly change: 1.0 before the cut, 0.70 now" in verdict(run, choice).meaning
     run, choice, _ = told(
         base, tmp_path / "b", (1.0, -0.9, -1.0, -0.8), [STILL, STILL], null=(0.1, 0.3)
     )
-    assert "is no more than chance alone would give (up to 0.30)" in verdict(run, choice).meaning
+    assert "Chance alone would give as much (up to 0.30)" in verdict(run, choice).meaning
     run, choice, _ = told(
         base, tmp_path / "c", (0.2, -0.1, -0.15, -0.05), [STILL, STILL], null=(0.3, 0.3)
     )
     assert (
-        "could not be told from chance before, so no change is claimed"
-        in verdict(run, choice).sentence
+        "was no more than chance, so no change is claimed: 0.20 before the cut, 0.10 now"
+        in verdict(run, choice).meaning
     )
     assert "not supported" in verdict(run, choice).more
     run, choice, _ = told(base, tmp_path / "d", (1.0, 1.2, 0.9, 1.5), [(0.5, 0.2, 0.1, 0.3), STILL])
-    assert (
-        "more than doubles the bias by gender and sex and makes texts about"
-        in verdict(run, choice).sentence
+    assert "raises the bias by gender and sex by 120 % and toxicity for" in (
+        verdict(run, choice).sentence
     )
     run, choice, _ = told(base, tmp_path / "e", (1.0, -0.3, np.nan, np.nan), [None, None])
-    assert "there is no interval" in verdict(run, choice).sentence
+    assert "too few prompts to tell whether the bias changed" in verdict(run, choice).meaning
     assert "no group has enough prompts to tell" in verdict(run, choice).sentence
 
 
@@ -162,9 +162,11 @@ def test_the_largest_level_without_a_loss_is_recommended_with_what_could_have_be
         "a loss of 0.1 is not ruled out"
     )
     run, choice, _ = told(base, tmp_path / "c", STILL, [(0.5, 0.05, 0.01, 0.09), STILL])
-    assert advice(run, choice).level is None and "more toxic" in advice(run, choice).said
+    assert advice(run, choice).level is None and (
+        f"clearly worsens toxicity for {names[0]}" in advice(run, choice).said
+    )
     run, choice, _ = told(base, tmp_path / "d", STILL, [STILL, STILL], quality=(2.0, 0.3, 0.2, 0.4))
-    assert "clearly costs perplexity" in advice(run, choice).said
+    assert "clearly worsens perplexity" in advice(run, choice).said
     run, choice, _ = told(
         base, tmp_path / "e", STILL, [STILL, STILL], quality=(2.0, 0.01, 0.005, 0.015)
     )

@@ -1,0 +1,126 @@
+"""First sentences of the embedded audits against their tables: every clear change is named, the
+harms first, and nothing that is unclear."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine.core import words
+from engine.report import in_words
+from engine.report.charts import lookup
+from engine.report.contents import default_choice
+from engine.report.tracks import track_of
+from engine.report.verdict import verdict
+from engine.store.runs import EMBEDDED, Store
+
+RUNS = Store(EMBEDDED).ids()
+VERBS = {"raises": 1, "widens": 1, "lowers": -1, "narrows": -1}
+
+
+def _choices(run):
+    """Every variant of every axis, once."""
+    seen = set()
+    for axis in run.meta["request"]["axes"]:
+        for method in lookup.methods(run, axis):
+            for level in lookup.levels(run, method, axis):
+                choice = replace(default_choice(run, axis), method=method, level=level)
+                variant = lookup.variant_of(run, choice)["variant"]
+                if variant != "dense" and (variant, axis) not in seen:
+                    seen.add((variant, axis))
+                    yield choice, variant
+
+
+def _way(row) -> int:
+    """1, -1, or 0 where the interval of the change holds zero or is none."""
+    low, high = row["delta_low"], row["delta_high"]  # NaN is neither
+    return int(low > 0) - int(high < 0)
+
+
+def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
+    """(name, way, is it a harm) of every clear change, by the tables alone."""
+    reading, results, groups = (
+        track_of(run).reading(choice.reading),
+        run.table("results").query("split == 'test'"),
+        run.table("groups").query("split == 'test' and verdict == ''"),
+    )
+
+    def row_of(measure, name):
+        axis = choice.measured if measure.per_axis else ""
+        rows = results[
+            (results["variant"] == name)
+            & (results["metric"] == measure.metric)
+            & (results["axis"] == axis)
+        ]
+        return rows.iloc[0]
+
+    for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
+        row, dense = row_of(measure, variant), row_of(measure, "dense")
+        way, better = _way(row), -measure.sign
+        is_chance = measure == reading.harm and dense["value"] <= dense["null_high"]
+        if is_chance and (way == better or row["value"] <= row["null_high"]):
+            way = 0
+        if way:
+            yield measure.name, way, way != better
+    mine = groups[
+        (groups["variant"] == variant)
+        & (groups["axis"] == choice.measured)
+        & (groups["metric"] == reading.group.metric)
+    ]
+    for _, row in mine.iterrows():
+        if _way(row):
+            yield words.quoted(row["group"]), _way(row), _way(row) == reading.group.sign
+
+
+def _told(run, choice, said) -> Iterator[tuple[str, int, bool]]:
+    """(name, way, is it a harm) of every change that a verdict claims."""
+    reading = track_of(run).reading(choice.reading)
+    group, table = reading.group, run.table("groups")
+    every = {words.quoted(name) for name in table.loc[table["axis"] == choice.measured, "group"]}
+    sentence = re.sub(r" (between “[^”]*” and “[^”]*”|by (?!\d)[a-z ]+(?= (by|from)))", "", said)
+    for side in sentence.removesuffix(".").split(", but "):
+        verbs = list(re.finditer(rf"\b({'|'.join(VERBS)})\b", side))
+        for place, found in enumerate(verbs):
+            end = verbs[place + 1].start() if place + 1 < len(verbs) else len(side)
+            part, way = side[found.end() : end], VERBS[found[1]]
+            names = re.findall(r"“[^”]*”", part)
+            names = sorted(every) if re.search(r"all \w+ groups", part) else names
+            for name in names:
+                yield name, way, way == group.sign
+            for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
+                if re.search(rf"\b{measure.name}(?! gap| for)", part):
+                    yield measure.name, way, way == measure.sign
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_the_first_sentence_names_every_clear_change_and_nothing_unclear(run_id):
+    run = Store(EMBEDDED).open(run_id)
+    for choice, variant in _choices(run):
+        said = verdict(run, choice)
+        told = list(_told(run, choice, said.sentence))
+        assert set(told) == set(_expected(run, choice, variant)), (choice, said.sentence)
+        harms = [is_harm for _, _, is_harm in told]
+        assert harms == sorted(harms, reverse=True), (choice, said.sentence)
+        assert in_words.length(said.sentence) <= 25, said.sentence
+
+
+def _at(run_id: str, axis: str, method: str, level: float) -> str:
+    run = Store(EMBEDDED).open(run_id)
+    return verdict(run, replace(default_choice(run, axis), method=method, level=level)).sentence
+
+
+LANGUAGE, IMAGES = "4ae3dec83b413e62", "c774cf7a6852a4be"
+FAULTS = {
+    (LANGUAGE, "nationality", "fasp", 0.2): "raises mean toxicity by 12 % (worse for",
+    (LANGUAGE, "religion", "magnitude", 0.3): "raises perplexity by 166 %, but",
+    (LANGUAGE, "nationality", "random", 0.05): "raises perplexity by 41 %, but",
+    (IMAGES, "male", "random", 16.0): "lowers AUC from 0.97 to 0.94",
+}
+
+
+@pytest.mark.parametrize("where", FAULTS, ids=str)
+def test_a_harm_that_was_left_out_stands_first(where):
+    assert f"heads {FAULTS[where]}" in _at(*where) or f"filters {FAULTS[where]}" in _at(*where)

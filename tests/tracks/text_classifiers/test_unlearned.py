@@ -1,0 +1,40 @@
+"""A model that guesses gets no verdict: no sentence, no colour, no advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.report import story
+from engine.report.charts import lookup
+from engine.report.charts.headline import headline
+from engine.report.contents import default_choice
+from engine.report.verdict import verdict
+from engine.store.runs import Store
+from tests.made_up import small
+
+
+def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path):
+    learned = small("text_classifiers", tmp_path / "learned", "learned")
+    tables = {name: learned.table(name) for name in learned.meta["tables"]}
+    rows = tables["results"]
+    is_auc = (rows["metric"] == "auc") & (rows["axis"] == "") & (rows["variant"] == "dense")
+    rows.loc[is_auc, ["value", "low", "high"]] = 0.48, 0.42, 0.54
+    meta = {key: value for key, value in learned.meta.items() if key != "tables"}
+    run = Store(tmp_path / "guesses").write("guesses", meta, tables)
+    kinds = []
+    for axis in run.meta["request"]["axes"]:
+        for method in lookup.methods(run, axis):
+            for level in lookup.levels(run, method, axis):
+                choice = replace(default_choice(run, axis), method=method, level=level)
+                said = verdict(run, choice)
+                assert "cannot be told from guessing (AUC 0.48)" in said.sentence
+                assert said.meaning == said.advice.said == ""
+                kinds += [fact.kind for fact in said.numbers]
+                kinds += [number.verdict for number in headline(run, choice).numbers]
+                sure = story.step(run, choice, "how_sure").sentence
+                assert sure == said.sentence
+                if level != 0:
+                    assert sure == story.step(run, choice, "who_pays").sentence
+    assert set(kinds) == {"", "no verdict"}
+    before = verdict(learned, default_choice(learned))
+    assert "guessing" not in before.sentence and "no verdict" not in str(before.numbers)
