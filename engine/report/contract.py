@@ -655,6 +655,11 @@ class Track(ABC):
         for all others."""
         return ""
 
+    def untimed(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """Why measured time says nothing of a variant, as the end of a sentence; "" where it
+        does."""
+        return ""
+
     def weighed(self, run: Run) -> tuple[Make, ...]:
         """Charts that weigh cuts against other ways to make the model smaller; none where the run
         has no others."""

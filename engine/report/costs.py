@@ -11,6 +11,7 @@ from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))
@@ -37,7 +38,10 @@ def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) ->
         return f"{name} is {in_words.short(row['value'])}."
     kind = phrasing.direction(row)
     if kind == "unknown":
-        return f"{name} is {in_words.short(row['value'])}; whether it changed cannot be said."
+        return (
+            f"{name} is {in_words.short(row['value'])}; with too few {measure.few}, whether it"
+            " changed cannot be said."
+        )
     if kind == "unclear":
         return f"{name} does not clearly change ({in_words.short(row['value'])})."
     verb, before = "falls" if kind == "fell" else "rises", row["value"] - row["delta"]
@@ -54,7 +58,8 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
     if dense is None or mine is None:
         return "What it saves was not measured."
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
-    said, time = phrasing.listing(filter(None, parts)), _time(mine)
+    said = phrasing.listing(filter(None, parts))
+    time = track_of(run).untimed(run, variant) or _time(mine, dense)
     return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
 
 
@@ -73,17 +78,15 @@ def _share(dense: Mapping[str, Any], mine: Mapping[str, Any], column: str, of: s
     return f"{in_words.per_cent(1 - after / before)} {of}"
 
 
-def _time(mine: Mapping[str, Any]) -> str:
-    low, high, middle = (
-        mine.get(name, math.nan) for name in ("speedup_low", "speedup_high", "speedup")
-    )
-    if not all(map(math.isfinite, (low, high, middle))):
+def _time(mine: Mapping[str, Any], dense: Mapping[str, Any]) -> str:
+    kind, middle = phrasing.pace(mine, dense), mine.get("speedup", math.nan)
+    if kind == "unknown":
         return "time was not measured"
-    if low > 1:
+    if kind == "faster":
         much = (
             f"{in_words.short(middle)} times as fast"
             if middle >= 1.095
             else f"{in_words.per_cent(middle - 1)} faster"
         )
         return f"it ran {much} here"
-    return "it ran more slowly here" if high < 1 else "it was not measurably faster here"
+    return "it ran more slowly here" if kind == "slower" else "it was not measurably faster here"

@@ -120,6 +120,17 @@ def direction(row: Mapping[str, Any]) -> str:
     return "rose" if low > 0 else "unclear"
 
 
+def pace(row: Mapping[str, Any], dense: Mapping[str, Any] | None) -> str:
+    """ "faster" or "slower" where the middle half of the paired ratios of time lies beyond 1, and
+    beyond what the dense model timed against itself gives; "unclear"; "unknown" where untimed."""
+    low, high = (row.get(name, math.nan) for name in ("speedup_low", "speedup_high"))
+    if not (_finite(low) and _finite(high)):
+        return "unknown"
+    ends = [float((dense or {}).get(f"speedup_{end}", math.nan)) for end in ("low", "high")]
+    band = [1.0, *filter(math.isfinite, ends)]
+    return "faster" if low > max(band) else "slower" if high < min(band) else "unclear"
+
+
 def half_width(row: Mapping[str, Any]) -> float:
     """Half the width of the interval of a change."""
     return (row["delta_high"] - row["delta_low"]) / 2

@@ -47,6 +47,21 @@ def test_a_direction_needs_an_interval_without_zero(low, high, kind):
     assert phrasing.direction({"delta_low": low, "delta_high": high}) == kind
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "kind"),
+    [
+        (1.02, 1.09, "unclear"),
+        (1.05, 1.09, "faster"),
+        (0.98, 0.99, "unclear"),
+        (0.8, 0.9, "slower"),
+        (math.nan, math.nan, "unknown"),
+    ],
+)
+def test_a_pace_inside_what_the_dense_model_gives_against_itself_is_none(low, high, kind):
+    dense = {"speedup_low": 0.97, "speedup_high": 1.03}
+    assert phrasing.pace({"speedup_low": low, "speedup_high": high}, dense) == kind
+
+
 def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
     row = {"delta": 0.012, "delta_low": -0.02, "delta_high": 0.05}
     assert phrasing.change(row) == "+0.012, 95 % interval −0.020 to 0.050, which includes zero"

@@ -41,12 +41,12 @@ def cost(run: Run, choice: Choice) -> Panel:
     is_dense = variant["variant"] == "dense"
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
+    start = "" if is_dense else track_of(run).saves(run, variant, dense, mine)
+    untimed = track_of(run).untimed(run, variant)
+    if untimed:
+        mine = {**mine, "latency_ms": math.nan, "speedup_low": math.nan}
     table = _table(dense, mine)
-    answer = (
-        _dense_answer(dense)
-        if is_dense
-        else _answer(mine, track_of(run).saves(run, variant, dense, mine))
-    )
+    answer = _dense_answer(dense) if is_dense else _answer(dense, mine, start, untimed)
     own = track_of(run).size_note(run, variant, mine)
     agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
     proof = "" if is_dense else own or agreement(mine)
@@ -122,11 +122,15 @@ def _dense_answer(dense: dict[str, Any]) -> str:
     )
 
 
-def _answer(mine: dict[str, Any], start: str) -> str:
+def _answer(dense: dict[str, Any], mine: dict[str, Any], start: str, untimed: str) -> str:
+    """`start`, and what it does to time; untimed: why that is not said."""
+    kind = phrasing.pace(mine, dense)
+    if untimed or kind == "unknown":
+        return f"{start}; {untimed or 'time was not measured'}."
     ratio = f"{mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
-    if mine["speedup_low"] > 1:
+    if kind == "faster":
         time = f"and makes it faster, {ratio}"
-    elif mine["speedup_high"] < 1:
+    elif kind == "slower":
         time = f"and makes it slower, {ratio}"
     else:
         time = f"with no clear difference in time, {ratio}"
@@ -135,13 +139,14 @@ def _answer(mine: dict[str, Any], start: str) -> str:
 
 def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
     """Both medians, where they differ the same way as the paired ratio; under load they may not."""
+    if (kind := phrasing.pace(mine, dense)) == "unknown":
+        return ""
     if (mine["latency_ms"] < dense["latency_ms"]) == (mine["speedup"] > 1):
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
         return f" Median time {times[0]} ms against {times[1]} ms."
-    is_clear = mine["speedup_low"] > 1 or mine["speedup_high"] < 1
     return (
         " The two medians of milliseconds, which are not paired, differ the other way."
-        if is_clear
+        if kind in ("faster", "slower")
         else ""
     )
 
@@ -163,9 +168,11 @@ def _figure(
     figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer
     shares = [100 * paired.get(key, mine[key] / dense[key]) for key, _ in drawn]
-    rest = [0] * (len(drawn) - 1)
-    high = [max(100 / mine["speedup_low"] - shares[0], 0), *rest]
-    low = [max(shares[0] - 100 / mine["speedup_high"], 0), *rest]
+    high: list[float] = [0] * len(drawn)
+    low: list[float] = [0] * len(drawn)
+    if drawn[0][0] == "latency_ms":
+        high[0] = max(100 / mine["speedup_low"] - shares[0], 0)
+        low[0] = max(shares[0] - 100 / mine["speedup_high"], 0)
     hover = [
         f"{phrasing.number(mine[key])}{UNITS[key]}, before"
         f" {phrasing.number(dense[key])}{UNITS[key]}"

@@ -140,6 +140,16 @@ def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     )
 
 
+def untimed(variant: Mapping[str, Any]) -> str:
+    """Why its time says nothing, as the end of a sentence: it was computed in another format."""
+    if own.is_against(variant["method"]) or _saves(variant) == "layers":
+        return ""
+    if _saves(variant) == "weights":
+        return "its time says nothing, for zeros were computed like other numbers"
+    name = words.method_name(variant["method"])
+    return f"its time says nothing, for {name} was computed in the model's own precision"
+
+
 def _saves(variant: Mapping[str, Any]) -> str:
     """What its level is a share of; that of weights for a method that is no longer there."""
     method = compressions().get(variant["method"])

@@ -16,7 +16,7 @@ from engine.models.decode import left_pad, prompt_tokens, token_rows
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, rows_at_once
 from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
-from engine.tracks.language_models.perplexity import same_length, spans_of
+from engine.tracks.language_models.perplexity import rows_in, same_length, spans_of
 
 FEW = 8
 """Positions whose probabilities are held at once: blocks as large as all logits leave holes in
@@ -41,21 +41,22 @@ def window_nll(
     window: Window,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     batch_size: int = 16,
+    block: int | None = None,
 ) -> pd.DataFrame:
-    """One row per window: window, nll (nats, summed over its scored tokens), tokens (how many it
-    scored)."""
+    """One row per window, or per `block` of its scored tokens: window (where it begins), nll (nats,
+    summed), tokens (scored)."""
     spans = spans_of(len(tokens), window, lm.n_positions)
     text = torch.tensor(tokens, dtype=torch.int64)
     rows: list[tuple[int, float, int]] = []
-    longest = max((span.end - span.start for span in spans), default=1)
+    longest, done = max((span.end - span.start for span in spans), default=1), 0
     for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()
-        hooks.inside(len(rows) / len(spans))
+        hooks.inside(done / len(spans))
+        done += len(group)
         ids = torch.stack([text[span.start : span.end] for span in group]).to(lm.device)
         nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
-            scored = row[span.first - span.start - 1 :]
-            rows.append((span.start, float(scored.sum()), len(scored)))
+            rows += rows_in(row[span.first - span.start - 1 :], span, block)
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
 
 

@@ -26,6 +26,9 @@ PUBLISHED_STEP = 512
 """Tokens between the beginnings of the published code's windows, whatever the model."""
 LONGEST = 1024
 """Tokens of a window where nothing else is asked for, as far as the model's positions reach."""
+MANY, BLOCK = 20, 32
+"""Below so many windows of a text their scored tokens are kept in blocks of so many, for an
+interval to rest on."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,22 @@ def spans_of(n_tokens: int, window: Window, n_positions: int) -> list[Span]:
             spans.append(Span(start, end, done))
             done = end
     return spans
+
+
+def block_of(n_tokens: int, window: Window, n_positions: int) -> int | None:
+    """Scored tokens in a row of a text's table; None: those of a window, of which there are MANY.
+    The published mean is one of whole windows."""
+    few = len(spans_of(n_tokens, window, n_positions)) < MANY
+    return BLOCK if few and not window.published else None
+
+
+def rows_in(scored: np.ndarray, span: Span, block: int | None) -> list[tuple[int, float, int]]:
+    """Where each row of a window begins, the sum of its part of `scored` [tokens], and how many
+    these are."""
+    if block is None:
+        return [(span.start, float(scored.sum()), len(scored))]
+    parts = [(at, scored[at : at + block]) for at in range(0, len(scored), block)]
+    return [(span.first + at, float(part.sum()), len(part)) for at, part in parts]
 
 
 def published_length(n_positions: int) -> int:
@@ -102,8 +121,8 @@ def log_perplexities(
 # Intervals of a perplexity: block bootstrap over the windows of a text, since neighbouring
 # windows are alike.
 #
-# Tables have one row per window: window (its place), nll (nats, summed over its scored tokens),
-# tokens (how many).
+# Tables have one row per window, of a short text per BLOCK tokens of one: window (its place), nll
+# (nats, summed over its scored tokens), tokens (how many).
 
 
 @lru_cache(maxsize=2)

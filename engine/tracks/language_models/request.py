@@ -62,6 +62,8 @@ from engine.tracks.language_models.selection.base import (
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
+LETTERS = 60_000
+"""A text of fewer has about fewer tokens than MANY windows of the longest."""
 CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
@@ -669,7 +671,16 @@ class PromptPlan(Plan):
             for name, one in measurements().items()
             if asked.get(name, not one.later or bool(self.benchmarks))
         }
-        return versions_of(CODE, measurement=used, score=scores, selection=chosen, compression=made)
+        found = versions_of(
+            CODE, measurement=used, score=scores, selection=chosen, compression=made
+        )
+        return {**found, **({"short text": 1} if self.is_short else {})}
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the text may be so short that its tokens are kept in blocks: before any is
+        counted, by its letters."""
+        return self.request.max_corpus_tokens is not None or len(self.corpus.text) < LETTERS
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with the settings of its estimator written out, JSON-able."""

@@ -250,7 +250,7 @@ class Heads(Track):
             gap=Measure("gap"),
             worst=Measure("worst_group"),
             best=Measure("best_group"),
-            quality=Measure("perplexity", per_axis=False),
+            quality=Measure("perplexity", per_axis=False, few="tokens of text"),
             group=Measure("toxicity", said="toxicity"),
             mean=Measure("toxicity"),
         )
@@ -351,6 +351,9 @@ class Heads(Track):
 
     def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
+
+    def untimed(self, run: Run, variant: Mapping[str, Any]) -> str:
+        return arm_words.untimed(variant) if arm_words.is_arm(variant) else ""
 
     def weighed(self, run: Run) -> tuple[Make, ...]:
         found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()

@@ -20,6 +20,7 @@ from engine.report.bundle import export_run
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
+from engine.report.costs import saved_said
 from engine.report.story import step
 from engine.report.tracks import question, track_of
 from engine.report.verdict import verdict
@@ -185,6 +186,9 @@ def test_charts_say_what_stands_in_the_place(run, method, level):
     assert variant["method"] == method
     assert "heads" not in verdict(run, choice).sentence and "heads" not in question("summary", run)
     assert track_of(run).made(variant) != "Pruned"
+    untimed = method in ("wanda", "int8", "random_weights")
+    assert untimed == ("its time says nothing" in saved_said(run, variant))
+    assert untimed == ("time (ms)" not in set(cost.cost(run, choice).table["what"]))
     assert (
         "heads" not in cost.cost(run, choice).answer
         and "do NOT agree" not in cost.cost(run, choice).mind

@@ -18,7 +18,12 @@ from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.likelihoods import prompt_nll, window_nll
 from engine.tracks.language_models.opening import context_of
-from engine.tracks.language_models.perplexity import perplexity, spans_of
+from engine.tracks.language_models.perplexity import (
+    block_of,
+    paired_perplexity_difference,
+    perplexity,
+    spans_of,
+)
 from engine.tracks.language_models.request import _length_faults, validate
 from tests.tiny import text, tiny_model
 from tests.tracks.language_models.worlds import world_request
@@ -97,6 +102,27 @@ def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
     short = SimpleNamespace(n_positions=7, name="tiny")
     request = world_request(tmp_path, published_perplexity=True)
     assert [fault.where for fault in _length_faults(request, short)][0] == "published_perplexity"
+
+
+def test_a_change_of_one_window_of_text_is_told_from_its_blocks_of_tokens(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.tracks.language_models.perplexity.BLOCK", 8)
+    context = context_of(validate(world_request(tmp_path, max_corpus_tokens=80)))
+    dense, cut = context.fetch([Shard("windows", one, split="test") for one in ((), (0, 5))])
+    whole = window_nll(context.lm, context.tokens["test"], Window())
+    assert len(whole) == 1 and len(dense) == 8 and dense["tokens"].sum() == 63
+    assert perplexity(dense) == pytest.approx(perplexity(whole), rel=1e-6)
+    worse = cut.assign(nll=dense["nll"] + 2.0 * dense["tokens"])
+    change = paired_perplexity_difference(dense, worse)
+    assert change.low > 0 and change.p < 0.05
+    assert np.isfinite(paired_perplexity_difference(dense, cut).low)
+
+
+@pytest.mark.parametrize(
+    ("n", "published", "positions", "block"),
+    [(800, False, 1024, 32), (21_111, False, 128, None), (900, True, 1024, None)],
+)
+def test_only_a_text_of_few_windows_is_kept_in_blocks(n, published, positions, block):
+    assert block_of(n, Window(published=published), positions) == block
 
 
 @pytest.mark.parametrize("lost", [1, 3])

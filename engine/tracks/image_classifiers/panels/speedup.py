@@ -371,8 +371,9 @@ def _speed_answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
         if math.isfinite(promise) and promise
         else ""
     )
-    verdict = "faster" if row["speedup_low"] > 1 else "not clearly faster"
-    verdict = "slower" if row["speedup_high"] < 1 else verdict
+    dense = lookup.frame(run, "costs").query("variant == 'dense'").to_dict("records")
+    kind = phrasing.pace(row, dense[0] if dense else None)
+    verdict = "not clearly faster" if kind == "unclear" else kind
     return (
         f"{words.method_name(choice.method)} at {choice.level:g}×: by FLOPs"
         f" {phrasing.factor(promise)} as fast, measured {_measured(row)}, {part} of the promise:"

@@ -19,14 +19,22 @@ from engine.surgery.heads.mean_ablation import head_means, means_table
 from engine.surgery.heads.prefix import row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
-from engine.tracks.language_models.perplexity import LONGEST, Span, same_length, spans_of
+from engine.tracks.language_models.perplexity import (
+    LONGEST,
+    Span,
+    block_of,
+    rows_in,
+    same_length,
+    spans_of,
+)
 
 TOGETHER = 32
 """About so many single heads share one dense pass; whole layers."""
 
 
 class Windows(Measurement):
-    """Columns: window (first token), nll (nats, summed), tokens (scored).
+    """Columns: window (first token), nll (nats, summed), tokens (scored). A short text for test is
+    kept in blocks of tokens (`block_of`).
 
     Single heads off come from one dense pass (engine.surgery.heads.prefix), other masks from a pass
     of their own.
@@ -46,16 +54,18 @@ class Windows(Measurement):
             "split": shard.split,
             "share": settings.validation_share,
             "window": asdict(settings.window),
+            **({"block": block} if (block := kept_in(context, shard.split)) else {}),
         }
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        if len(shard.cut) != 1:
+        if len(shard.cut) != 1 or kept_in(context, shard.split):
             return shard.cut, shard.arm
         layers = max(1, TOGETHER // context.lm.n_heads)
         return shard.split, shard.cut[0] // (context.lm.n_heads * layers)
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        if len(shards[0].cut) == 1 and len(shards) > 1:
+        block = kept_in(context, shards[0].split)
+        if len(shards[0].cut) == 1 and len(shards) > 1 and not block:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
         window = (
             windows_alike(context.settings.window, context.lm.n_positions)
@@ -69,6 +79,7 @@ class Windows(Measurement):
                     context.corpus_tokens(shard.split),
                     window or context.settings.window,
                     context.telling,
+                    block=block,
                 )
                 for shard in shards
             ]
@@ -80,6 +91,14 @@ class Windows(Measurement):
             len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions
         )
         return sum(span.end - span.start for span in spans) / 70.0
+
+
+def kept_in(context: PromptContext, split: str) -> int | None:
+    """`block_of` the text for test; effects of heads are those on whole windows of the other."""
+    if split != "test":
+        return None
+    n_tokens, window = len(context.corpus_tokens(split)), context.settings.window
+    return block_of(n_tokens, window, context.lm.n_positions)
 
 
 def windows_alike(window: Window, n_positions: int) -> Window:
@@ -151,8 +170,9 @@ ROOM = 1 << 26
 
 
 class Divergence(Measurement):
-    """Columns: window (its first token), kl (nats, Σ over its scored tokens of KL(dense ‖
-    variant)), flipped (how many of them have another likeliest token), tokens (scored)."""
+    """Columns: window (its first token, or that of a block of them), kl (nats, Σ over its scored
+    tokens of KL(dense ‖ variant)), flipped (how many of them have another likeliest token), tokens
+    (scored)."""
 
     name = "divergence"
     any_threads = True
@@ -177,7 +197,7 @@ class Divergence(Measurement):
             dense = _logits(context.lm, ids)
             with context.applied(shards[0]) as lm:
                 other = _logits(lm, ids)
-            rows += _apart(group, dense, other)
+            rows += _apart(group, dense, other, kept_in(context, shards[0].split))
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
 
@@ -197,18 +217,19 @@ def _logits(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
 
 
 def _apart(
-    group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor
+    group: Sequence[Span], dense: torch.Tensor, other: torch.Tensor, block: int | None
 ) -> list[tuple[int, float, int, int]]:
-    """A row per window. Where one of the models has room for more tokens than the tokenizer knows,
-    those are left out: logits [windows, tokens, vocabulary] each."""
+    """A row per window or block. Where one of the models has room for more tokens than the
+    tokenizer knows, those are left out: logits [windows, tokens, vocabulary] each."""
     known = min(dense.shape[-1], other.shape[-1])
     found = []
     for at, span in enumerate(group):
         scored = slice(span.first - span.start - 1, span.end - span.start - 1)
         one, two = (logits[at, scored, :known].log_softmax(-1) for logits in (dense, other))
-        kl = (one.exp() * (one - two)).sum(-1).double().clamp(min=0).sum()
-        flipped = (one.argmax(-1) != two.argmax(-1)).sum()
-        found.append((span.start, float(kl), int(flipped), len(one)))
+        kl = (one.exp() * (one - two)).sum(-1).double().clamp(min=0).cpu().numpy()
+        flipped = (one.argmax(-1) != two.argmax(-1)).cpu().numpy()
+        rows = zip(rows_in(kl, span, block), rows_in(flipped, span, block), strict=True)
+        found += [(start, apart, int(other), n) for (start, apart, n), (_, other, _) in rows]
     return found
 
 
