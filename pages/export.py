@@ -22,7 +22,7 @@ from engine.report.masks import file_name
 from engine.report.tracks import track_of
 from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import capital, choose, select
+from pages.shared.controls import accepted, capital, choose, select
 from pages.shared.frame import draw_page, heading, need_run
 from pages.shared.roots import refuse_target
 from pages.shared.safe import boundary, plain, visible
@@ -142,7 +142,7 @@ def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None)
     """The bytes to download: the file itself when there is one, else all of them zipped."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bundle.export_run(run, folder, [what], show_offensive=with_texts, variant=variant)
+        bundle.export_run(run, folder, [what], with_texts, variant, accepted=accepted())
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         if len(files) == 1:
             return files[0].read_bytes()

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.core.ids import is_level
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
 from engine.report.charts.small import who_pays_small
 from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from pages.shared import panels, state, welcome
-from pages.shared.cache import KeptRun, made
-from pages.shared.controls import choose
+from pages.shared.cache import made
+from pages.shared.controls import choose, choose_tolerances
 from pages.shared.frame import draw_page, heading, link, need_run
 from pages.shared.measuring import offer_level, shown_at
 
@@ -27,10 +25,14 @@ def page() -> None:
     measured = need_run()
     choice, track = choose(measured, ahead=True), track_of(measured)
     run = shown_at(measured, choice)
-    panels.verdict(made(run, verdict, choice))
+    told = st.container()
+    if made(run, verdict, choice).advice.said:
+        choice = choose_tolerances(run, choice)
+    with told:
+        panels.verdict(made(run, verdict, choice))
     left, right = st.columns([11, 8], gap="large")
     with left:
-        panels.draw_chart(made(run, who_pays_small, choice), who_pays_small.__name__)
+        panels.draw_chart(made(run, who_pays_small, choice), "who_pays_small")
     with right:
         panels.draw_chart(made(run, what_was_cut, choice), "small_what_was_cut", alone=True)
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
@@ -38,23 +40,12 @@ def page() -> None:
             link("reliability" if "reliability" in track.pages else "measured", "How sure")
             link("export", "Take it")
     panels.folded("More about it", run, choice, (what_was_cut, *track.overview.folded))
-    _missing(run, choice)
+    if said := lookup.not_finished(run, choice):
+        st.caption(said)
+    link("new_audit", "Ask for another axis or method")
     if track.trains:
         offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
-
-
-def _missing(run: KeptRun, choice: Choice) -> None:
-    """Which levels of the request are not finished for this method, and where to ask for more."""
-    track, level = track_of(run), track_of(run).level
-    if choice.method in track.uncut or track.has_own_levels(choice.method):
-        return
-    finished = lookup.levels(run, choice.method, choice.axis)
-    asked = [float(value) for value in run.meta["request"][level.asked]]
-    missing = [level.say(value) for value in asked if not is_level(value, finished)]
-    if missing:
-        st.caption(f"Not finished for this method: {', '.join(missing)}.")
-    link("new_audit", "Ask for another axis or method")
 
 
 draw_page(page)

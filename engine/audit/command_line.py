@@ -43,6 +43,36 @@ def stores_of(args: argparse.Namespace) -> list[Store]:
     return [store_of(args)] if args.store else [store_of(args), Store(EMBEDDED, read_only=True)]
 
 
+def tolerance_options(parser: argparse.ArgumentParser) -> None:
+    """How much worse things may get for a cut to be advised."""
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="X",
+        help="how much worse a group may get, for the advice (default: 0.05)",
+    )
+    parser.add_argument(
+        "--quality-tolerance",
+        type=float,
+        metavar="X",
+        help="by what share the quality may get worse, for the advice (default: 0.05)",
+    )
+
+
+def tolerances_of(args: argparse.Namespace) -> dict[str, float]:
+    """Those that were given. RequestError for each that is not above 0 and at most 1."""
+    given = {name: getattr(args, name) for name in ("tolerance", "quality_tolerance")}
+    found = {name: value for name, value in given.items() if value is not None}
+    faults = [
+        Fault(f"--{name.replace('_', '-')}", f"{value:g} is no tolerance.", "Above 0, at most 1.")
+        for name, value in found.items()
+        if not 0 < value <= 1
+    ]
+    if faults:
+        raise RequestError(faults)
+    return found
+
+
 def ray_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ray",

@@ -6,7 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_option, stores_of
+from engine.audit.command_line import (
+    json_flag,
+    store_option,
+    stores_of,
+    tolerance_options,
+    tolerances_of,
+)
 from engine.audit.verification import refuse_unsound
 from engine.store.runs import find_run
 
@@ -31,6 +37,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--show-offensive", action="store_true", help="do not redact generated text"
     )
+    tolerance_options(parser)
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -43,10 +50,6 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     found = find_run(args.id, stores_of(args))
     refuse_unsound(found, numbers=True)
     what = tuple(part.strip() for part in args.what.split(",") if part.strip())
-    paths = [
-        str(path)
-        for path in export_run(
-            found, Path(args.to), what, args.show_offensive, args.variant, args.base
-        )
-    ]
+    asked = what, args.show_offensive, args.variant, args.base, tolerances_of(args)
+    paths = [str(path) for path in export_run(found, Path(args.to), *asked)]
     return {"run": found.id, "files": paths}, "\n".join(paths)

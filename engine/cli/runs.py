@@ -6,7 +6,14 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.audit.command_line import (
+    json_flag,
+    store_of,
+    store_option,
+    stores_of,
+    tolerance_options,
+    tolerances_of,
+)
 from engine.core.text import one_line
 from engine.store.runs import as_called, find_run
 
@@ -17,6 +24,7 @@ def add(commands: Any) -> None:
     for name, run, words in (
         ("list", list_runs, ()),
         ("show", show, ("RUN",)),
+        ("advise", advise, ("RUN",)),
         ("verify", verify, ("RUN",)),
         ("rename", rename_run, ("RUN", "TITLE")),
         ("delete", delete_run, ("RUN",)),
@@ -25,6 +33,8 @@ def add(commands: Any) -> None:
         action = actions.add_parser(name, help=(run.__doc__ or "").partition(".")[0])
         for word in words:
             action.add_argument({"RUN": "id"}.get(word, word.lower()), metavar=word)
+        if run is advise:
+            tolerance_options(action)
         store_option(action)
         json_flag(action)
         action.set_defaults(run=run)
@@ -52,6 +62,15 @@ def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     run = find_run(args.id, stores_of(args))
     return summary_of(run), summary_text(run)
+
+
+def advise(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
+    """What to do about each cut of one run: take it, leave it, or measure more first."""
+    from engine.report.advice import advised
+
+    found = advised(find_run(args.id, stores_of(args)), tolerances_of(args))
+    lines = [f"{one['variant']}: {one['said']}" for one in found]
+    return found, "\n".join(lines) or "Nothing is cut in this run."
 
 
 def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:

@@ -1,196 +1,279 @@
-"""A recommendation, where the evidence carries one.
+"""What to do about one cut: take it, leave it, or measure more first.
 
-**The rule.** Levels of the chosen method are gone through from the least cut up, and the first
-that does not pass ends it; the last that passed is recommended. A level *passes* when no loss is
-found there, neither in the quality nor in any judged group of the axis that is read, and none
-could well have been missed:
+**The rule.** What a cut is worth stands against what it costs. It is worth something where the harm
+that is read falls beyond chance (`GAIN_ERROR`), or where size or time falls by more than a trifle.
+It costs what each judged group and the quality lose. A person sets how much of that is acceptable
+(`Choice`). Two one-sided tests per loss decide (Schuirmann 1987), with `ERROR` for all of a cut's:
 
-- A loss is found where its 95 % interval leaves out zero, not corrected for anything, so that
-  every hint counts against a recommendation; a loss whose whole interval is a trifle (`TRIFLE`)
-  counts as none.
-- A loss could not well have been missed where every interval leaves out losses of more than
-  `COARSE`, widened for all methods that were looked at on the axis (Bonferroni): by Student's t
-  with one less than the models behind a mean, which is cautious, or by the normal distribution
-  where there is one model. Levels need no such widening: their order is fixed, and each is
-  reached only through those before it.
+- *take*: every loss is shown to be below its tolerance, each by a test with `ERROR`. All must pass,
+  so a cut with one loss at its tolerance or above is taken with a chance of at most `ERROR`,
+  however many groups there are (intersection and union, Berger 1982);
+- *leave*: some loss is shown to be above its tolerance, each by a test with its share of `ERROR`
+  (Bonferroni); or nothing is shown to be gained;
+- *not enough data*: neither, with how many items would tell.
 
-Else nothing is recommended, and the sentence says why. All of it is read off the data on which
-results are reported, and that is said: it tells what was found, and is no promise for other data.
-Predicted levels, and sets that a person chose after looking, are never recommended.
+Standard errors come from the 95 % intervals of the tables, read by the normal distribution. That is
+cautious for intervals by Student's t, which narrow more on the way from 95 to 90 %. Where an item
+can change by at most 1, a bound is widened as in Wilson's (1927) interval: no harm in few items is
+no proof. The error is that of one cut: whoever goes through many and takes one errs more often. All
+is read off the data on which results are reported. Predicted levels, and sets that a person chose
+after looking, get no advice.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import ndtri, stdtrit
+import numpy as np
+from scipy.special import ndtri
 
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure, Reading
+from engine.report.contents import default_choice
+from engine.report.contract import Measure
+from engine.report.costs import savings
 from engine.report.moved import judged
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
-TRIFLE = 0.01
-"""A loss nobody minds: of a score between 0 and 1, or as a share of the perplexity."""
-COARSE = 0.1
-"""A loss that an audit must be able to see, on the same scales."""
+TAKE, LEAVE, MORE = "take", "leave", "not enough data"
+ERROR, GAIN_ERROR, POWER = 0.05, 0.001, 0.8
+"""Of the tests of a cut's losses; of a gap that counts as closed; chance with which so many items
+tell."""
+MOST = 100
+"""Times as many items that are thought of."""
+OFFERED = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""Tolerances that a person may set on screen."""
 RULE = (
-    "Of the measured cuts by this method, from the smallest up, the last one before something is"
-    " found to be lost, in the quality or in a group. A loss below 0.01, or 1 % of the perplexity,"
-    " counts as none. It is given only where a loss of more than 0.1, or 10 % of the perplexity, is"
-    " ruled out, with intervals widened for all methods."
+    "Take it: something is gained, and losses as large as you would not accept are ruled out."
+    " Leave it: such a loss is shown, or no gain is. Both hold for every group and the quality"
+    " together, with an error of 5 %. Each cut is judged alone, on the data of this audit: check it"
+    " on others."
 )
 """The rule in short, for where one points."""
 
 
+def z_of(error: float) -> float:
+    """What a normal variable exceeds with this chance."""
+    return -float(ndtri(error))
+
+
 @dataclass(frozen=True)
 class Advice:
-    """level: what is recommended, None where the evidence carries nothing; then `said` tells why,
-    "" where nothing is cut or compared."""
+    """answer: TAKE, LEAVE or MORE; "" where nothing is cut or measured, as `said` is then."""
 
-    level: float | None
+    answer: str
     said: str
 
 
 @dataclass(frozen=True)
 class Loss:
-    """How much worse something got, above zero, on the scale of TRIFLE; `most` is what could have
-    been missed.
+    """How much worse something got, above zero, with its standard error, and what is tolerated.
 
-    group: unquoted; "" for the quality.
+    group: unquoted; "" for the quality. n: items it was measured on. unit: what one item can change
+    by at most, 0 where there is no such limit.
     """
 
     group: str
-    low: float
-    high: float
-    most: float
+    value: float
+    error: float
+    n: float
+    unit: float
+    tolerance: float
+
+    def bound(self, side: int, z: float = z_of(ERROR), times: float = 1.0) -> float:
+        """The one-sided bound above (side 1) or below (−1), had there been so many times as many
+        items; NaN where there is no interval."""
+        rare = self.unit * z * z / (2 * self.n * times)
+        return self.value + side * (rare + math.hypot(z * self.error / math.sqrt(times), rare))
 
     @property
-    def is_found(self) -> bool:
-        return self.low > 0 and self.high > TRIFLE
+    def is_below(self) -> bool:
+        """Whether a loss of the tolerance or more is ruled out."""
+        return self.bound(1) < self.tolerance
 
-    @property
-    def passes(self) -> bool:
-        return math.isfinite(self.most) and not self.is_found and self.most <= COARSE
+    def is_above(self, tests: int) -> bool:
+        """Whether a loss of more than the tolerance is shown, by one of so many tests."""
+        return self.bound(-1, z_of(ERROR / tests)) > self.tolerance
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: no NaN."""
+        numbers = {"loss": self.value, "at_least": self.bound(-1), "at_most": self.bound(1)}
+        finite = {name: one if math.isfinite(one) else None for name, one in numbers.items()}
+        return {"group": self.group, **finite, "tolerance": self.tolerance}
+
+    def needed(self, tests: int) -> float:
+        """How many items would tell with a chance of POWER, the change being as it seems; inf where
+        MOST times as many would not, NaN where there is no interval."""
+        if not math.isfinite(self.bound(1)):
+            return math.nan
+        below, above = (z_of(error) + z_of(1 - POWER) for error in (ERROR, ERROR / tests))
+        for times in np.geomspace(1, MOST, 100):
+            if (
+                self.bound(1, below, times) < self.tolerance
+                or self.bound(-1, above, times) > self.tolerance
+            ):
+                return self.n * float(times)
+        return math.inf
+
+
+def decide(losses: Sequence[Loss], is_gain: bool) -> str:
+    """The answer to the losses of one cut: those of every judged group and of the quality."""
+    if not is_gain or any(loss.is_above(len(losses)) for loss in losses):
+        return LEAVE
+    is_known = {bool(loss.group) for loss in losses} == {True, False}
+    return TAKE if is_known and all(loss.is_below for loss in losses) else MORE
 
 
 def advice(run: Run, choice: Choice) -> Advice:
-    """What to do, by the rule above; never of a predicted level."""
+    """What to do about the cut of a choice, by the rule above."""
+    variant, track = lookup.variant_of(run, choice), track_of(run)
     if (
-        track_of(run).telling.unlearned(run)
-        or choice.method == "dense"
-        or choice.method in track_of(run).uncut
+        track.telling.unlearned(run)
+        or variant["variant"] == "dense"
+        or choice.method in track.uncut
         or words.is_by_hand(choice.method)
+        or lookup.is_predicted(variant)
     ):
-        return Advice(None, "")
-    passed = None
-    for level in measured_levels(run, choice):
-        found = losses(run, replace(choice, level=level))
-        if not found or not all(loss.passes for loss in found):
-            return (
-                Advice(None, _why_not(run, choice, level, found))
-                if passed is None
-                else _told(run, choice, *passed)
-            )
-        passed = level, found
-    return Advice(None, "") if passed is None else _told(run, choice, *passed)
+        return Advice("", "")
+    found, gained = losses(run, choice), [*closed(run, choice), *savings(run, variant)]
+    answer = decide(found, bool(gained))
+    gains = phrasing.listing(gained)
+    if answer == TAKE:
+        said = f"Take it: it {gains}. {_ruled_out(run, choice)}"
+    elif answer == MORE:
+        said = f"Not enough data: {_open(run, choice, found)}"
+    elif gained:
+        above = [loss for loss in found if loss.is_above(len(found))]
+        costs = _costs(run, choice, above, "{}s by more than {}")
+        said = f"Leave it: {costs} It also {gains}."
+    else:
+        said = "Leave it: no gain is shown, neither a smaller gap between groups nor size or speed."
+    return Advice(answer, said)
 
 
-def _told(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> Advice:
-    """A level at which nothing is lost, and of what size a loss could have been missed."""
-    worst, track = max(found, key=lambda loss: loss.most), track_of(run)
-    said = f"At {track.level.say(level)} nothing is lost that can be measured"
-    if worst.most > 0:
-        said += f"; a loss of {_size(run, choice, worst)} could have been missed"
-    methods = phrasing.count(len(lookup.methods(run, choice.axis)), "method")
-    return Advice(
-        level,
-        f"{said}. Seen on the test {track.items}, with {methods} looked at: check it on others.",
-    )
-
-
-def _why_not(run: Run, choice: Choice, level: float, found: Sequence[Loss]) -> str:
-    """Why not even the smallest cut is recommended."""
-    track, reading = track_of(run), lookup.reading(run, choice)
-    where = track.level.say(level)
-    lost = sorted((loss for loss in found if loss.is_found), key=lambda loss: -loss.high)
-    if lost:
-        which = "smallest" if len(measured_levels(run, choice)) > 1 else "only"
-        return f"Not recommended: the {which} level measured, {where}, {_lost(reading, lost)}."
-    known = [loss for loss in found if math.isfinite(loss.most)]
-    if len(known) < len(found) or not known:
-        return f"Not recommended: there are too few {track.items} to tell what {where} costs."
-    missed = _size(run, choice, max(known, key=lambda loss: loss.most))
-    more = f"More {track.items} or {track.repeat}s" if _models(run) > 1 else f"More {track.items}"
-    return (
-        f"Not recommended yet: at {where} no loss was found, but one of {missed} could"
-        f" have been missed. {more} would tell."
-    )
-
-
-def _lost(reading: Reading, lost: Sequence[Loss]) -> str:
-    """What is lost, as what a cut does: "clearly worsens toxicity for “a” and perplexity"."""
-    groups = in_words.names([words.quoted(loss.group) for loss in lost if loss.group])
-    told = [f"{reading.group.name} for {groups}"] * bool(groups)
-    told += [] if all(loss.group for loss in lost) else [reading.quality.name]
-    return f"clearly worsens {phrasing.listing(told)}"
-
-
-def _size(run: Run, choice: Choice, loss: Loss) -> str:
-    reading, size = lookup.reading(run, choice), in_words.short(loss.most)
-    if loss.group:
-        return f"up to {size} for {words.quoted(loss.group)}"
-    if reading.quality.metric == "perplexity":
-        return f"up to {in_words.per_cent(loss.most)} of the perplexity"
-    return f"up to {size} of {reading.quality.name}"
-
-
-def measured_levels(run: Run, choice: Choice) -> list[float]:
-    """Levels of the method that cut something and were measured, ascending."""
+def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Advice on every variant that has some: its name, the answer, the sentences, and the losses
+    with one-sided bounds. accepted: tolerances of a Choice."""
     found = []
-    for level in lookup.levels(run, choice.method, choice.axis):
-        if level != track_of(run).level.none:
-            variant = lookup.variant_of(run, replace(choice, level=level))
-            found += [] if lookup.is_predicted(variant) else [level]
+    for name in map(str, track_of(run).named(run)["variant"]):
+        choice = default_choice(run, variant=name).accepting(**accepted)
+        if (one := advice(run, choice)).answer:
+            costs = [loss.to_dict() for loss in losses(run, choice)]
+            row = {"variant": name, "answer": one.answer, "said": one.said, "losses": costs}
+            found.append(row)
     return found
 
 
-def losses(run: Run, choice: Choice) -> list[Loss]:
-    """What a cut did to every judged group and to the quality, as losses; empty where one of both
-    was not measured."""
+def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
+    """The tolerances of a choice, and by its fields what each is a tolerance of."""
+    group, quality = _measures(run, choice)
+    said = f"{choice.tolerance:g} per group, {in_words.per_cent(choice.quality_tolerance)} overall"
+    titles = f"In {group.name}, any group", f"Share of {quality.name}"
+    fields = ("tolerance", "quality_tolerance")
+    return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
+
+
+def _ruled_out(run: Run, choice: Choice) -> str:
+    """What is ruled out, and who is not judged."""
+    (group, quality), track = _measures(run, choice), track_of(run)
+    said = (
+        f"A {_way(group)} of {choice.tolerance:g} in {group.name} of any group, or of"
+        f" {in_words.per_cent(choice.quality_tolerance)} in {quality.name}, is ruled out (error"
+        f" rate {in_words.per_cent(ERROR)})."
+    )
+    variant = lookup.variant_of(run, choice)["variant"]
+    rows = lookup.groups_of(run, variant, group.metric, choice.measured)
+    few = len(rows) - len(judged(run, choice, variant))
+    left = f" {phrasing.count(few, 'group')} with too few {track.items} cannot be judged."
+    return said + left * bool(few)
+
+
+def _open(run: Run, choice: Choice, found: Sequence[Loss]) -> str:
+    """What is not ruled out, and what would tell."""
+    track = track_of(run)
+    open_ = [loss for loss in found if not loss.is_below]
+    if not open_:
+        return f"there are too few {track.items} to judge groups or quality."
+    said = _costs(run, choice, open_, "may {} by {} or more")
+    needs = [loss.needed(len(found)) for loss in open_ if loss.group]
+    if track.models_behind(run) > 1:
+        return f"{said} More {track.repeat}s or {track.items} would tell."
+    if not needs:
+        return f"{said} A longer text would tell."
+    if not all(map(math.isfinite, needs)):
+        return f"{said} Not even {MOST} times as many {track.items} may tell."
+    here = max(loss.n for loss in open_ if loss.group)
+    many = f"{float(f'{max(needs):.2g}'):,.0f}"
+    return f"{said} About {many} {track.items} for each group, instead of {here:,.0f}, would tell."
+
+
+def _costs(run: Run, choice: Choice, losses_: Sequence[Loss], how: str) -> str:
+    """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
+    (group, quality), said = _measures(run, choice), []
+    if names := [words.quoted(loss.group) for loss in losses_ if loss.group]:
+        does = how.format(_way(group), f"{choice.tolerance:g}")
+        said.append(f"{group.name} {does} for {in_words.names(names)}.")
+    if len(names) < len(losses_):
+        does = how.format(_way(quality), in_words.per_cent(choice.quality_tolerance))
+        said.append(f"{quality.name} {does}.")
+    return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
+
+
+def _measures(run: Run, choice: Choice) -> tuple[Measure, Measure]:
+    """What losses of groups and of the quality are measured by."""
+    reading = lookup.reading(run, choice)
+    return reading.group, reading.quality
+
+
+def _way(measure: Measure) -> str:
+    """What a measure does where it gets worse."""
+    return "rise" if measure.sign > 0 else "fall"
+
+
+def closed(run: Run, choice: Choice) -> list[str]:
+    """What became of the harm, where it fell beyond chance and was more than chance before."""
     variant, reading = lookup.variant_of(run, choice)["variant"], lookup.reading(run, choice)
-    groups = judged(run, choice, variant).to_dict("records")
-    quality = lookup.measured(run, variant, reading.quality, choice)
-    if quality is None or not groups:
+    row, dense = (lookup.harm(run, name, choice) for name in (variant, "dense"))
+    if row is None or dense is None or phrasing.inside_null(dense):
         return []
-    factor = wider(len(lookup.methods(run, choice.axis)), _models(run))
-    found = [_loss(reading.group, row, row["group"], factor) for row in groups]
-    return [*found, _loss(reading.quality, quality, "", factor)]
+    if not is_closed(reading.harm, row):
+        return []
+    was, now = in_words.apart(row["value"] - row["delta"], row["value"])
+    return [f"lowers {track_of(run).telling.harm(run, choice)} from {was} to {now}"]
 
 
-def _loss(measure: Measure, row: Mapping[str, Any], group: str, factor: float) -> Loss:
-    before = row["value"] - row["delta"]
-    scale = before if measure.metric == "perplexity" and before > 0 else 1.0
-    low, high = sorted(measure.sign * row[end] / scale for end in ("delta_low", "delta_high"))
-    middle = measure.sign * row["delta"] / scale
-    return Loss(str(group), low, high, middle + (high - middle) * factor)
+def is_closed(measure: Measure, row: Mapping[str, Any]) -> bool:
+    """Whether a harm fell beyond chance."""
+    fell = loss_of(measure, row, "", 0.0, False)
+    return fell.value < -z_of(GAIN_ERROR) * fell.error
 
 
-def wider(looks: int, models: int) -> float:
-    """By what half of a 95 % interval grows when so many looks have to hold at once; models: those
-    behind a mean."""
-    ends = 1 - 0.025 / max(looks, 1), 0.975
-    one, alone = (stdtrit(models - 1, end) if models > 1 else ndtri(end) for end in ends)
-    return float(one / alone)
+def losses(run: Run, choice: Choice) -> list[Loss]:
+    """What a cut did to every judged group and to the quality, as losses."""
+    variant, reading = lookup.variant_of(run, choice)["variant"], lookup.reading(run, choice)
+    quality = lookup.measured(run, variant, reading.quality, choice)
+    found = [
+        loss_of(reading.group, row, str(row["group"]), choice.tolerance, False)
+        for row in judged(run, choice, variant).to_dict("records")
+    ]
+    if quality is not None and math.isfinite(quality["value"]):
+        found.append(loss_of(reading.quality, quality, "", choice.quality_tolerance, True))
+    return found
 
 
-def _models(run: Run) -> int:
-    """How many models every mean is made of."""
-    return track_of(run).models_behind(run)
+def loss_of(
+    measure: Measure, row: Mapping[str, Any], group: str, tolerance: float, is_share: bool
+) -> Loss:
+    """A change as a loss; is_share: of what it was before, as the perplexity's always is."""
+    before, endless = row["value"] - row["delta"], measure.metric == "perplexity"
+    scale = abs(before) if (is_share or endless) and before else 1.0
+    sides = row["delta"] - row["delta_low"], row["delta_high"] - row["delta"]
+    error = max(sides) / scale / z_of(0.025) if all(map(math.isfinite, sides)) else math.nan
+    unit = 0.0 if endless else 1 / scale
+    return Loss(group, measure.sign * row["delta"] / scale, error, row["n"], unit, tolerance)

@@ -18,7 +18,7 @@ from engine.report.contract import Foreign
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
-Writer = Callable[[Run, Path, bool, str | None], object]
+Writer = Callable[..., object]
 
 
 def export_run(
@@ -28,6 +28,7 @@ def export_run(
     show_offensive: bool = False,
     variant: str | None = None,
     base: str | None = None,
+    accepted: Mapping[str, float] | None = None,
 ) -> list[Path]:
     """Write the named parts below `to` and return the files. Files of the same name are replaced,
     others are kept.
@@ -39,6 +40,7 @@ def export_run(
     disk and a damaged run StoreError, a PDF or slides where no browser is PruneAuditError. `base`
     says where the run's model is now, for a checkpoint of a model that has moved; its weights must
     be the run's.
+    `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -50,6 +52,8 @@ def export_run(
     refuse_unsound(run)
     to = Path(to).expanduser()
     _free_for_checkpoint(run, to, what, variant)
+    for name in ("report", "pdf", "slides"):
+        writers[name] = partial(writers[name], **(accepted or {}))
     writers |= {"checkpoint": partial(_checkpoint, base=base)}
     return _staged(run, to, {name: writers[name] for name in what}, show_offensive, variant)
 
@@ -103,27 +107,32 @@ def _figures(run: Run, to: Path, show_offensive: bool, variant: str | None) -> N
     write_figures(list(all_panels(run, default_choice(run, variant=variant))), to / "figures")
 
 
-def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _report(
+    run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float
+) -> None:
     from engine.report.report import write_report
 
-    write_report(run, to / "report.html", show_offensive, variant)
+    write_report(run, to / "report.html", show_offensive, variant, **accepted)
 
 
-def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float) -> None:
     from engine.report.pdf import write_pdf
-    from engine.report.report import write_report
 
     with tempfile.TemporaryDirectory() as folder:
         page = to / "report.html"  # where the report is asked for too, it is made once
         if not page.is_file():
-            page = write_report(run, Path(folder) / "report.html", show_offensive, variant)
+            page = Path(folder) / page.name
+            _report(run, page.parent, show_offensive, variant, **accepted)
         write_pdf(page, to / "report.pdf")
 
 
-def _slides(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _slides(
+    run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float
+) -> None:
     from engine.report.slides import slides
 
-    (to / "slides.pptx").write_bytes(slides(run, default_choice(run, variant=variant)))
+    choice = default_choice(run, variant=variant).accepting(**accepted)
+    (to / "slides.pptx").write_bytes(slides(run, choice))
 
 
 def _checkpoint(

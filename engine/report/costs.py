@@ -16,6 +16,8 @@ from engine.store.runs import Run
 
 SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))
 """Columns of the costs table that are said, in order."""
+TRIFLE = 0.01
+"""A saving that counts as none, as a share."""
 
 
 def cost_said(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
@@ -61,6 +63,22 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
     said = phrasing.listing(filter(None, parts))
     time = track_of(run).untimed(run, variant) or _time(mine, dense)
     return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
+
+
+def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
+    """What a cut gains in size and speed, of what was measured and is no trifle, as verbs: "saves
+    8.3 % of the bytes"."""
+    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    if dense is None or mine is None:
+        return []
+    columns = [
+        (column, of)
+        for column, of in SAVED
+        if mine.get(column, math.nan) <= (1 - TRIFLE) * dense.get(column, math.nan)
+    ]
+    found = [f"saves {_share(dense, mine, *one)}" for one in columns[:1]]
+    is_faster = mine.get("speedup_low", math.nan) > 1 + TRIFLE
+    return [*found, _time(mine).removeprefix("it ")] if is_faster else found
 
 
 def _costs(run: Run, variant: str) -> dict[str, Any] | None:

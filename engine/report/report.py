@@ -36,11 +36,17 @@ _HERE = Path(__file__).parent
 _LONGEST_TABLE = 400
 
 
-def report_html(run: Run, show_offensive: bool = False, variant: str | None = None) -> str:
+def report_html(
+    run: Run,
+    show_offensive: bool = False,
+    variant: str | None = None,
+    **accepted: float,
+) -> str:
     """The report about one variant (see contents.default_choice) as one HTML document: one page,
     then an appendix with every axis of the run, the whole model, settings, limits and provenance.
+    accepted: tolerances of the choice, by which its advice is given.
     """
-    choice = default_choice(run, variant=variant)
+    choice = default_choice(run, variant=variant).accepting(**accepted)
     figures: dict[str, Any] = {}
     body, parts = [], _parts(run, choice, variant, show_offensive, figures)
     pair = [(chart_of(run, choice), chart_of(run, _dark(choice)))]
@@ -94,9 +100,13 @@ def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict
 
 
 def write_report(
-    run: Run, path: Path, show_offensive: bool = False, variant: str | None = None
+    run: Run,
+    path: Path,
+    show_offensive: bool = False,
+    variant: str | None = None,
+    **accepted: float,
 ) -> Path:
-    path.write_text(report_html(run, show_offensive, variant), encoding="utf-8")
+    path.write_text(report_html(run, show_offensive, variant, **accepted), encoding="utf-8")
     return path
 
 

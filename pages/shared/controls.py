@@ -18,6 +18,7 @@ import streamlit as st
 from engine.core import words
 from engine.core.ids import is_level
 from engine.report import phrasing
+from engine.report.advice import OFFERED, tolerances_said
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
@@ -166,7 +167,9 @@ def choose(run: Run, ahead: bool = False) -> Choice:
                 st.caption(plain(absent))
         with right:
             level = _slider(run, method, axis, ahead)
-    return Choice(method, axis, level, reading=default_reading(run), dark=is_dark())
+    return Choice(method, axis, level, None, default_reading(run), is_dark()).accepting(
+        **accepted()
+    )
 
 
 def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
@@ -253,6 +256,27 @@ def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
         f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of'
         f' {len(options)}">{dots}</div>'
     )
+
+
+def accepted() -> dict[str, float]:
+    """Tolerances that the address names or a person set before."""
+    return {
+        key: value
+        for key in state.TOLERANCES
+        if (value := state.asked(key, OFFERED) or state.kept(key))
+    }
+
+
+def choose_tolerances(run: Run, choice: Choice) -> Choice:
+    """By which losses advice is given."""
+    said, titles = tolerances_said(run, choice)
+    with st.popover(said):
+        return choice.accepting(
+            **{
+                key: select(title, OFFERED, key, index=OFFERED.index(getattr(choice, key)))
+                for key, title in titles.items()
+            }
+        )
 
 
 def choose_reading(run: Run, choice: Choice) -> Choice:

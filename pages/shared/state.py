@@ -27,6 +27,7 @@ QUICK_STARTED = "quick_started"
 METHOD = "method"
 AXIS = "axis"
 READING = "reading"
+TOLERANCES = ("tolerance", "quality_tolerance")
 VARIANT = "variant"
 HEAD = "head"
 EXPLORER = "explorer"

@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.ids import at_level
+from engine.core.ids import at_level, is_level
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading
 from engine.report.palette import Style, quiet
@@ -117,6 +117,18 @@ def not_built(run: Run, axis: str) -> str:
     asked = dict.fromkeys([*run.meta["request"].get("methods", ()), *methods(run)])
     missing = [words.method_name(name) for name in asked if name not in here]
     return f"{track_of(run).not_built}: {', '.join(missing)}." if missing else ""
+
+
+def not_finished(run: Run, choice: Choice) -> str:
+    """Which levels of the request are not finished for this method, in a sentence; "" where all
+    are."""
+    track, level = track_of(run), track_of(run).level
+    if choice.method in track.uncut or track.has_own_levels(choice.method):
+        return ""
+    finished = levels(run, choice.method, choice.axis)
+    asked = [float(value) for value in run.meta["request"][level.asked]]
+    missing = [level.say(value) for value in asked if not is_level(value, finished)]
+    return f"Not finished for this method: {', '.join(missing)}." if missing else ""
 
 
 def variant_of(run: Run, choice: Choice) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import html
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -31,6 +31,9 @@ class Choice:
 
     `level` is how much is cut, in the track's own measure: a share of heads, a speedup. `reading`
     says by which measures of harm and quality.
+
+    tolerance: how much worse a group may get, in the unit of what is measured per group;
+    quality_tolerance: as a share of what the quality was. Advice is given by both.
     """
 
     method: str
@@ -39,6 +42,8 @@ class Choice:
     measured_axis: str | None = None
     reading: str = "group_means"
     dark: bool = False
+    tolerance: float = 0.05
+    quality_tolerance: float = 0.05
 
     @property
     def measured(self) -> str:
@@ -52,6 +57,10 @@ class Choice:
     @property
     def theme(self) -> Theme:
         return theme(self.dark)
+
+    def accepting(self, **tolerances: float) -> Choice:
+        """The same choice by other tolerances, those that are given."""
+        return replace(self, **cast(Any, tolerances))
 
 
 @dataclass(frozen=True)

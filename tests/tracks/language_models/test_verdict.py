@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.report.advice import advice, wider
-from engine.report.charts import lookup
+from engine.report.advice import LEAVE, MORE, TAKE, Advice, advice, losses
 from engine.report.contents import default_choice
 from engine.report.verdict import verdict
 from engine.store.runs import Store
@@ -43,7 +42,7 @@ def told(base, folder, harm, groups, quality=CHEAP, null=(0.1, 0.1)):
         mine = (of["axis"] == AXIS) & (of["group"] == name) & (of["metric"] == "toxicity")
         if numbers is not None:
             _write(of, mine, numbers)
-            of.loc[mine, "verdict"] = ""
+            of.loc[mine, ["verdict", "n"]] = "", 300
     meta = {key: value for key, value in base.meta.items() if key != "tables"}
     run = Store(folder).write("told", meta, tables)
     return (
@@ -148,32 +147,54 @@ def test_nothing_cut_and_missing_cells(base, tmp_path):
     assert "was not measured here" in elsewhere.sentence and elsewhere.meaning == ""
 
 
-def test_the_largest_level_without_a_loss_is_recommended_with_what_could_have_been_missed(
-    base, tmp_path
-):
-    run, choice, names = told(base, tmp_path / "a", STILL, [(0.5, 0.0, -0.02, 0.02), STILL])
-    methods = len(lookup.methods(run, AXIS))
+FELL = (1.0, -0.6, -0.8, -0.4)
+
+
+def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(base, tmp_path):
+    run, choice, _ = told(base, tmp_path, FELL, [STILL, STILL])
     found = advice(run, choice)
-    missed = 0.02 * wider(methods, 1)
-    assert found.level == max(lookup.levels(run, choice.method, AXIS))
-    assert f"a loss of up to {missed:.2g} for {names[0]} could have been missed" in found.said
-    run, choice, _ = told(base, tmp_path / "b", STILL, [(0.5, 0.0, -0.09, 0.09), STILL])
-    assert advice(run, choice).level is None and "yet: at" in advice(run, choice).said, (
-        "a loss of 0.1 is not ruled out"
+    assert found.answer == TAKE and found.said.startswith(
+        "Take it: it lowers the bias by gender and sex from 1.0 to 0.40, saves "
     )
-    run, choice, _ = told(base, tmp_path / "c", STILL, [(0.5, 0.05, 0.01, 0.09), STILL])
-    assert advice(run, choice).level is None and (
-        f"clearly worsens toxicity for {names[0]}" in advice(run, choice).said
+    assert found.said.endswith(
+        " A rise of 0.05 in toxicity of any group, or of 5 % in perplexity, is ruled out (error"
+        " rate 5 %). 2 groups with too few prompts cannot be judged."
     )
-    run, choice, _ = told(base, tmp_path / "d", STILL, [STILL, STILL], quality=(2.0, 0.3, 0.2, 0.4))
-    assert "clearly worsens perplexity" in advice(run, choice).said
-    run, choice, _ = told(
-        base, tmp_path / "e", STILL, [STILL, STILL], quality=(2.0, 0.01, 0.005, 0.015)
-    )
-    assert advice(run, choice).level is not None, "half a per cent of perplexity is a trifle"
+    assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
+    assert advice(run, replace(choice, level=0.0)) == Advice("", "")
 
 
-def test_intervals_widen_with_looks_and_more_so_over_few_models():
-    assert wider(1, 1) == pytest.approx(1) == pytest.approx(wider(1, 3))
-    assert wider(7, 1) == pytest.approx(2.6901 / 1.9600, abs=1e-3)
-    assert wider(7, 3) == pytest.approx(11.7687 / 4.3027, abs=2e-2)
+def test_a_cut_is_left_where_a_loss_is_shown_whatever_it_gains(base, tmp_path):
+    worse = (0.5, 0.2, 0.15, 0.25)
+    run, choice, names = told(base, tmp_path / "a", FELL, [worse, STILL])
+    found = advice(run, choice)
+    assert found.answer == LEAVE and found.said.startswith(
+        f"Leave it: toxicity rises by more than 0.05 for {names[0]}. It also lowers the bias"
+    )
+    assert advice(run, choice.accepting(tolerance=0.3)).answer == TAKE, "a person accepts that"
+    run, choice, _ = told(base, tmp_path / "b", FELL, [STILL] * 2, quality=(2.0, 0.3, 0.25, 0.35))
+    assert "Leave it: perplexity rises by more than 5 %. " in advice(run, choice).said
+    assert advice(run, choice.accepting(quality_tolerance=0.2)).answer == TAKE
+
+
+def test_a_cut_that_gains_nothing_is_left(base, tmp_path, monkeypatch):
+    run, choice, _ = told(base, tmp_path, STILL, [STILL, STILL])
+    assert advice(run, choice).answer == TAKE, "it saves bytes"
+    monkeypatch.setattr("engine.report.advice.savings", lambda run, variant: [])
+    assert advice(run, choice).said.startswith("Leave it: no gain is shown")
+
+
+def test_too_little_data_says_how_much_would_tell(base, tmp_path):
+    run, choice, names = told(base, tmp_path / "a", FELL, [(0.5, 0.0, -0.09, 0.09), STILL])
+    found = advice(run, choice)
+    loss = next(loss for loss in losses(run, choice) if f"“{loss.group}”" == names[0])
+    enough = loss.needed(3)
+    more = replace(loss, n=enough, error=loss.error * (loss.n / enough) ** 0.5)
+    spare = more.tolerance - more.bound(1)
+    assert not loss.is_below and spare == pytest.approx(0.84 * more.error, rel=0.2), "a power of .8"
+    assert found.answer == MORE and found.said.startswith(
+        f"Not enough data: toxicity may rise by 0.05 or more for {names[0]}. About "
+    )
+    assert f"About {float(f'{enough:.2g}'):,.0f} prompts for each group, instead of" in found.said
+    run, choice, _ = told(base, tmp_path / "b", FELL, [None, None])
+    assert "there are too few prompts to judge groups or quality" in advice(run, choice).said
