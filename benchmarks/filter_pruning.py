@@ -25,11 +25,11 @@ from benchmarks.training_steps import (
     some_world,
     times_in_turn,
 )
-from engine.audit.latency import paired_latency
+from engine.audit.measurements import paired_latency
 from engine.models.load_image_classifier import fresh_classifier
 from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.flop_budget import meet_target
 from engine.surgery.filters.graph import filter_graph
+from engine.surgery.ranking import meet_target
 from engine.tracks.image_classifiers.methods._learned import TaylorPruning, learn_bottlenecks
 
 STEPS, ROUNDS = 6, 7

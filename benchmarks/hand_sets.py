@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report import Measure, parser, show
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.core.ids import rng
 from engine.core.types import Hooks
 from engine.report.charts import lookup

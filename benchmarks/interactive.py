@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
-from engine.audit.executors import Local
+from engine.audit.session import Local
 from engine.core.ids import rng
 from engine.core.types import Hooks
 from engine.report.ahead import LEAD

@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 _HANDED_ON = {
     "open_run": "engine.store.runs",
     "Store": "engine.store.runs",
-    "measure": "engine.audit.start",
+    "measure": "engine.audit",
     "apply_mask": "engine.surgery.apply",
     "panels": "engine.report.contents",
 }

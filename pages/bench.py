@@ -9,7 +9,7 @@ from functools import partial
 
 import streamlit as st
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.core.words import is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup

@@ -40,7 +40,7 @@ ENGINE = sorted(name for name in modules() if name.startswith("engine."))
 KERNEL = [name for name in ENGINE if not name.startswith(("engine.tracks", "engine.cli"))]
 SHARING = ("engine.audit.", "engine.classifiers.", "engine.report.")
 """Folders of what tracks share: nothing there serves one track only."""
-FROM_OUTSIDE = {"engine.audit.embedded", "engine.audit.worker", "engine.audit.start"}
+FROM_OUTSIDE = {"engine.audit.embedded", "engine.audit.worker"}
 """Started as processes (`python -m`), or handed on to notebooks by engine/__init__.py: their users
 lie outside."""
 

@@ -104,7 +104,7 @@ def test_bad_inputs_are_wrong_in_what_they_say_they_are(tmp_path):
     files, inputs = (
         pytest.importorskip(f"benchmarks.hardening.{name}") for name in ("_bad_files", "inputs")
     )
-    from engine.surgery.heads.record import read_mask
+    from engine.surgery.record import read_mask
 
     assert [inputs._takes_store([name]) for name in ("inspect", "judge", "apply", "no-such")] == [
         False

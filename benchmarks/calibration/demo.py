@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.report import Measure
-from engine.audit.executors import Local
+from engine.audit.session import Local
 from engine.core.types import POOLED, Hooks
 from engine.core.words import axis_name
 from engine.stats.reliability import icc_c1

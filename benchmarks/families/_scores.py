@@ -17,9 +17,8 @@ from benchmarks.report import Measure
 from engine.core.types import Decoding, HeadMask
 from engine.models.decode import sample
 from engine.models.load_language_model import LanguageModel
-from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
-from engine.surgery.heads.prefix import row_logps
+from engine.surgery.heads.prefix import row_gradients, row_logps
 from tests.tiny import text
 
 PROMPTS, DRAWS = 8, 64

@@ -15,9 +15,8 @@ from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.transformer import TransformerModel
 from engine.surgery.apply import apply_mask
-from engine.surgery.heads.cut import M, cut, zeroed
-from engine.surgery.heads.mask import masked, prove_mask_works
-from engine.surgery.heads.record import record_of, write_mask
+from engine.surgery.heads.mask import M, cut, masked, prove_mask_works, zeroed
+from engine.surgery.record import record_of, write_mask
 
 BAR = 1e-4
 """Largest difference of logits allowed, as a share of the largest logit."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks.families._surgery import surgery
 from benchmarks.report import Measure
-from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 from tests.tiny import CLASSIFIERS, ENCODERS, folder_of, text, tiny_text_classifier
 
 LEAST = 9

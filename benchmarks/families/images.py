@@ -21,14 +21,8 @@ from engine.models.load_image_classifier import (
 )
 from engine.models.vision import architecture_for
 from engine.surgery.filters.cut import cut_filters, replayed
-from engine.surgery.filters.gates import masked_filters, prove_filter_mask_works
-from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.record import (
-    FilterRecord,
-    groups_of,
-    read_filter_mask,
-    write_filter_mask,
-)
+from engine.surgery.filters.graph import filter_graph, masked_filters, prove_filter_mask_works
+from engine.surgery.record import FilterRecord, groups_of, read_filter_mask, write_filter_mask
 from tests.classifiers.worlds import enliven
 from tests.tiny_images import FAMILIES, saved_by_transformers
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.scale.statistics import EMBEDDED, RUN, _made_up, variants_of
-from engine.audit.progress import Progress
+from engine.audit.session import Progress
 from engine.core.ids import rng
 from engine.core.memory import peak
 from engine.store.runs import Run, Store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.report import Measure
 from benchmarks.scale._gpt2_small import gpt2_small
-from engine.audit.executors import Local
+from engine.audit.session import Local
 from engine.core.types import Hooks
 from engine.store.runs import Store
 from engine.tracks.language_models.controls import with_measuring

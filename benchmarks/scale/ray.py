@@ -15,8 +15,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.report import Measure
-from engine.audit.executors import Executor, Local
-from engine.audit.progress import Progress
+from engine.audit.session import Executor, Local, Progress
 
 BAR, PROMPTS, AXIS = 1.6, 240, "nationality"
 

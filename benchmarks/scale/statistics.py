@@ -19,7 +19,7 @@ import pandas as pd
 
 from benchmarks.report import Measure
 from benchmarks.scoring_bench import DEMO, open_bench
-from engine.audit.progress import Progress
+from engine.audit.session import Progress
 from engine.core.ids import rng
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.context import PromptContext, Shard

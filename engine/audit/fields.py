@@ -12,10 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar
 
-from engine.audit.request_checks import is_number
-from engine.audit.setting_faults import setting_faults
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special, is_too_long
 from engine.core.types import Kind, Setting
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RequestT = TypeVar("RequestT", bound="DataclassInstance")
+T = TypeVar("T")
 Values = Mapping[str, Any]
 """The other fields of the request, as far as they are known."""
 WHAT, HOW = "What is audited", "How"
@@ -489,6 +488,10 @@ _BY_OTHERS = ("settings", "settings per method")
 """Kinds whose check asks what other fields say."""
 
 
+def is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
@@ -514,3 +517,44 @@ _WORDS: Mapping[str, str] = {
     "settings per method": "values by name, by method",
     "changes": "a list of changes, each with its name",
 }
+
+
+def axis_faults(axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
+    """Axes with a part that is no group column."""
+    return [
+        unknown("axis", part, known, "Join two with +.")
+        for axis in axes
+        for part in axis.split("+")
+        if part not in known
+    ]
+
+
+def attempt(load: Callable[[], T], faults: list[Fault]) -> T | None:
+    """What `load` gives; None where it raises RequestError, whose faults are added."""
+    try:
+        return load()
+    except RequestError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def device_faults(name: str, _: Any) -> list[Fault]:
+    """A device that is not there."""
+    from engine.models import runtime  # loads torch
+
+    faults: list[Fault] = []
+    attempt(lambda: runtime.pick_device(name), faults)
+    return faults
+
+
+def setting_faults(
+    declared: Sequence[Setting], given: Mapping[str, Any], where: str = "setting"
+) -> list[Fault]:
+    """Settings that are unknown, of the wrong kind or out of range."""
+    known = {setting.name: setting for setting in declared}
+    faults = [unknown(where, name, known) for name in given if name not in known]
+    for name, value in given.items():
+        setting = known.get(name)
+        if setting is not None and not setting.allows(value):
+            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give {setting.allowed()}."))
+    return faults

@@ -15,11 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
-from engine.audit.growth import Growth
 from engine.audit.provenance import provenance
-from engine.audit.request import Plan
-from engine.audit.session import Session, damaged_words
+from engine.audit.request import Growth, Plan
+from engine.audit.session import Executor, Local, Session, damaged_words
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able

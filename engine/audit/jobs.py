@@ -4,7 +4,7 @@ cancellable, resumable.
 A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains
 with curves, a lock that its process holds while it lives, and a file `cancel` once the user wants
 it to stop. Whether a job runs is read from the lock, never from what it last wrote, so a killed
-process shows as interrupted. Where an engine serves the store (engine/resident/batch.py), jobs wait
+process shows as interrupted. Where an engine serves the store (engine/resident/lines.py), jobs wait
 in line there, one at a time per device. No torch here: pages read it.
 """
 
@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.audit.fields import type_faults
-from engine.audit.growth import Growth
-from engine.audit.pulse import Pulse
-from engine.audit.turn import Aside, device_named
+from engine.audit.request import Growth
+from engine.audit.tracks import request_from, track_of_request
+from engine.audit.turn import Aside, Pulse, device_named
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.core.files import (
     PROJECT,
@@ -47,8 +47,8 @@ from engine.store.sealed import DamagedError, read_document, write_document
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.audit.executors import Executor
     from engine.audit.request import Request
+    from engine.audit.session import Executor
 
 GRACE, WATCH = 0.4, 0.05
 """Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was
@@ -146,8 +146,6 @@ def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ())
 
     Nothing is written. StoreError where only the store is at fault.
     """
-    from engine.audit.tracks import track_of_request
-
     found = list(faults)
     try:
         track = track_of_request(request)
@@ -446,8 +444,6 @@ def live_points(store: Store, job_id: str) -> pd.DataFrame:
 
 def job_request(store: Store, job_id: str) -> Request | Growth:
     """The request a job was started with, to start it again."""
-    from engine.audit.tracks import request_from
-
     asked = _asked(_folder(store, job_id))
     return request_from({name: value for name, value in asked.items() if name != "schema"})
 
@@ -467,8 +463,6 @@ def run_job(
 
     submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
-    from engine.audit.tracks import track_of_request
-
     track = track_of_request(request)
     _refuse_other_types(request)
     store.prove_writable()

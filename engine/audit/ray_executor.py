@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engine.audit.executors import Executor
 from engine.audit.measurements import MeasurementContext
-from engine.audit.progress import Progress
 from engine.audit.ray_workers import WorkerPool, last_line
+from engine.audit.session import Executor, Progress
 from engine.core.errors import Fault, PruneAuditError, RequestError, said_by
 from engine.core.files import PROJECT
 

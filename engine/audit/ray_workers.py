@@ -15,8 +15,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.measurements import InMemory, MeasurementContext
-from engine.audit.provenance import versions
-from engine.audit.source import source_digest
+from engine.audit.provenance import source_digest, versions
 from engine.core.errors import PruneAuditError
 
 PATIENCE = 90.0

@@ -1,30 +1,32 @@
-"""One audit under way, the same for every track: run found or computed, resuming guarded, progress,
-provenance."""
+"""One audit under way, the same for every track: run found or computed, resuming guarded.
+
+Also its progress, and where missing shards are computed: every executor gives the same tables.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
 from engine.audit.measurements import MeasurementContext
-from engine.audit.progress import Progress
 from engine.audit.provenance import provenance
 from engine.audit.request import Plan
-from engine.audit.resume_guard import begin, ended
 from engine.audit.turn import device_named, working
 from engine.core import memory
+from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.files import json_able
-from engine.core.types import Event, Hooks
+from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Run, Store, damaged_tables
-from engine.store.sealed import DamagedError
+from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import noted
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -163,3 +165,211 @@ def counts_of(tables: Tables) -> dict[str, int]:
     groups = tables["groups"]
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     return {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()}
+
+
+# What an unfinished audit was begun with, so that other data or weights are noticed.
+
+
+def begin(store: Store, plan: Plan) -> None:
+    """Note what the audit rests on. RequestError where the same words were begun with other data or
+    weights.
+
+    Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but a
+    user who resumes expects to go on, and must hear that nothing of the earlier try will be used.
+    """
+    path = _path(store, plan)
+    earlier = _read(path)
+    if earlier is not None and earlier != plan.content and not plan.request.restart:
+        what = "changed since this audit was begun, so none of its finished parts can be used."
+        raise RequestError(
+            Fault("data or weights", what, "Put the old ones back, or begin again with --restart.")
+        )
+    write_document(path, {"content": plan.content}, 1)
+
+
+def ended(store: Store, plan: Plan) -> None:
+    """Forget what the audit was begun with: it is finished."""
+    _path(store, plan).unlink(missing_ok=True)
+
+
+def _path(store: Store, plan: Plan) -> Path:
+    return store.root / "begun" / f"{digest_of(plan.request.identity)[:16]}.json"
+
+
+def _read(path: Path) -> list[Any] | None:
+    """What was noted; None for a note that is damaged, or of a version that kept no hash: it guards
+    nothing."""
+    try:
+        return read_document(path, "what an audit was begun with", 1)["content"]
+    except (StoreError, KeyError):
+        return None
+
+
+# How far long work is, and how long it will take.
+
+
+SETTLED = 2.0
+"""Seconds of computing before a forecast is said: first batches warm up, at half the speed of what
+follows."""
+
+
+@dataclass
+class Progress:
+    """Counts work over all phases of one audit. Work found finished on disk counts as done but not
+    for the speed.
+
+    Where all work is known before it begins, the share that is said to be done never falls: what
+    turns up beyond it lets the share stand still for a while.
+    """
+
+    report: Callable[[Event], None]
+    clock: Callable[[], float] = time.monotonic
+    total: float = 0.0
+    done: float = 0.0
+    _fresh: float = 0.0
+    _spent: float = 0.0
+    _phase: str = ""
+    _share: float = 0.0
+    _in_all: bool = False
+    spent: dict[str, float] = field(default_factory=dict)
+    afterwards: float = 0.0
+    """Seconds of what comes after all that is counted, such as statistics, as far as that is known.
+    """
+    settled: float = SETTLED
+    """Seconds of computing before a forecast is said: more while the next results decide how much
+    there is to do."""
+
+    _counted: set[Hashable] = field(default_factory=set)
+
+    def uncounted(self, shards: Sequence[Any]) -> list[Any]:
+        """Those that were not counted as work yet: what several phases ask for is done once."""
+        return [shard for shard in dict.fromkeys(shards) if shard not in self._counted]
+
+    def count(self, shards: Sequence[Any]) -> list[Any]:
+        """As `uncounted`; from here on they are."""
+        found = self.uncounted(shards)
+        self._counted.update(found)
+        return found
+
+    def expect_in_all(self, size: float) -> None:
+        """Set the amount of all work, in the unit of the measurements' size, where it is known
+        before it begins."""
+        self.total, self._in_all = size, True
+
+    def expect(self, size: float) -> None:
+        """Work that begins now: counted already where all of it was known, more only where that was
+        too little."""
+        self.total = max(self.total, self.done + size)
+
+    def advance(
+        self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True
+    ) -> None:
+        """A part of `size` was finished in `seconds`."""
+        self.done += size
+        self.spent[phase] = self.spent.get(phase, 0.0) + seconds
+        if fresh:
+            self._fresh += size
+            self._spent += seconds
+        self.say(phase, what)
+
+    def partly(self, phase: str, size: float, seconds: float, what: str = "") -> None:
+        """Report from the inside of a part: `size` of it is done after `seconds`."""
+        self.report(self._event(phase, self.done + size, what, self._left(size, seconds)))
+
+    def say(self, phase: str, what: str = "") -> None:
+        """Report where things stand."""
+        self._phase = phase
+        self.report(self._event(phase, self.done, what, self.eta))
+
+    def over(self, phase: str) -> None:
+        """Say that nothing is left: work that was counted and turned out not to be needed is
+        forgotten."""
+        self.total = self.done
+        self.say(phase)
+
+    def tell(self, note: str) -> None:
+        """A sentence to keep on screen, where things stand."""
+        self.report(replace(self._event(self._phase, self.done, "", self.eta), note=note))
+
+    def _event(self, phase: str, done: float, what: str, eta: float | None) -> Event:
+        total = round(self.total)
+        if total and self._in_all:
+            done = min(math.ceil(max(self._share, done / self.total) * total - 1e-9), total)
+            self._share = done / total
+        return Event(phase, round(done), total, what, eta)
+
+    @property
+    def computed(self) -> float:
+        """Share of the work that was computed, the rest was found finished; 1 where there was
+        none."""
+        return self._fresh / self.done if self.done > 0 else 1.0
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds left at the speed so far; None before enough was computed to tell."""
+        return self._left(0.0, 0.0)
+
+    def _left(self, size: float, seconds: float) -> float | None:
+        """As `eta`, where `size` of the part under way is done after `seconds`."""
+        fresh, spent = self._fresh + size, self._spent + seconds
+        if fresh <= 0 or spent < self.settled:
+            return None
+        return max(self.total - self.done - size, 0.0) * spent / fresh + self.afterwards
+
+
+# Where missing shards are computed.
+
+
+OFTEN = 0.1
+"""Seconds between two reports from the inside of a part, at least."""
+
+
+class Executor(ABC):
+    """Computes shards and leaves the tables in the context's keeper."""
+
+    @abstractmethod
+    def run(
+        self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
+        """Finish all shards. Raises Cancelled between batches when the user asked to stop."""
+
+    def close(self) -> None:  # noqa: B027  (most have no workers)
+        """End its worker processes, where it has any; `run` may be called again."""
+
+
+class Local(Executor):
+    """One bundle after the other, in this process."""
+
+    def run(
+        self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
+        bundles = context.bundles(shards)
+        sizes = [context.effort(progress.count(bundle)) for bundle in bundles]
+        progress.expect(sum(sizes))
+        for bundle, size in zip(bundles, sizes, strict=True):
+            context.hooks.check()
+            fresh = not all(context.kept(shard) for shard in bundle)
+            start, what = progress.clock(), context.describe_all(bundle)
+            progress.say(phase, what)
+            context.inside = _partly(progress, phase, size, what, start)
+            if fresh:
+                context.fetch(bundle)
+            progress.advance(phase, size, progress.clock() - start, what, fresh)
+
+
+def _partly(
+    progress: Progress, phase: str, size: float, what: str, start: float
+) -> Callable[[float], None]:
+    """A function that reports the share done of one bundle while it is computed; what begins again
+    within it, as answering does after fitting, stands still until it has come as far. It is called
+    at every step, and says something every OFTEN seconds."""
+    most, told = 0.0, start
+
+    def report(share: float) -> None:
+        nonlocal most, told
+        most, now = max(most, share), progress.clock()
+        if now - told >= OFTEN:
+            told = now
+            progress.partly(phase, size * most, now - start, what)
+
+    return report

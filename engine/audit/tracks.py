@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from engine.audit.growth import Growth, is_growth
+from engine.audit.request import Growth, is_growth
 from engine.core.errors import Fault, RequestError, unknown
 from engine.store.runs import Run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.audit.executors import Executor
+    from engine.audit.session import Executor
 
 LOOK = 0.05
 """Seconds between two looks for a cancel while modules are imported."""

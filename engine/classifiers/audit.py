@@ -15,11 +15,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.measurements import Measurement, MeasurementContext
-from engine.audit.progress import Progress
 from engine.audit.request import Plan
-from engine.audit.session import Session, Tables, run_session, timed
+from engine.audit.session import Executor, Progress, Session, Tables, run_session, timed
 from engine.classifiers.groups import GroupMeasure
 from engine.core.ids import key_of
 from engine.core.types import Hooks

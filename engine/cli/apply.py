@@ -13,8 +13,8 @@ from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 
 if TYPE_CHECKING:
+    from engine.surgery.agreement import Agreement
     from engine.surgery.apply import Applied
-    from engine.surgery.equivalence import Agreement
     from engine.surgery.filters.cut import FilterAgreement
 
 PROBES = (
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Save the cut language model; compare on logits and greedy text."""
-    from engine.surgery.equivalence import agree
+    from engine.surgery.agreement import agree
     from engine.surgery.heads.replay import load_cut, save_cut
 
     found = _kept(
@@ -69,8 +69,8 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
 def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's,
     nothing is fine-tuned."""
-    from engine.surgery.equivalence import agree_on_texts
-    from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+    from engine.surgery.agreement import agree_on_texts
+    from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 
     found = _kept(
         applied,
@@ -154,9 +154,9 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
 
     from engine.surgery.filters.cut import agree_filters
     from engine.surgery.filters.graph import filter_graph
-    from engine.surgery.filters.record import FilterRecord
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
     from engine.surgery.heads.replay import whole as put_whole
+    from engine.surgery.record import FilterRecord
 
     whole, small, record = applied.whole, applied.cut, applied.record
     assert isinstance(record, FilterRecord), "filters are cut here"

@@ -10,15 +10,18 @@ from typing import Any
 
 from engine.audit.command_line import (
     Ticker,
+    add_options,
     checked,
     executor_of,
+    foreign_options,
     json_flag,
+    made,
     ray_option,
+    read_fields,
     store_of,
     store_option,
 )
 from engine.audit.fields import fields_of
-from engine.audit.reading import add_options, foreign_options, made, read_fields
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
 from engine.core.errors import Fault, RequestError, StoreError
 

@@ -10,8 +10,11 @@ from typing import Any
 
 from engine.audit.command_line import (
     Ticker,
+    absolute,
     executor_of,
     json_flag,
+    numbers_of,
+    pairs_of,
     ray_option,
     store_of,
     store_option,
@@ -25,7 +28,6 @@ from engine.audit.experiments import (
     experiments,
     table_of,
 )
-from engine.audit.reading import absolute, numbers_of, pairs_of
 from engine.audit.tracks import track_of_request
 from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able, writable, write_whole

@@ -17,7 +17,7 @@ from engine.audit.command_line import (
     store_of,
     store_option,
 )
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full

@@ -11,14 +11,15 @@ import pandas as pd
 
 from engine.audit.command_line import (
     Ticker,
+    add_options,
     checked,
     executor_of,
+    foreign_options,
     json_flag,
     ray_option,
     store_of,
     store_option,
 )
-from engine.audit.reading import add_options, foreign_options
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault
 from engine.core.files import writable, write_whole

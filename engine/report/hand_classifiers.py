@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import (
     Grown,
     check_asked,
@@ -20,8 +19,8 @@ from engine.audit.growing import (
     plan_of,
     run_of,
 )
-from engine.audit.growth import Growth
-from engine.audit.session import Session
+from engine.audit.request import Growth
+from engine.audit.session import Executor, Session
 from engine.classifiers.metrics import degenerate
 from engine.classifiers.tables import answers_table
 from engine.classifiers.verification import TRIED, TRIED_ITEMS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.core.files import json_able
 from engine.report.charts import lookup
 from engine.report.contract import Ahead

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from engine.audit.writing import command_of
+from engine.audit.command_line import command_of
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import levelling, lookup

@@ -1,24 +1,33 @@
-"""What can be asked of the engine on the spot. One kind of question is one file in a track's folder
-`asks`, or in `own` where it is of no track, found by being there; what it needs loaded it takes
-from `Warm`, so that the second question finds it in memory."""
+"""What can be asked of the engine on the spot, and how one question is answered.
+
+One kind of question is one file in a track's folder `asks`, found by being there; those of no track
+are here. What a question needs loaded it takes from `Warm`, so that the second finds it in memory.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from engine.audit.tracks import tracks
+from engine.audit import jobs, turn
+from engine.audit.ray_executor import address_faults
+from engine.audit.request import Growth
+from engine.audit.tracks import request_from, track_named, track_of_run, tracks
+from engine.core import errors, memory
 from engine.core.discover import members
-from engine.core.errors import RequestError, unknown
-from engine.core.types import Hooks
-from engine.resident.warm import Warm
-from engine.store.runs import Store
-
-OWN = "engine.resident.own"
-"""Questions of no track."""
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, unknown
+from engine.core.files import json_able
+from engine.core.types import Event, Hooks
+from engine.resident.lines import STOPPED, Question
+from engine.resident.warm import Warm, memory_ran_out
+from engine.resident.wire import TOLD, packed
+from engine.store.runs import EMBEDDED, Store, find_run
 
 
 class Ask(ABC):
@@ -37,11 +46,12 @@ class Ask(ABC):
 
 def asks() -> dict[str, Ask]:
     """Every question there is, by name."""
-    folders = [OWN, *(f"{entry.package}.asks" for entry in tracks().values())]
+    folders = [f"{entry.package}.asks" for entry in tracks().values()]
     found = [
         importlib.import_module(folder) for folder in folders if importlib.util.find_spec(folder)
     ]
-    return {one.name: one for package in found for one in members(package, Ask)}
+    own = [Inspect(), Measure(), Start()]
+    return {one.name: one for one in [*own, *(a for pack in found for a in members(pack, Ask))]}
 
 
 def answer_here(
@@ -56,3 +66,171 @@ def answer_here(
     if name not in known:
         raise RequestError(unknown("question", name, known))
     return known[name].answer(given, warm or Warm(), hooks, store)
+
+
+# One question answered inside the engine: what the asker is told, and what ends it.
+
+
+KINDS = {kind.__name__: kind for kind in (errors.StoreError, errors.MaskError)}
+"""Errors that keep their kind on the way to the asker."""
+
+
+def answered(
+    question: Question,
+    device: str,
+    known: Callable[[], Mapping[str, Ask]],
+    warm: Warm,
+    store: Store,
+) -> dict[str, Any]:
+    """The last message to the asker. Raises nothing: an error in one answer never ends the
+    engine."""
+    try:
+        question.check()
+        asks = known()
+        if question.name not in asks:
+            raise RequestError(unknown("question", question.name, asks))
+        with turn.answering(store, device, question.check), warm.answering():
+            value = asks[question.name].answer(question.given, warm, _hooks(question), store)
+        message = {"kind": "answer", "value": json_able(value)}
+        packed(message, TOLD)  # whether it is JSON, and not too much
+        return message
+    except Cancelled:
+        return {"kind": "again"} if question.again else {"kind": "cancelled"}
+    except BaseException as error:
+        if memory_ran_out(error):
+            warm.clear()
+        return told(error)
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """An error as a message."""
+    if isinstance(error, RequestError):
+        return {"kind": "faults", "faults": [asdict(fault) for fault in error.faults]}
+    if isinstance(error, PruneAuditError):
+        return {"kind": "error", "error": str(error), "class": type(error).__name__}
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    if memory_ran_out(error):
+        return {
+            "kind": "error",
+            "error": "There is not enough memory for this. Ask for less, or for a smaller model.",
+        }
+    return {
+        "kind": "error",
+        "error": f"An error in the program: {type(error).__name__}. See the engine's log.",
+    }
+
+
+def raised(message: Mapping[str, Any]) -> PruneAuditError:
+    """The error that such a message tells, as the asker's own process would have raised it."""
+    if message["kind"] == "faults":
+        return RequestError([Fault.from_dict(fault) for fault in message["faults"]])
+    if message["kind"] == "cancelled":
+        return Cancelled(STOPPED)
+    return KINDS.get(message.get("class", ""), PruneAuditError)(message["error"])
+
+
+def _hooks(question: Question) -> Hooks:
+    def report(event: Event) -> None:
+        question.tell({"kind": "event", **json_able(asdict(event))})
+
+    def point(row: Mapping[str, Any]) -> None:
+        question.tell({"kind": "point", "row": json_able(dict(row))})
+
+    return Hooks(report, question.check, point)
+
+
+# Questions of the kernel itself, whatever the track.
+
+
+class Inspect(Ask):
+    """What a model is and how it was read, before an audit of it is asked for.
+
+    given: track, model, and what else of a request says how that is loaded (revision, weights,
+    size, device). The
+    answer: said, a list of sentences. One that is read by its structure is loaded once, to prove
+    it.
+    """
+
+    name = "inspect"
+
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
+        if not str(given.get("model") or "").strip():
+            raise RequestError(Fault("model", "is missing.", "Name a model, or give its folder."))
+        return {"said": track_named(str(given.get("track") or "")).part("inspect")(given)}
+
+
+class Measure(Ask):
+    """Another level of an audit, or units chosen by hand, measured with the model kept loaded.
+
+    given: run (id), axis, and method and level or units (flat, from 0) and name; axes and split
+    as in `engine.audit.request.Growth`. The answer is what the track's `told` says; the run holds
+    it from then on. Progress goes to `hooks.report`, as that of an audit.
+    """
+
+    name = "measure"
+
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
+        before = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
+        track = track_of_run(before)
+        growth = Growth.from_dict({"track": track.name, **given})
+        after = track.part("grow")(growth, store, hooks, warm=warm)
+        return track.part("told")(before, after, growth)
+
+
+class Start(Ask):
+    """Check a request and start its audit as a job: done where torch is loaded already.
+
+    given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false
+    only checks; `ray`: address of the cluster that shall compute it, where one shall; `memory`:
+    what it may take, like "4G".
+
+    The answer has `job_id`, "" where nothing was started.
+    """
+
+    name = "start"
+
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
+        request = self._request(given, store)
+        hooks.check()
+        address, allowed = given.get("ray"), given.get("memory")
+        jobs.check(
+            request,
+            store,
+            address_faults(address, "address of the cluster") + _memory_faults(allowed),
+        )
+        hooks.check()
+        return {
+            "job_id": (
+                jobs.submit(request, store, address, allowed) if given.get("start", True) else ""
+            )
+        }
+
+    def _request(self, given: Mapping[str, Any], store: Store) -> Any:
+        if "job_id" not in given:
+            if not isinstance(given.get("request"), Mapping):
+                raise RequestError(
+                    Fault("request", "is missing.", "Give a request, or the id of a job.")
+                )
+            return request_from(given["request"])
+        try:
+            return jobs.job_request(store, str(given["job_id"]))
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            what = f"{given['job_id']!r} cannot be read from the store."
+            raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
+
+
+def _memory_faults(allowed: Any) -> list[Fault]:
+    """What is wrong with the memory that an audit may take."""
+    try:
+        if allowed:
+            memory.amount(str(allowed), "memory")
+    except RequestError as error:
+        return list(error.faults)
+    return []

@@ -15,11 +15,8 @@ from typing import Any
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.core.files import PROJECT, json_able
 from engine.core.types import Event, Hooks
-from engine.resident.answers import raised
-from engine.resident.asks import answer_here
-from engine.resident.code import code_digest
-from engine.resident.place import Place, last_words, opened_log, place_of
-from engine.resident.wire import Closed, Wire
+from engine.resident.asks import answer_here, raised
+from engine.resident.wire import Closed, Place, Wire, code_digest, last_words, opened_log, place_of
 from engine.store.runs import Store, default_root
 
 START = 60.0

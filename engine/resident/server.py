@@ -25,14 +25,10 @@ from engine.audit.turn import device_named
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import EVERY, taken
 from engine.core.text import visible
-from engine.resident.answers import answered, told
-from engine.resident.asks import Ask, asks
-from engine.resident.batch import Batch
-from engine.resident.code import code_digest
-from engine.resident.lines import Lines, Question
-from engine.resident.place import Place, keep_short, place_of
+from engine.resident.asks import Ask, answered, asks, told
+from engine.resident.lines import Batch, Lines, Question
 from engine.resident.warm import Warm
-from engine.resident.wire import ASKED, TOLD, Closed, Wire
+from engine.resident.wire import ASKED, TOLD, Closed, Place, Wire, code_digest, keep_short, place_of
 from engine.store.runs import Store
 
 IDLE = 15 * 60.0

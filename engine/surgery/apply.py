@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.core.errors import Fault, RequestError
-from engine.surgery.filters.record import (
+from engine.surgery.record import (
     KIND,
+    MaskRecord,
     check_filter_mask_fits,
+    check_mask_fits,
     kind_of_mask,
     read_filter_mask,
+    read_mask,
 )
-from engine.surgery.heads.record import MaskRecord, check_mask_fits, read_mask
 
 if TYPE_CHECKING:
-    from engine.surgery.filters.record import FilterRecord
+    from engine.surgery.record import FilterRecord
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,7 @@ def apply_mask(
 
 def _heads(mask: str | Path, model: str, revision: str | None, device: str) -> Applied:
     from engine.models.load_language_model import inspect_model, load_language_model
-    from engine.surgery.heads.cut import cut
-    from engine.surgery.heads.mean_ablation import for_record
+    from engine.surgery.heads.mask import cut, for_record
 
     record = read_mask(mask)
     check_mask_fits(record, inspect_model(model, revision))
@@ -78,7 +79,7 @@ def _texts(mask: str | Path, model: str, revision: str | None, device: str) -> A
         load_text_classifier,
         usual_length,
     )
-    from engine.surgery.heads.cut import cut
+    from engine.surgery.heads.mask import cut
 
     record, info = read_mask(mask), inspect_text_model(model, revision)
     check_mask_fits(record, info)

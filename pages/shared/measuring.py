@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.core import words
 from engine.core.files import writable
 from engine.core.ids import is_level

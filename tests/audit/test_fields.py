@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+import engine
+from engine.audit.command_line import add_options, foreign_options, request_of
 from engine.audit.fields import asked, checked, fields_of, part, rows
 from engine.audit.jobs import job_id_of
-from engine.audit.reading import add_options, foreign_options, request_of
 from engine.audit.request import Request
-from engine.audit.resume_guard import begin, ended
-from engine.audit.start import audit
+from engine.audit.session import begin, ended
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Setting
@@ -383,7 +383,7 @@ def test_a_request_of_wrong_types_only_tells_all_of_them(track, tmp_path):
         tracks()[track].part("validate")(request)
     assert {field.called for field in usable} <= {fault.where for fault in error.value.faults}
     with pytest.raises(RequestError):
-        audit(request, tmp_path)
+        engine.audit(request, tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -7,9 +7,8 @@ import itertools
 
 import pytest
 
-from engine.audit.executors import OFTEN, _partly
-from engine.audit.progress import SETTLED, Progress
-from engine.audit.pulse import BEAT, Pulse
+from engine.audit.session import OFTEN, SETTLED, Progress, _partly
+from engine.audit.turn import BEAT, Pulse
 from engine.core.errors import Cancelled
 from engine.core.types import Event
 

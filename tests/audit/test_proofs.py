@@ -11,7 +11,7 @@ from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.core.errors import MaskError
 from engine.store.runs import EMBEDDED, Store
-from engine.surgery.filters import gates
+from engine.surgery.filters import graph
 from engine.surgery.heads import mask
 
 MEASURED = {"language_models": ["--sparsity", "0.13"]}
@@ -29,7 +29,7 @@ def asked(monkeypatch):
         raise MaskError("masks do not act")
 
     monkeypatch.setattr(mask, "_logits", fails)
-    monkeypatch.setattr(gates, "_probes", fails)
+    monkeypatch.setattr(graph, "_probes", fails)
     monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")
     return found
 

@@ -8,7 +8,7 @@ import importlib
 import numpy as np
 import pytest
 
-from engine.audit.progress import Progress
+from engine.audit.session import Progress
 from engine.audit.tracks import tracks
 from engine.store.tables import unpack
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from engine.audit.command_line import command_of
 from engine.audit.tracks import tracks
-from engine.audit.writing import command_of
 from tests.made_up import small
 
 

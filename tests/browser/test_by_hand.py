@@ -15,7 +15,7 @@ from benchmarks import app_server
 from engine.core.files import PROJECT
 from engine.resident import client
 from engine.store.runs import EMBEDDED, Store
-from engine.surgery.heads.record import read_mask
+from engine.surgery.record import read_mask
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PREDICTED = "Predicted, not measured"

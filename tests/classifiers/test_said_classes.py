@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.audit.reading import names_in
+from engine.audit.command_line import names_in
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts

@@ -11,9 +11,8 @@ from engine.core.types import HeadMask
 from engine.surgery import apply
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.record import FilterRecord, groups_of
 from engine.surgery.heads import replay
-from engine.surgery.heads.record import record_of, write_mask
+from engine.surgery.record import FilterRecord, groups_of, record_of, write_mask
 from tests import tiny
 from tests.classifiers.worlds import SMALL, lively, some_mask
 

@@ -14,10 +14,9 @@ from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier, load_classifier, save_classifier
 from engine.models.vision.hub_folders import made_known
 from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
-from engine.surgery.filters.gates import prove_filter_mask_works
-from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.record import FilterRecord, groups_of
+from engine.surgery.filters.graph import filter_graph, prove_filter_mask_works
 from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
+from engine.surgery.record import FilterRecord, groups_of
 from tests.classifiers.worlds import some_mask, some_pixels
 from tests.models.folders import faults_of
 from tests.tiny_images import FAMILIES, saved_by_transformers

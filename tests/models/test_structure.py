@@ -20,14 +20,11 @@ from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
 from engine.models.structure.adapter import Encoder, adapter_of, known_types
 from engine.models.structure.proofs import proved
-from engine.surgery.equivalence import agree, agree_on_texts
-from engine.surgery.heads.cut import cut, zeroed
-from engine.surgery.heads.gate_gradients import row_gradients
-from engine.surgery.heads.mask import gated, masked
-from engine.surgery.heads.prefix import row_logps
-from engine.surgery.heads.record import record_of
-from engine.surgery.heads.replay import load_cut, save_cut
-from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+from engine.surgery.agreement import agree, agree_on_texts
+from engine.surgery.heads.mask import cut, gated, masked, zeroed
+from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut, save_cut_classifier
+from engine.surgery.record import record_of
 from tests.tiny import (
     CLASSIFIERS,
     DECODERS,

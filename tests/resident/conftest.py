@@ -13,9 +13,9 @@ import pytest
 
 from engine.core.files import taken
 from engine.resident import client
-from engine.resident.place import opened_log, place_of
 from engine.resident.server import Server
 from engine.resident.warm import Warm
+from engine.resident.wire import opened_log, place_of
 from engine.store.runs import Store
 from tests.places import ROOT
 from tests.resident.fakes import known

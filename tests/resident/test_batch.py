@@ -16,7 +16,7 @@ from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
 from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
-from engine.resident.batch import Batch
+from engine.resident.lines import Batch
 from engine.store.runs import Store
 
 WORKER = (

@@ -9,8 +9,7 @@ import pytest
 
 from engine.core.errors import PruneAuditError
 from engine.resident.client import status, stop
-from engine.resident.code import code_digest
-from engine.resident.place import LOG, LONGEST, keep_short, last_words, place_of
+from engine.resident.wire import LOG, LONGEST, code_digest, keep_short, last_words, place_of
 from engine.store.runs import Store
 
 
@@ -43,7 +42,7 @@ def test_a_folder_that_others_can_open_is_refused(engines, store, how):
 def test_another_user_s_folder_is_refused(engines, store, monkeypatch):
     place_of(store)
     mine = os.getuid()
-    monkeypatch.setattr("engine.resident.place.os.getuid", lambda: mine + 1)
+    monkeypatch.setattr("engine.resident.wire.os.getuid", lambda: mine + 1)
     with pytest.raises(PruneAuditError, match="only you can open"):
         place_of(store)
 
@@ -52,7 +51,7 @@ def test_a_long_path_gives_way_to_a_short_one(engines, store, monkeypatch):
     deep = engines / ("x" * 80)
     deep.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
-    monkeypatch.setattr("engine.resident.place.tempfile.gettempdir", lambda: str(engines))
+    monkeypatch.setattr("engine.resident.wire.tempfile.gettempdir", lambda: str(engines))
     assert (
         len(str(place_of(store).socket)) < LONGEST
         and place_of(store).socket.parent.parent == engines
@@ -72,7 +71,7 @@ def test_a_log_keeps_its_last_part(tmp_path):
 
 
 def test_other_code_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.audit.source.ENGINE", tmp_path)
+    monkeypatch.setattr("engine.audit.provenance.ENGINE", tmp_path)
     monkeypatch.delenv("PRUNEAUDIT_RAY", raising=False)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "one.py").write_text("1")

@@ -15,7 +15,7 @@ from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import Hooks
 from engine.resident import client
 from engine.resident.client import ask, start, start_takes, status, stop
-from engine.resident.place import place_of
+from engine.resident.wire import place_of
 
 
 def test_killed_over_a_question_it_is_started_again_and_asked_once_more(processes, store):

@@ -8,14 +8,16 @@ import torch
 from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
 from engine.models.load_text_classifier import load_text_classifier
-from engine.surgery.equivalence import agree, agree_on_texts, tokens_of
-from engine.surgery.heads.cut import cut, parameters, zeroed
-from engine.surgery.heads.mask import masked
-from engine.surgery.heads.replay import load_cut, record_of, save_cut, save_zeroed
-from engine.surgery.heads.text_replay import (
+from engine.surgery.agreement import agree, agree_on_texts, tokens_of
+from engine.surgery.heads.mask import cut, masked, parameters, zeroed
+from engine.surgery.heads.replay import (
+    load_cut,
     load_cut_classifier,
+    save_cut,
     save_cut_classifier,
+    save_zeroed,
 )
+from engine.surgery.record import record_of
 from tests.tiny import CLASSES, ENCODERS, TINY, text, tiny_model
 
 PROMPTS = [text(3, 1, 4, 1, 5, 9, 2, 6), text(5, 3), text(8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3)]

@@ -148,7 +148,7 @@ class ImageContext(ArrayContext):
             self._prove(self.start)
 
     def _prove(self, classifier: Classifier) -> None:
-        from engine.surgery.filters.gates import prove_filter_mask_works
+        from engine.surgery.filters.graph import prove_filter_mask_works
 
         prove_filter_mask_works(classifier, self.graph, self.hooks.check)
 
@@ -171,7 +171,7 @@ class ImageContext(ArrayContext):
         """The classifier that is pruned."""
         if self.settings.train is None:
             return self.start
-        from engine.surgery.filters.weights import with_weights
+        from engine.surgery.filters.cut import with_weights
 
         arrays = self.fetch_arrays(ImageShard("dense_weights"))[0]
         fitted = with_weights(self.start, within(arrays, "weights/"))

@@ -15,8 +15,7 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from engine.audit.latency import latency_row, paired_latency
-from engine.audit.measurements import Measurement
+from engine.audit.measurements import Measurement, latency_row, paired_latency
 from engine.audit.session import Tables, counts_of
 from engine.classifiers.audit import EachAlone
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageShard
@@ -27,9 +26,14 @@ from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
 from engine.store.tables import curve_arrays, pack
-from engine.surgery.filters.cut import FilterAgreement, History, agree_filters, cut_filters
+from engine.surgery.filters.cut import (
+    FilterAgreement,
+    History,
+    agree_filters,
+    arrays_of,
+    cut_filters,
+)
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.weights import arrays_of
 from engine.training.batches import Batches
 from engine.training.fit import fit, probabilities
 from engine.training.losses import LossPlan, Targets, targets

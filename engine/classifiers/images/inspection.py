@@ -62,8 +62,7 @@ def _what(model: Any, new: bool) -> list[str]:
 
 def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
     """What of it can be cut, proved on the model unless its weights are new."""
-    from engine.surgery.filters.gates import prove_filter_mask_works
-    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.graph import filter_graph, prove_filter_mask_works
 
     graph = filter_graph(model)
     check(model.model, graph)

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked
-from engine.audit.reading import absolute, pairs_of
+from engine.audit.command_line import absolute, pairs_of
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, axis_faults
 from engine.audit.request import MORE, Plan, Request
-from engine.audit.request_checks import attempt, axis_faults
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.outputs import Outputs, in_order_of

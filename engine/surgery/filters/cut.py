@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import FilterMask
-from engine.models.load_image_classifier import Classifier
+from engine.models.load_image_classifier import Classifier, state_hash
 from engine.surgery.agreement import Twice, doubled, judged
-from engine.surgery.filters.gates import masked_filters
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import filter_graph, masked_filters
 from engine.surgery.filters.heads import cut_heads
-from engine.surgery.filters.reading import FilterGraph, dependency_graph, some_of_group, width_of
+from engine.surgery.filters.reading import (
+    FilterGraph,
+    FilterGroup,
+    dependency_graph,
+    some_of_group,
+    width_of,
+)
+
+if TYPE_CHECKING:
+    from engine.models.load_text_classifier import TextClassifier
 
 History = list[list[Any]]
 """Torch-Pruning's pruning history: [module, is it an output pruning, indices], JSON-able, replayed
@@ -165,3 +174,93 @@ def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:
     """(group, filters before, filters kept) in the order of the network."""
     gone = dict(mask.cut)
     return [(group, width, width - len(gone.get(group, ()))) for group, width in mask.widths]
+
+
+# Where the numbers of a cut model sit in the whole one: what was trained small is put back.
+
+
+DIGIT = 2**20
+"""Places are carried through the cut as float32, which is exact up to 2**24: in two digits to this
+base."""
+
+
+def places_of(classifier: Classifier, mask: FilterMask) -> dict[str, Tensor]:
+    """For every floating tensor of the cut model, the flat place of each entry in the whole model's
+    tensor.
+
+    Tensors by name, int64, in the cut shapes. The cut itself is asked: a model whose numbers are
+    their own places is cut.
+    """
+    low, high = (_cut_numbers(classifier, mask, digit) for digit in (0, 1))
+    return {name: low[name].long() + DIGIT * high[name].long() for name in low}
+
+
+def put_back(
+    whole: Mapping[str, Tensor], small: Mapping[str, Tensor], places: Mapping[str, Tensor]
+) -> dict:
+    """The whole state dict with the cut model's numbers where they belong; all else as it was.
+
+    Tensors by name: `whole` in the shapes of the whole model, `small` and `places` (as from
+    `places_of`) in those of the cut one.
+    """
+    found = {}
+    for name, value in whole.items():
+        found[name] = value.clone(memory_format=torch.contiguous_format)
+        if name in places:
+            found[name].view(-1)[places[name].to(value.device).reshape(-1)] = (
+                small[name].to(value.device).reshape(-1)
+            )
+        else:
+            found[name].copy_(small[name])
+    return found
+
+
+def _cut_numbers(classifier: Classifier, mask: FilterMask, digit: int) -> dict[str, Tensor]:
+    """Floating tensors of a cut model that held its own flat places, one digit of them, float32 in
+    the cut shapes."""
+    model: nn.Module = copy.deepcopy(classifier.model).cpu()
+    with torch.no_grad():
+        for value in model.state_dict().values():
+            if value.is_floating_point():
+                numbers = torch.arange(value.numel())
+                value.copy_((numbers // DIGIT if digit else numbers % DIGIT).view(value.shape))
+    numbered = replace(classifier, model=model, device=torch.device("cpu"))
+    small, _ = cut_filters(numbered, mask)
+    return {
+        name: value for name, value in small.model.state_dict().items() if value.is_floating_point()
+    }
+
+
+# Weights as numpy arrays, and back: how trained and cut models are kept.
+
+
+OfAny = TypeVar("OfAny", Classifier, "TextClassifier")
+
+
+def arrays_of(model: nn.Module) -> dict[str, np.ndarray]:
+    """Every tensor of the state dict by its name, in its own shape and dtype."""
+    return {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
+
+
+def rows_of(model: Any, group: FilterGroup) -> Iterator[np.ndarray]:
+    """The weights of each unit of a group, [units, numbers] float64: of its convolutions, or what
+    reads each head."""
+    for name in group.convolutions:
+        weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
+        yield weight.reshape(len(weight), -1)
+    if group.is_heads:
+        for name, _ in group.gated:
+            weight = model.get_submodule(name).weight.detach().double().cpu().numpy().T
+            yield weight.reshape(group.width, -1)
+
+
+def with_weights(classifier: OfAny, arrays: Mapping[str, np.ndarray]) -> OfAny:
+    """The same classifier with other weights, by name and of the same shapes; its hash is theirs.
+
+    The given one stays as it is.
+    """
+    model = copy.deepcopy(classifier.model)
+    state = {name: torch.as_tensor(np.asarray(array)) for name, array in arrays.items()}
+    model.load_state_dict(state)
+    model.eval().requires_grad_(False)
+    return replace(classifier, model=model, weight_hash=state_hash(model.state_dict()))

@@ -1,15 +1,31 @@
-"""Which filters of a CNN must be cut together, where a cut filter is silenced, and what every layer
-costs.
+"""Which filters may be cut, proved on the model, and gates that silence or learn them.
 
-Of a vision transformer: the heads of each attention layer.
+Those may be cut whose cut and silenced models give the same answers. Torch-Pruning's graph follows
+most of what networks do, not all: channels in another order, for example. What it reads wrongly
+shows as another answer of the cut model, or as a cut that cannot run. Weights are drawn for it, so
+that no layer is zero by accident. The answer depends on the model's shape only; it is found once
+per shape. Of a vision transformer: the heads of each attention layer.
 """
 
 from __future__ import annotations
 
-from engine.core.errors import Fault, RequestError
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.ids import rng
+from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
-from engine.surgery.filters.heads import head_graph
+from engine.surgery.agreement import Twice, doubled, judged
+from engine.surgery.filters.heads import cut_heads, head_graph
 from engine.surgery.filters.reading import (
     COUNTED,
     SERVES,
@@ -17,8 +33,9 @@ from engine.surgery.filters.reading import (
     FilterGroup,
     SmoothFlops,
     candidate_graph,
+    dependency_graph,
+    some_of_group,
 )
-from engine.surgery.filters.safe import heads_can_be_cut, unsafe_roots
 
 __all__ = ["COUNTED", "FilterGraph", "FilterGroup", "SmoothFlops", "filter_graph"]
 
@@ -27,7 +44,7 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
     """The groups of a classifier. The model itself is left as it is. RequestError where nothing can
     be cut.
 
-    Groups whose cut does not equal their mask are left whole (safe.py), unless tests prove the
+    Groups whose cut does not equal their mask are left whole, unless tests prove the
     whole architecture.
     """
     if classifier.architecture.is_proved:
@@ -65,3 +82,275 @@ def _proved_heads(classifier: Classifier) -> FilterGraph:
 def _first(error: Exception) -> str:
     """The first words of what a model or Torch-Pruning raised."""
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
+
+
+# Gates, leaving no trace: 0/1 to mask filters, soft and differentiable to learn them.
+
+
+PROBE_IMAGES = 4
+
+
+@contextlib.contextmanager
+def gated(
+    model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Tensor
+) -> Iterator[None]:
+    """Within it every filter's output, after its batch norm, is multiplied by its gate: [units], or
+    [images, units].
+
+    A callable is asked at the start of every forward pass. Hooks are removed whatever happens.
+    """
+    current: dict[str, Tensor] = {}
+    ask = gates if callable(gates) else lambda: gates
+
+    def fresh(_: nn.Module, __: Any) -> None:
+        current["gates"] = ask()
+
+    handles = [model.register_forward_pre_hook(fresh)]
+    try:
+        for group in graph.groups:
+            for name, channels in group.gated:
+                how = _multiply_input if group.is_heads else _multiply
+                handles.append(how(model.get_submodule(name), current, group.start, channels))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _multiply(
+    module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray
+) -> Any:
+    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels
+    [channels] int.
+
+    Channels of -1 stay as they are.
+    """
+    straight = np.array_equal(channels, np.arange(len(channels)))
+    places, others = torch.as_tensor(start + channels), torch.as_tensor(channels < 0)
+    places[others] = start
+
+    def multiply(made_by: nn.Module, _: Any, output: Tensor) -> Tensor:
+        gates = current["gates"]
+        mine = (
+            gates[..., start : start + len(channels)]
+            if straight
+            else gates[..., places.to(gates.device)]
+        )
+        if others.any():
+            mine = mine.masked_fill(others.to(gates.device), 1.0)
+        last = (1, 1, len(channels)) if isinstance(made_by, nn.Linear) else (len(channels), 1, 1)
+        return output * mine.to(output.dtype).view(-1, *last)
+
+    return module.register_forward_hook(multiply)
+
+
+def _multiply_input(
+    module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray
+) -> Any:
+    """Hook the module: column c of its input [images, tokens, columns] is multiplied by gate start
+    + channels[c]."""
+    places = torch.as_tensor(start + channels)
+
+    def multiply(_: nn.Module, given: Any) -> Any:
+        gates = current["gates"]
+        mine = gates[..., places.to(gates.device)].to(given[0].dtype)
+        return (given[0] * mine.view(-1, 1, len(channels)), *given[1:])
+
+    return module.register_forward_pre_hook(multiply)
+
+
+@contextlib.contextmanager
+def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask) -> Iterator[None]:
+    """The classifier with these filters silenced. MaskError where the mask is for other groups."""
+    if mask.widths != graph.widths:
+        raise MaskError(
+            f"The mask is for {len(mask.widths)} groups of filters that are not those of the model."
+        )
+    keep = torch.as_tensor(mask.keep(), dtype=torch.float32, device=classifier.device)
+    with gated(classifier.model, graph, keep):
+        yield
+
+
+def prove_filter_mask_works(
+    classifier: Classifier, graph: FilterGraph, check: Callable[[], None] = lambda: None
+) -> None:
+    """MaskError unless silencing all filters of any one group changes the logits of random
+    images."""
+    images = _probes(classifier)
+    with torch.no_grad():
+        dense = classifier.model(images)
+        if not dense.isfinite().all():
+            raise MaskError(
+                f"{classifier.name} answers with numbers that are not finite: there is nothing to"
+                " mask."
+            )
+        for group in graph.groups:
+            check()
+            keep = torch.ones(graph.total, device=classifier.device)
+            keep[group.start : group.start + group.width] = 0.0
+            with gated(classifier.model, graph, keep):
+                changed = classifier.model(images)
+            if torch.equal(dense, changed):
+                raise MaskError(_unmoved(classifier.name, group.root, dense))
+
+
+def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
+    """Why the answers, dense [images, classes], stay when all of a group is silenced."""
+    if torch.equal(dense, dense[:1].expand_as(dense)):
+        return (
+            f"{name} answers the same to every picture, so nothing that is cut can show: its last"
+            " layer may be zero, or the network dead. Give a trained model."
+        )
+    return f"Silencing all filters of {root} changes nothing: masks do not reach the model."
+
+
+def _probes(classifier: Classifier) -> torch.Tensor:
+    """Random images, the same for every model, prepared for it: [PROBE_IMAGES, 3, size, size]."""
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(
+        0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8
+    )
+    return classifier.prepared(pixels)
+
+
+# Which groups may be cut, tried on the model.
+
+
+SHARE = 0.7
+"""Of the filters of every group that stay in the cut that is tried."""
+RELATIVE = 1e-6
+"""Largest difference of a logit in float64, as a share of the largest one."""
+_found: dict[Any, frozenset[str]] = {}
+_heads: dict[Any, bool] = {}
+
+
+def unsafe_roots(classifier: Classifier) -> frozenset[str]:
+    """Roots of the groups that must be left whole, for this model's shape."""
+    shapes = tuple((name, tuple(one.shape)) for name, one in classifier.model.state_dict().items())
+    key = (type(classifier.model), classifier.arch, classifier.size, hash(shapes))
+    if key not in _found:
+        _found[key] = _tried(
+            replace(classifier, model=_drawn(classifier.model), device=torch.device("cpu"))
+        )
+    return _found[key]
+
+
+def heads_can_be_cut(classifier: Classifier, graph: FilterGraph) -> bool:
+    """Whether the model without the last head of every layer answers as with them silent. Something
+    else may count
+    heads: biases by relative position, windows (Swin, BEiT). Found once per shape."""
+    key = (type(classifier.model), classifier.arch, classifier.size, graph.widths)
+    if key not in _heads:
+        _heads[key] = _heads_agree(classifier, graph)
+    return _heads[key]
+
+
+def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
+    try:
+        own = _masked_and_cut(classifier, graph)
+        return judged(
+            own,
+            torch.float32,
+            lambda: _masked_and_cut(doubled(classifier), graph),
+            lambda: float((_masked_and_cut(classifier, graph, 2)[0][:1] - own[0]).abs().max()),
+        ).holds
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+
+
+def _masked_and_cut(classifier: Classifier, graph: FilterGraph, count: int = 1) -> Twice:
+    """Logits of one image, `count` times, with the last head of every layer silent, and without
+    it."""
+    keep = torch.ones(graph.total, device=classifier.device)
+    small = copy.deepcopy(classifier.model)
+    for one, group in zip(classifier.architecture.attentions(small), graph.groups, strict=True):
+        if group.width > 1:
+            keep[group.start + group.width - 1] = 0.0
+            cut_heads(small, one, [group.width - 1])
+    side, like = classifier.size, next(classifier.model.parameters())
+    image = torch.as_tensor(
+        rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32
+    )
+    images = image.to(like).repeat(count, 1, 1, 1)
+    with torch.no_grad():
+        with gated(classifier.model, graph, keep):
+            masked = classifier.model(images)
+        return masked.double(), small(images).double()
+
+
+def _tried(classifier: Classifier) -> frozenset[str]:
+    """All groups at once; where that fails, halves, until the faulty ones stand alone."""
+    graph = candidate_graph(classifier)
+    keep = rng("filters tried").random(graph.total) < SHARE
+    for group in graph.groups:
+        keep[[group.start, group.start + group.width - 1]] = True, False
+        keep[group.start] = True  # of a single filter nothing can be cut
+    good: list[str] = []
+    bad: list[str] = []
+    waiting = [[group.root for group in graph.groups]]
+    while waiting:
+        some = waiting.pop()
+        if _agrees(classifier, graph, keep, {*good, *some}):
+            good += some
+        elif len(some) == 1:
+            bad += some
+        else:
+            waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+    return frozenset(bad)
+
+
+def _agrees(classifier: Classifier, graph: FilterGraph, keep: np.ndarray, roots: set[str]) -> bool:
+    """Whether the model without the filters that `keep` [units] bool drops from these groups
+    answers as the masked."""
+    gates = np.ones(graph.total)
+    for group in graph.groups:
+        if group.root in roots:
+            gates[group.start : group.start + group.width] = keep[
+                group.start : group.start + group.width
+            ]
+    side = classifier.size
+    images = torch.as_tensor(rng("images tried").standard_normal((2, 3, side, side)))
+    small = copy.deepcopy(classifier.model)
+    with torch.no_grad(), gated(classifier.model, graph, torch.as_tensor(gates)):
+        masked = classifier.model(images)
+    try:
+        found = dependency_graph(small, classifier)
+        for group in graph.groups:
+            gone = np.flatnonzero(gates[group.start : group.start + group.width] == 0).tolist()
+            if gone:
+                some_of_group(found, small.get_submodule(group.root), gone).prune()
+        with torch.no_grad():
+            cut = small(images)
+    except (
+        Exception
+    ):  # Torch-Pruning and the cut model raise whatever shapes that do not fit make them raise
+        return False
+    return bool(cut.isfinite().all()) and float((masked - cut).abs().max()) <= RELATIVE * float(
+        masked.abs().max()
+    )
+
+
+def _drawn(model: nn.Module) -> nn.Module:
+    """A copy in float64 whose parameters and running statistics are drawn anew, none of them
+    zero."""
+    other = copy.deepcopy(model).cpu().double().eval()
+    draw = torch.Generator().manual_seed(0)
+    for module in other.modules():
+        for name, value in [
+            *module.named_parameters(recurse=False),
+            *module.named_buffers(recurse=False),
+        ]:
+            if value.is_floating_point():
+                value.data = _numbers(name, value, draw)
+    return other.requires_grad_(False)
+
+
+def _numbers(name: str, like: Tensor, draw: torch.Generator) -> Tensor:
+    """Numbers for a parameter or buffer: weights of a layer as wide as their inputs ask, scales
+    around 1, else ±0.5."""
+    if like.dim() > 1 and name == "weight":
+        return torch.randn(like.shape, generator=draw).double() * (2.0 / like[0].numel()) ** 0.5
+    drawn = torch.rand(like.shape, generator=draw).double()
+    return drawn + 0.5 if name in ("running_var", "weight") else drawn - 0.5

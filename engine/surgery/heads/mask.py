@@ -1,23 +1,29 @@
-"""Silence heads for a while: do(y_h = 0) before the output projection, leaving no trace behind.
+"""Silence heads: for a while, for good, or set to what they hand over on average.
 
-transformers 5 swallows `head_mask=` without effect, so the gate is a forward pre-hook of ours on
-each layer's output projection, and `prove_mask_works` shows on the loaded model that it acts.
+For a while is do(y_h = 0) before the output projection, leaving no trace behind. transformers 5
+swallows `head_mask=` without effect, so the gate is a forward pre-hook of ours on each layer's
+output projection. `prove_mask_works` shows on the loaded model that it acts.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 
-from engine.core.errors import MaskError
-from engine.core.types import HeadMask
+from engine.core.errors import Fault, MaskError, PruneAuditError, RequestError
+from engine.core.types import HeadMask, Hooks
+from engine.models.load_language_model import LanguageModel
 from engine.models.transformer import TransformerModel
+from engine.surgery.record import MaskRecord
 
 _lock = threading.Lock()
 _gated: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -183,3 +189,166 @@ def _check_shape(lm: TransformerModel, shape: tuple[int, ...]) -> None:
             f"a mask of shape {shape} does not fit {lm.name}: {lm.n_layers} layers x {lm.n_heads}"
             " heads."
         )
+
+
+# For good: a model that is really smaller, or one of the same shape with zeros.
+
+
+M = TypeVar("M", bound=TransformerModel)
+
+
+def cut(lm: M, mask: HeadMask) -> M:
+    """A copy without the cut heads' weights. It computes what `masked` computes, with fewer
+    parameters.
+
+    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape,
+    or a model that is cut already or masked right now.
+    """
+    model = _copy(lm, mask)
+    lm.adapter.cut_heads(model, mask)
+    return replace(lm, model=model, cut=mask, means=None)
+
+
+def zeroed(lm: M, mask: HeadMask) -> M:
+    """A copy of the same shape, zero where the output projection reads a cut head. Errors as for
+    `cut`.
+
+    No smaller and no faster, but a checkpoint that plain transformers loads anywhere. MaskError
+    also where heads are set to their means and the architecture has no bias to keep them in.
+    """
+    if not can_be_zeroed(lm):
+        raise MaskError(
+            f"{lm.name} has no output bias to keep the means of silenced heads in; save the cut"
+            " model."
+        )
+    model = _copy(lm, mask)
+    lm.adapter.zero_heads(model, mask)
+    return replace(lm, model=model, means=None)
+
+
+def can_be_zeroed(lm: TransformerModel) -> bool:
+    """Whether plain transformers can hold the masked model: always for zeros, for means only with
+    an output bias."""
+    return lm.means is None or isinstance(
+        lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter
+    )
+
+
+def parameters(lm: TransformerModel) -> int:
+    """Numbers in the model as it is now; tied weights count once."""
+    return lm.n_parameters
+
+
+def _copy(lm: TransformerModel, mask: HeadMask) -> torch.nn.Module:
+    if lm.cut is not None:
+        raise MaskError(f"{lm.name} is cut already; cut the model it was cut from.")
+    _check(lm, mask)
+    model = copy.deepcopy(lm.model)
+    lm.adapter.fold(model, mask)
+    return model
+
+
+def _check(lm: TransformerModel, mask: HeadMask) -> None:
+    if is_masked(lm):  # the copy would take the hooks along and keep them
+        raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
+    if (mask.n_layers, mask.n_heads) != (lm.n_layers, lm.n_heads):
+        raise MaskError(
+            f"a mask of {mask.n_layers} layers x {mask.n_heads} heads does not fit {lm.name}: "
+            f"{lm.n_layers} layers x {lm.n_heads} heads."
+        )
+
+
+# Mean ablation: what each head hands over on average, and a model whose silenced heads do that.
+
+
+@torch.no_grad()
+def head_means(
+    lm: LanguageModel,
+    windows: list[tuple[list[int], int]],
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+) -> np.ndarray:
+    """Mean output of every head over text, [layers, heads * head_dim] float32, summed in float64.
+
+    windows: token ids, and how many positions at their end count (so that overlapping windows count
+    each token once).
+    """
+    total = torch.zeros(
+        lm.n_layers,
+        lm.n_heads * lm.adapter.head_dim,
+        dtype=torch.float64,
+        device=lm.device,
+    )
+    wanted = [0]
+
+    def add(layer: int) -> Any:
+        def hook(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+            total[layer] += args[0][0, -wanted[0] :].double().sum(0)
+
+        return hook
+
+    with ExitStack() as stack:
+        for layer in range(lm.n_layers):
+            projection = lm.adapter.output_projection(lm.model, layer)
+            stack.callback(projection.register_forward_pre_hook(add(layer)).remove)
+        for ids, last in windows:
+            hooks.check()
+            wanted[0] = last
+            lm.model(input_ids=torch.tensor([ids], device=lm.device), use_cache=False)
+    means = (total / sum(last for _, last in windows)).float().cpu().numpy()
+    if not np.isfinite(means).all():
+        raise PruneAuditError(
+            f"{lm.name} in {lm.dtype} gives no finite head outputs. Try --dtype float32."
+        )
+    return means
+
+
+def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
+    """`lm`, changed in place: it computes what it did, but a silenced head hands over its mean
+    instead of zero.
+
+    means: [layers, heads * head_dim] as from `head_means`. MaskError for another shape, a model
+    that is cut or masked, or one centred already.
+    """
+    shape = (lm.n_layers, lm.n_heads * lm.adapter.head_dim)
+    if lm.cut is not None or lm.means is not None or is_masked(lm):
+        raise MaskError(f"{lm.name} is cut, masked or centred already; centre the whole model.")
+    if means.shape != shape:
+        raise MaskError(f"means of shape {means.shape} do not fit {lm.name}: {shape}.")
+    means = np.ascontiguousarray(means, dtype=np.float32)
+    lm.adapter.centre(lm.model, torch.from_numpy(means))
+    return replace(lm, means=means)
+
+
+def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
+    """means [layers, heads * head_dim] as a table: unit, and a column ("0", "1", …) per number of a
+    head's output."""
+    rows = means.reshape(len(means) * n_heads, -1)
+    table = pd.DataFrame(rows, columns=[str(place) for place in range(rows.shape[1])])
+    table.insert(0, "unit", np.arange(len(rows)))
+    return table
+
+
+def means_of(table: pd.DataFrame, n_layers: int) -> np.ndarray:
+    """The inverse of `means_table`: [layers, heads * head_dim] float32."""
+    return (
+        table.sort_values("unit")
+        .drop(columns="unit")
+        .to_numpy(dtype=np.float32)
+        .reshape(n_layers, -1)
+    )
+
+
+def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
+    """`lm` as the mask file wants its heads silenced. RequestError for means of another width."""
+    if not record.means:
+        return lm
+    width = lm.adapter.head_dim
+    if len(record.means[0]) != width:
+        what = f"hold {len(record.means[0])} numbers per head; those of {lm.name} are {width} wide."
+        raise RequestError(
+            Fault("mask means", what, "Give a mask.json as exported, with its own model.")
+        )
+    means = np.zeros((lm.n_layers, lm.n_heads, width), dtype=np.float32)
+    for (layer, head), row in zip(record.units, record.means, strict=True):
+        means[layer, head] = row
+    return centred(lm, means.reshape(lm.n_layers, -1))

@@ -21,7 +21,7 @@ from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import explained, write_json
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.filters.record import FilterRecord, write_filter_mask
+from engine.surgery.record import FilterRecord, write_filter_mask
 from engine.tracks.fair_training import words as own
 
 
@@ -53,7 +53,7 @@ def _whole(
     model.
     """
     from engine.models.load_image_classifier import load_classifier, save_classifier, state_hash
-    from engine.surgery.filters.weights import with_weights
+    from engine.surgery.filters.cut import with_weights
 
     zeros = sum(int((array == 0).sum()) for array in arrays.values())
     if zeros < seed["n_cut"]:

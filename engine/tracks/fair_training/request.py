@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked, part
-from engine.audit.reading import numbers_of
+from engine.audit.command_line import numbers_of
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, attempt, checked, is_number, part
 from engine.audit.request import spelled, versions_of
-from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.images.request import (
     CLASS_AXIS,

@@ -10,7 +10,7 @@ from engine.classifiers.images.checkpoint import dense_classifier, record_of, wr
 from engine.classifiers.tables import first_repeat, kept_weights
 from engine.core.errors import Fault, RequestError
 from engine.store.runs import Run
-from engine.surgery.filters.record import FilterRecord, write_filter_mask
+from engine.surgery.record import FilterRecord, write_filter_mask
 
 
 def write_filter_checkpoint(

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.audit.executors import Executor
 from engine.audit.growing import Grown
-from engine.audit.growth import Growth
-from engine.audit.session import Session
+from engine.audit.request import Growth
+from engine.audit.session import Executor, Session
 from engine.core.errors import Fault
 from engine.core.types import Hooks
 from engine.report.hand_classifiers import Chosen, HandSet, HandSets, check_set, chosen_of
 from engine.report.hand_told import classifier_rows, told_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.surgery.filters.named import checked, cut_of, filter_mask
+from engine.surgery.named import checked_filters, cut_of, filter_mask
 from engine.tracks.image_classifiers.words import NO_EFFECTS, NOT_RETRAINED, said, units_of
 
 
@@ -34,7 +33,7 @@ def chosen_filters(run: Run, request: Growth) -> tuple[Chosen, str]:
         f"Give {units_of(run)}, or start the audit again with the speedup added.",
     )
     check_set(run, request, level, int(run.meta["model"]["n_filters"]))
-    units = checked(run, request.units)
+    units = checked_filters(run, request.units)
     return chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
 
 

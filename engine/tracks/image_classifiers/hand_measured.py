@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import Grown
-from engine.audit.session import timed
+from engine.audit.session import Executor, timed
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.images.context import TEST, ImageContext, ImageShard
 from engine.classifiers.images.dense import cost_row, cut_and_proved
@@ -22,9 +21,8 @@ from engine.models.runtime import with_backoff
 from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
 from engine.store.runs import Store
-from engine.surgery.filters.cut import widths_after
-from engine.surgery.filters.gates import masked_filters
-from engine.surgery.filters.weights import with_weights
+from engine.surgery.filters.cut import widths_after, with_weights
+from engine.surgery.filters.graph import masked_filters
 from engine.tracks.image_classifiers.run import AUDIT, ImageAudit
 from engine.training.fit import probabilities
 

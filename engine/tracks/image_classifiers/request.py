@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.audit.fields import HOW, Offer, Values, asked, checked
-from engine.audit.reading import pairs_of
+from engine.audit.command_line import pairs_of
+from engine.audit.fields import HOW, Offer, Values, asked, attempt, checked, is_number
 from engine.audit.request import MORE, spelled, versions_of
-from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import ImageSettings, ImageShard
 from engine.classifiers.images.request import (
     IMAGE_RECIPE,

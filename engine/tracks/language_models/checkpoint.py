@@ -15,7 +15,7 @@ from engine.core.types import HeadMask
 from engine.report.charts import lookup
 from engine.report.model_card import model_card
 from engine.store.runs import Run
-from engine.surgery.heads.record import MaskRecord
+from engine.surgery.record import MaskRecord
 from engine.tracks.language_models.arm_words import arm_of, is_arm
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext
@@ -47,10 +47,17 @@ def write_head_checkpoint(
             Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads.")
         )
     from engine.models.load_language_model import inspect_model, load_language_model
-    from engine.surgery.heads.cut import can_be_zeroed, cut
-    from engine.surgery.heads.even import even_faults, is_even, save_even, shape_of
-    from engine.surgery.heads.mean_ablation import for_record
-    from engine.surgery.heads.replay import check_mask_fits, load_cut, save_cut, save_zeroed
+    from engine.surgery.heads.mask import can_be_zeroed, cut, for_record
+    from engine.surgery.heads.replay import (
+        even_faults,
+        is_even,
+        load_cut,
+        save_cut,
+        save_even,
+        save_zeroed,
+        shape_of,
+    )
+    from engine.surgery.record import check_mask_fits
 
     name, revision = base or run.meta["request"]["model"], run.meta["request"].get("revision")
     check_mask_fits(record, inspect_model(name, revision))
@@ -77,7 +84,7 @@ def write_head_checkpoint(
 def _agreement(run: Run, lm: Any, mask: Any, others: dict[str, Any]) -> dict[str, Any]:
     """Masked against each way to run it; logits and greedy texts of a few of the run's own
     prompts."""
-    from engine.surgery.equivalence import agree
+    from engine.surgery.agreement import agree
 
     prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROBES).tolist()
     found = {name: asdict(agree(lm, mask, prompts, other)) for name, other in others.items()}
@@ -142,7 +149,7 @@ def _arm_checkpoint_agreement(run: Run, arm: LanguageModel, folder: Path) -> dic
     """The saved folder, loaded by plain transformers, beside the model in memory."""
     from transformers import AutoModelForCausalLM
 
-    from engine.surgery.equivalence import agree
+    from engine.surgery.agreement import agree
 
     loaded = AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=arm.dtype

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.progress import SETTLED
+from engine.audit.session import SETTLED
 from engine.core.ids import key_of
 from engine.core.types import POOLED
-from engine.surgery.heads.even import Shape
+from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.bias import bias

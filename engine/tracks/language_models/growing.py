@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, run_of
-from engine.audit.growth import Growth
-from engine.audit.session import timed
+from engine.audit.request import Growth
+from engine.audit.session import Executor, timed
 from engine.core.errors import Fault, RequestError
 from engine.core.types import POOLED, Hooks
 from engine.data.benchmarks.base import WHERE, Benchmark, load_benchmarks
@@ -29,7 +28,7 @@ from engine.report.hand_told import told_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
-from engine.surgery.heads.named import mask_of_units
+from engine.surgery.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks

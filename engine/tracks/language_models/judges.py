@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import run_of
-from engine.audit.growth import Growth
-from engine.audit.progress import Progress
 from engine.audit.provenance import versions
+from engine.audit.request import Growth
+from engine.audit.session import Executor, Progress
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able

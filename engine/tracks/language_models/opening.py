@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.executors import Executor
-from engine.audit.progress import Progress
-from engine.audit.session import Session, timed
+from engine.audit.session import Executor, Progress, Session, timed
 from engine.core.types import Hooks, digest_of
 from engine.models.judge import Judge, load_judge
 from engine.models.load_language_model import LanguageModel, files_beside, load_language_model
 from engine.resident.warm import Warm
 from engine.store.runs import Store
-from engine.surgery.heads.mean_ablation import centred, means_of
+from engine.surgery.heads.mask import centred, means_of
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.request import AuditRequest, PromptPlan

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.request_checks import attempt, is_number
+from engine.audit.fields import attempt, is_number
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.text import CONTROL
@@ -19,7 +19,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Run
-from engine.surgery.heads.named import heads_of
+from engine.surgery.named import heads_of
 from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.request import AuditRequest
 

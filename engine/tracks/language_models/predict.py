@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
+from engine.audit.session import Executor, Local
 from engine.core.types import Event, Hooks
 from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens

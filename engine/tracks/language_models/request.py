@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked, fields_of
+from engine.audit.fields import (
+    HOW,
+    WHAT,
+    Offer,
+    Values,
+    asked,
+    attempt,
+    checked,
+    fields_of,
+    is_number,
+)
 from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.audit.request_checks import attempt, is_number
 from engine.audit.tracks import Quick
 from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
@@ -840,7 +849,7 @@ def _length_faults(request: AuditRequest, model: Any) -> list[Fault]:
 
 def _even_faults(model: Any) -> list[Fault]:
     from engine.models.checkpoint import read_config
-    from engine.surgery.heads.even import even_faults
+    from engine.surgery.heads.replay import even_faults
 
     return even_faults(read_config(model.folder)[0])
 

@@ -10,16 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
-from engine.audit.session import Tables, run_session, timed
+from engine.audit.session import Executor, Local, Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.core.words import BY_HAND
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store
-from engine.surgery.heads.even import shape_of
-from engine.surgery.heads.mean_ablation import means_table
-from engine.surgery.heads.named import mask_of
+from engine.surgery.heads.mask import means_table
+from engine.surgery.heads.replay import shape_of
+from engine.surgery.named import mask_of
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard

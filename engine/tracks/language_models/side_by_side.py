@@ -20,8 +20,7 @@ from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel, files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
-from engine.surgery.heads.mask import masked, prove_mask_works
-from engine.surgery.heads.mean_ablation import centred, means_of
+from engine.surgery.heads.mask import centred, masked, means_of, prove_mask_works
 from engine.tracks.language_models.checkpoint import standing_again
 from engine.tracks.language_models.opening import kept_judge, kept_model
 from engine.tracks.language_models.playground import Question

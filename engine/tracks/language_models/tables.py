@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.progress import Progress
+from engine.audit.session import Progress
 from engine.core.ids import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval

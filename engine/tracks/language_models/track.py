@@ -34,7 +34,7 @@ from engine.report.contract import (
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
-from engine.surgery.heads.record import write_mask
+from engine.surgery.record import write_mask
 from engine.tracks.language_models import arm_words, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks

@@ -13,7 +13,7 @@ import pandas as pd
 
 from engine.core.ids import key_of
 from engine.core.types import POOLED, HeadMask
-from engine.surgery.heads.even import Shape
+from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.perplexity import block_weights, log_perplexities

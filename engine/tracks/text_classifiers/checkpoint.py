@@ -14,7 +14,7 @@ from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
 from engine.core.types import HeadMask
 from engine.store.runs import Run
-from engine.surgery.heads.record import MaskRecord, write_mask
+from engine.surgery.record import MaskRecord, write_mask
 
 PROBES = 64
 """Test texts that the reloaded model is asked about again."""
@@ -35,7 +35,7 @@ def write_text_checkpoint(
     says.
     """
     from engine.surgery.filters.replay import same_weights
-    from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+    from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 
     seed = first_repeat(run, variant)
     record = text_record(run, seed)
@@ -58,8 +58,8 @@ def write_text_checkpoint(
 def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
     """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's
     weights cut."""
-    from engine.surgery.filters.weights import with_weights
-    from engine.surgery.heads.cut import cut
+    from engine.surgery.filters.cut import with_weights
+    from engine.surgery.heads.mask import cut
 
     if seed["retrained"]:
         arrays = kept_weights(run, seed["variant"])

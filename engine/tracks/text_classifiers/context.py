@@ -225,7 +225,7 @@ class TextContext(ArrayContext):
     def _built(self, shard: TextShard) -> TextClassifier:
         if shard.stage == PRETRAINED:
             return self.pretrained(shard.trial)
-        from engine.surgery.filters.weights import with_weights
+        from engine.surgery.filters.cut import with_weights
 
         base = self.untrained(shard)
 
@@ -235,7 +235,7 @@ class TextContext(ArrayContext):
     def untrained(self, shard: TextShard) -> TextClassifier:
         """The pre-trained weights with this trial's head, cut before fine-tuning: a copy to be
         trained."""
-        from engine.surgery.heads.cut import cut
+        from engine.surgery.heads.mask import cut
 
         if shard.trained:
             return cut(self.pretrained(shard.trial), self.mask(shard.trained))

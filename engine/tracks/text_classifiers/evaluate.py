@@ -16,7 +16,7 @@ from engine.classifiers.layout import TEXTS
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
-from engine.surgery.heads.record import MASK_FILE
+from engine.surgery.record import MASK_FILE
 from engine.tracks.text_classifiers.metrics import MATTHEWS, BorkanMeasure, TaskMetric
 from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 
@@ -62,7 +62,7 @@ def _loaded(
         load_text_classifier,
         usual_length,
     )
-    from engine.surgery.heads.text_replay import load_cut_classifier
+    from engine.surgery.heads.replay import load_cut_classifier
 
     if (Path(model).expanduser() / MASK_FILE).is_file():
         classifier = load_cut_classifier(model, device)

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import Grown
-from engine.audit.growth import Growth
-from engine.audit.session import Session
+from engine.audit.request import Growth
+from engine.audit.session import Executor, Session
 from engine.core.errors import Fault
 from engine.core.types import Hooks
 from engine.core.words import PREFIX
@@ -38,7 +37,7 @@ from engine.report.hand_told import classifier_rows, told_of
 from engine.resident.warm import Warm
 from engine.stats.measured_sets import Learnt, learnt
 from engine.store.runs import Run, Store
-from engine.surgery.heads.named import mask_of_units
+from engine.surgery.named import mask_of_units
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 LEVEL = Fault(

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor
 from engine.audit.growing import Grown
-from engine.audit.session import timed
+from engine.audit.session import Executor, timed
 from engine.core.ids import rng
 from engine.core.types import Hooks
 from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of

@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import exact_count
-from engine.surgery.heads.ranking import best
+from engine.surgery.ranking import best
 from engine.tracks.text_classifiers.context import TextShard
 
 Scored = Literal["first", "masked", "retrained"]

@@ -13,11 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.fields import HOW, WHAT, Field, Offer, Values, asked, checked, part
-from engine.audit.reading import absolute
+from engine.audit.command_line import absolute
+from engine.audit.fields import (
+    HOW,
+    WHAT,
+    Field,
+    Offer,
+    Values,
+    asked,
+    attempt,
+    axis_faults,
+    checked,
+    is_number,
+    part,
+    setting_faults,
+)
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
-from engine.audit.request_checks import attempt, axis_faults, is_number
-from engine.audit.setting_faults import setting_faults
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import exact_count

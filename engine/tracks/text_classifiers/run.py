@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from engine.audit.executors import Executor, Local
-from engine.audit.session import Session, Tables, counts_of
+from engine.audit.session import Executor, Local, Session, Tables, counts_of
 from engine.classifiers.audit import ClassifierAudit, kept_in
 from engine.classifiers.groups import group_warnings
 from engine.classifiers.metrics import predicted

@@ -333,7 +333,7 @@ class Tickets(ClassifierTrack):
         return [
             (
                 "This folder loads with"
-                " `engine.surgery.heads.text_replay.load_cut_classifier(folder)`: it builds"
+                " `engine.surgery.heads.replay.load_cut_classifier(folder)`: it builds"
                 f" {model['model_type']}, cuts it as `mask.json` says, and fills in the weights;"
                 " plain transformers cannot load uneven heads."
             ),

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
+from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from engine.surgery.filters.flop_budget import TOLERANCE, meet_target
 from engine.surgery.filters.graph import filter_graph
+from engine.surgery.ranking import TOLERANCE, meet_target
 from tests.classifiers.worlds import SMALL, graph_by_hand, lively
 
 

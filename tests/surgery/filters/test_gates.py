@@ -8,8 +8,14 @@ import torch
 
 from engine.core.errors import MaskError, RequestError
 from engine.core.types import FilterMask
-from engine.surgery.filters.gates import gated, masked_filters, prove_filter_mask_works
-from engine.surgery.filters.graph import FilterGraph, FilterGroup, filter_graph
+from engine.surgery.filters.graph import (
+    FilterGraph,
+    FilterGroup,
+    filter_graph,
+    gated,
+    masked_filters,
+    prove_filter_mask_works,
+)
 from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
 

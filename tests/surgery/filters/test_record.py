@@ -11,9 +11,15 @@ import pytest
 import torch
 
 from engine.core.errors import RequestError
-from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.cut import arrays_of, cut_filters, with_weights
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.record import (
+from engine.surgery.filters.replay import (
+    is_cut_folder,
+    load_cut_classifier,
+    same_weights,
+    save_cut_classifier,
+)
+from engine.surgery.record import (
     FilterRecord,
     check_filter_mask_fits,
     groups_of,
@@ -21,13 +27,6 @@ from engine.surgery.filters.record import (
     read_filter_mask,
     write_filter_mask,
 )
-from engine.surgery.filters.replay import (
-    is_cut_folder,
-    load_cut_classifier,
-    same_weights,
-    save_cut_classifier,
-)
-from engine.surgery.filters.weights import arrays_of, with_weights
 from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
 
 

@@ -11,9 +11,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.core.errors import MaskError
 from engine.core.types import HeadMask
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.even import Shape, even_faults, is_even, save_even, shape_of
-from engine.surgery.heads.mask import masked
+from engine.surgery.heads.mask import cut, masked
+from engine.surgery.heads.replay import Shape, even_faults, is_even, save_even, shape_of
 from tests.tiny import VOCABULARY, tiny_language_model
 
 EVEN = HeadMask(3, 4, ((0, 0), (0, 1), (1, 2), (1, 3), (2, 0), (2, 1)))

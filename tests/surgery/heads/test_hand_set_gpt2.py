@@ -32,8 +32,7 @@ from engine.core.types import HeadMask
 from engine.models import runtime  # noqa: F401
 from engine.models.load_language_model import LanguageModel
 from engine.models.structure.adapter import adapter_of
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.mask import gated, masked
+from engine.surgery.heads.mask import cut, gated, masked
 
 ROWS = torch.tensor([[1.0, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
 TEXT = torch.tensor([[0, 1, 1]])

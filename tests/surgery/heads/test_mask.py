@@ -9,8 +9,7 @@ import torch
 
 from engine.core.errors import MaskError
 from engine.core.types import HeadMask
-from engine.surgery.heads.cut import cut, zeroed
-from engine.surgery.heads.mask import gated, masked, prove_mask_works
+from engine.surgery.heads.mask import cut, gated, masked, prove_mask_works, zeroed
 from tests.tiny import EVERY, tiny_model
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))

@@ -11,19 +11,22 @@ import torch
 
 from engine.core.errors import MaskError, RequestError
 from engine.core.types import HeadMask
-from engine.surgery.equivalence import agree
-from engine.surgery.heads.cut import can_be_zeroed, cut, zeroed
-from engine.surgery.heads.gate_gradients import row_gradients
-from engine.surgery.heads.mask import gated, masked
-from engine.surgery.heads.mean_ablation import (
+from engine.surgery.agreement import agree
+from engine.surgery.heads.mask import (
+    can_be_zeroed,
     centred,
+    cut,
     for_record,
+    gated,
     head_means,
+    masked,
     means_of,
     means_table,
+    zeroed,
 )
-from engine.surgery.heads.prefix import row_logps
-from engine.surgery.heads.replay import load_cut, read_mask, record_of, save_cut, write_mask
+from engine.surgery.heads.prefix import row_gradients, row_logps
+from engine.surgery.heads.replay import load_cut, save_cut
+from engine.surgery.record import read_mask, record_of, write_mask
 from tests.tiny import TINY, text, tiny_model
 
 TOKENS = torch.tensor([[5, 9, 7, 22, 3], [8, 8, 1, 30, 2]])

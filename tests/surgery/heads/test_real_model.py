@@ -8,10 +8,10 @@ import torch
 
 from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
-from engine.surgery.equivalence import agree
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.mask import prove_mask_works
-from engine.surgery.heads.replay import check_mask_fits, load_cut, read_mask, record_of, save_cut
+from engine.surgery.agreement import agree
+from engine.surgery.heads.mask import cut, prove_mask_works
+from engine.surgery.heads.replay import load_cut, save_cut
+from engine.surgery.record import check_mask_fits, read_mask, record_of
 from tests.places import SHARED
 
 STORIES = SHARED / "stories260k"

@@ -13,17 +13,9 @@ import torch
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.replay import (
-    MaskRecord,
-    check_mask_fits,
-    load_cut,
-    read_mask,
-    record_of,
-    save_cut,
-    save_zeroed,
-    write_mask,
-)
+from engine.surgery.heads.mask import cut
+from engine.surgery.heads.replay import load_cut, save_cut, save_zeroed
+from engine.surgery.record import MaskRecord, check_mask_fits, read_mask, record_of, write_mask
 from tests.tiny import folder_of, tiny_model
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))

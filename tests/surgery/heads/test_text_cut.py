@@ -14,14 +14,10 @@ import torch
 from engine.core.errors import MaskError, RequestError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import load_text_classifier
-from engine.surgery.equivalence import agree_on_texts
-from engine.surgery.heads.cut import cut, zeroed
-from engine.surgery.heads.mask import masked, prove_mask_works
-from engine.surgery.heads.replay import load_cut, read_mask, record_of, write_mask
-from engine.surgery.heads.text_replay import (
-    load_cut_classifier,
-    save_cut_classifier,
-)
+from engine.surgery.agreement import agree_on_texts
+from engine.surgery.heads.mask import cut, masked, prove_mask_works, zeroed
+from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut_classifier
+from engine.surgery.record import read_mask, record_of, write_mask
 from tests.tiny import CLASSES, ENCODERS, text, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")

@@ -11,8 +11,7 @@ import torch
 
 from engine.models.vision import architectures
 from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.gates import gated
-from engine.surgery.filters.graph import COUNTED, filter_graph
+from engine.surgery.filters.graph import COUNTED, filter_graph, gated
 from engine.tracks.fair_training.training.masked import (
     SAMPLE,
     best,

@@ -13,11 +13,9 @@ import torch
 
 from engine.core.errors import RequestError
 from engine.core.ids import rng
-from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.cut import cut_filters, places_of, with_weights
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.positions import places_of
-from engine.surgery.filters.ranking import shares_within
-from engine.surgery.filters.weights import with_weights
+from engine.surgery.ranking import shares_within
 from engine.tracks.fair_training.methods import _shared
 from engine.tracks.fair_training.methods._shared import (
     by_chance,

@@ -22,7 +22,7 @@ from engine.report.report import report_html
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
 from engine.store.tables import where
-from engine.surgery.filters.record import read_filter_mask
+from engine.surgery.record import read_filter_mask
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import (
     curve,

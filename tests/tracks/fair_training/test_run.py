@@ -19,8 +19,7 @@ from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.store.sealed import write_document
 from engine.store.tables import unpack, where
-from engine.surgery.filters.cut import replayed
-from engine.surgery.filters.weights import with_weights
+from engine.surgery.filters.cut import replayed, with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
@@ -472,7 +471,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
 
 def test_data_that_changed_since_it_was_begun_are_noticed(tmp_path):
     """Nothing is mixed, but whoever goes on must hear that nothing of the earlier try is used."""
-    from engine.audit.resume_guard import _path
+    from engine.audit.session import _path
 
     store, request = Store(tmp_path), replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1)
     with pytest.raises(Cancelled):

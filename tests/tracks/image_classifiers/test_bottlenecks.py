@@ -10,8 +10,7 @@ import torch
 from torch.nn import functional
 
 from engine.core.errors import Cancelled, PruneAuditError
-from engine.surgery.filters.gates import gated
-from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.graph import filter_graph, gated
 from engine.tracks.image_classifiers.methods._learned import (
     START,
     distance,

@@ -231,7 +231,7 @@ def test_the_demo_model_and_its_images_need_no_words(capsys):
 
 
 def test_a_path_is_made_absolute_and_a_name_stays(monkeypatch, tmp_path):
-    from engine.audit.reading import absolute
+    from engine.audit.command_line import absolute
 
     monkeypatch.chdir(tmp_path)
     Path("avatars").mkdir()

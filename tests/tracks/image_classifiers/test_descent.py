@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.audit.executors import Local
+from engine.audit.session import Local
 from engine.classifiers.images.context import ImageShard
 from engine.core.types import Hooks
 from engine.store.runs import Store

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from engine.audit.experiments import ExperimentAsk, table_of
-from engine.audit.setting_faults import setting_faults
+from engine.audit.fields import setting_faults
 from engine.models.vision import architectures
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.tracks.image_classifiers.presets import PAPER

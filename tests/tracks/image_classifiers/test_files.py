@@ -14,7 +14,7 @@ from engine.report import bundle
 from engine.report.model_card import model_card
 from engine.report.report import report_html
 from engine.store.runs import Run, Store
-from engine.surgery.filters.record import read_filter_mask
+from engine.surgery.record import read_filter_mask
 from tests.classifiers.made_up_images import HOSTILE
 from tests.tracks.image_classifiers.made_up_run import make_run
 

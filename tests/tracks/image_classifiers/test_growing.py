@@ -9,8 +9,8 @@ import shutil
 import numpy as np
 import pytest
 
-from engine.audit.growth import Growth
 from engine.audit.jobs import check
+from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.cli import main
 from engine.core.errors import RequestError
@@ -22,8 +22,8 @@ from engine.report.masks import write_masks
 from engine.report.summary import summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
-from engine.surgery.filters.named import filter_units, units_of_cut, widths_of, written
-from engine.surgery.filters.record import read_filter_mask
+from engine.surgery.named import filter_units, units_of_cut, widths_of, written_filters
+from engine.surgery.record import read_filter_mask
 from engine.tracks.image_classifiers.growing import grow
 from engine.tracks.image_classifiers.panels.bench import rows
 from engine.tracks.image_classifiers.run import run_image_audit
@@ -103,9 +103,9 @@ def test_filters_are_named_by_layer_and_ranges_and_read_back(run):
     widths = widths_of(run)
     first = widths[0][0]
     assert filter_units(run, f"{first}.0-1, {widths[1][0]}.1") == (0, 1, widths[0][1] + 1)
-    assert written(run, (0, 1, 3)) == f"{first}.0-1_3"
+    assert written_filters(run, (0, 1, 3)) == f"{first}.0-1_3"
     for units in (UNITS, (0, 1, 3), (), tuple(range(1, widths[0][1]))):
-        assert filter_units(run, written(run, units)) == units
+        assert filter_units(run, written_filters(run, units)) == units
     for wrong, words in (
         (f"{first}.999", "no filter of this model"),
         ("nowhere.1", "no filter"),

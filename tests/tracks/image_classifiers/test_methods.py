@@ -10,7 +10,7 @@ import torch
 
 from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.ranking import shares_within
+from engine.surgery.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
 from tests.builders import assert_torch_stays_out
 from tests.classifiers.worlds import (
@@ -253,7 +253,7 @@ def test_stating_what_to_do_does_not_load_torch():
         "import engine.audit.tracks, engine.tracks.image_classifiers.presets",
         "from engine.tracks.image_classifiers.methods.base import filter_methods",
         "filter_methods()",
-        "import engine.training.recipe, engine.surgery.filters.record, engine.store.shards",
+        "import engine.training.recipe, engine.surgery.record, engine.store.shards",
         "import engine.tracks.image_classifiers.request, engine.audit.experiments",
         "engine.audit.experiments.experiments()",
     )

@@ -12,8 +12,8 @@ import pytest
 import torch
 from PIL import Image
 
-from engine.audit import latency
-from engine.audit.latency import latency_row, paired_latency
+from engine.audit import measurements
+from engine.audit.measurements import latency_row, paired_latency
 from engine.classifiers import tables as gallery
 from engine.core.errors import Cancelled, MaskError, PruneAuditError
 from engine.store.shards import PartialFit
@@ -111,7 +111,7 @@ def test_models_are_timed_in_turn_after_warming_up():
 )
 def test_slow_models_are_timed_less_often(monkeypatch, seconds, calls, counted):
     clock, seen = [0.0], []
-    monkeypatch.setattr(latency.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(measurements.time, "perf_counter", lambda: clock[0])
 
     def run():
         seen.append(1)

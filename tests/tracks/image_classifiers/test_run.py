@@ -19,9 +19,8 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
 from engine.store.runs import Run, Store
 from engine.store.tables import unpack, where
-from engine.surgery.filters.cut import replayed
+from engine.surgery.filters.cut import replayed, with_weights
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.weights import with_weights
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.panels.loss_share import affected

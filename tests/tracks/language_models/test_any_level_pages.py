@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.report import phrasing
 from engine.report.bundle import export_run
 from engine.report.charts import lookup

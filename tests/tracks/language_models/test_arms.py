@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from transformers import AutoModelForCausalLM
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.core.types import Hooks

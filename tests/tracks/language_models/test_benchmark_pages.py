@@ -8,7 +8,7 @@ import csv
 import pandas as pd
 import pytest
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.report.bundle import export_run
 from engine.report.charts import compare, lookup
 from engine.report.contents import default_choice, shared_panels

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from engine.audit.start import measure
+from engine.audit import measure
 from engine.core.errors import RequestError
 from engine.store.runs import EMBEDDED, Run, Store, open_run
 from tests.builders import seal
@@ -54,5 +54,5 @@ def test_a_track_whose_units_cannot_be_chosen_by_hand_says_so(tmp_path):
     other = next(
         store.open(id_) for id_ in store.ids() if store.open(id_).meta["track"] != "language_models"
     )
-    with pytest.raises(RequestError, match="can be chosen by hand for: language_models"):
+    with pytest.raises(RequestError, match="cannot be done. It can for: language models"):
         measure(other, [(0, 0)], tmp_path / "store")

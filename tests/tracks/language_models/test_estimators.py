@@ -12,9 +12,8 @@ import torch
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import POOLED, Corpus, Decoding, HeadMask, PromptSet, Window
-from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
-from engine.surgery.heads.prefix import row_logps
+from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
 from engine.tracks.language_models.effects import (

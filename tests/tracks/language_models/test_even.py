@@ -15,9 +15,8 @@ from engine.core.types import HeadMask
 from engine.report.bundle import export_run
 from engine.report.charts.panel import Choice
 from engine.store.runs import Store
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.even import Shape, even_faults, is_even, save_even, shape_of
-from engine.surgery.heads.mask import masked
+from engine.surgery.heads.mask import cut, masked
+from engine.surgery.heads.replay import Shape, even_faults, is_even, save_even, shape_of
 from engine.tracks.language_models.panels.arms import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit

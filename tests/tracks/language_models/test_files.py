@@ -18,7 +18,7 @@ from engine.report.charts.panel import CONFIG, Choice
 from engine.report.report import report_html
 from engine.report.tables import HIDDEN, for_spreadsheets
 from engine.store.runs import Store
-from engine.surgery.heads.record import read_mask
+from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays
 from tests.tiny import folder_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from engine.audit.growth import Growth
 from engine.audit.jobs import check, job_id_of, job_request, job_state, run_job
+from engine.audit.request import Growth
 from engine.audit.tracks import request_from
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
@@ -22,7 +22,7 @@ from engine.report.hand_sets import tried
 from engine.report.masks import write_masks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store, find_run
-from engine.surgery.heads.named import units_of_mask
+from engine.surgery.named import units_of_mask
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.run import run_audit

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import PruneAuditError
 from engine.core.types import HeadMask

@@ -18,7 +18,7 @@ from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
 from engine.store.runs import EMBEDDED, Store, open_run
-from engine.surgery.heads.record import record_of, write_mask
+from engine.surgery.record import record_of, write_mask
 from tests.places import ROOT
 from tests.tracks.language_models.worlds import world_request
 

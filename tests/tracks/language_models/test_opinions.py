@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.growth import Growth
+from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
 from engine.core.types import Hooks

@@ -355,7 +355,7 @@ def test_control_characters_are_said_and_do_not_reach_the_terminal(run, store, c
 
 def test_the_command_redacts_unless_it_is_told_not_to(run, store, ask, capsys, tmp_path):
     record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
-    from engine.surgery.heads.record import write_mask
+    from engine.surgery.record import write_mask
 
     path = write_mask(tmp_path / "mask.json", record)
     answer = ask(variant=VARIANT)
@@ -380,7 +380,7 @@ def test_the_command_refuses_a_mask_of_another_model_and_two_kinds_of_cut(
 ):
     from dataclasses import replace
 
-    from engine.surgery.heads.record import write_mask
+    from engine.surgery.record import write_mask
 
     record = mask_record(run, run.table("variants").query("variant == @VARIANT").iloc[0].to_dict())
     words = ["ask", run.id, "--prompt", TYPED, "--store", str(store.root), "--mask"]

@@ -16,10 +16,9 @@ import pytest
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 
 from benchmarks.hardening._audits import differences  # noqa: E402
-from engine.audit.executors import Local  # noqa: E402
-from engine.audit.progress import Progress  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
 from engine.audit.ray_workers import WorkerPool  # noqa: E402
+from engine.audit.session import Local, Progress  # noqa: E402
 from engine.cli import main  # noqa: E402
 from engine.core.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
 from engine.core.types import Hooks  # noqa: E402

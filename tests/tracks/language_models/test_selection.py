@@ -8,7 +8,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.core.ids import rng
-from engine.surgery.heads.ranking import best
+from engine.surgery.ranking import best
 from engine.tracks.language_models.selection.base import (
     Ballot,
     Ties,

@@ -15,7 +15,7 @@ from engine.report.charts.panel import Choice
 from engine.report.report import report_html
 from engine.store.runs import Run, Store
 from engine.surgery.heads import replay
-from engine.surgery.heads.text_replay import load_cut_classifier
+from engine.surgery.heads.replay import load_cut_classifier
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
 from engine.tracks.text_classifiers.panels import groups, lens
 from engine.tracks.text_classifiers.run import run_text_audit

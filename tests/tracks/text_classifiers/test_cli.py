@@ -156,7 +156,7 @@ def test_options_of_the_other_kind_are_refused(world, tmp_path, capsys):
 
 def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
     from engine.models.load_text_classifier import inspect_text_model
-    from engine.surgery.heads.record import MaskRecord, write_mask
+    from engine.surgery.record import MaskRecord, write_mask
 
     info = inspect_text_model(world / "model")
     record = MaskRecord(info.name, None, info.weight_hash, 3, 4, ((0, 1), (2, 3)), realised=2 / 12)

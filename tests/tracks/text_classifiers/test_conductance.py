@@ -13,8 +13,7 @@ from torch import nn
 
 from engine.core.errors import Cancelled, PruneAuditError, RequestError
 from engine.core.types import HeadMask
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.mask import masked
+from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance

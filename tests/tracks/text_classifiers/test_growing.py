@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.growth import Growth
 from engine.audit.jobs import check, job_id_of, job_state, run_job
+from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.cli import main
 from engine.core.errors import Cancelled, RequestError
@@ -24,7 +24,7 @@ from engine.report.hand_sets import tried
 from engine.report.masks import write_masks
 from engine.report.summary import summary_text
 from engine.store.runs import Run, Store, find_run
-from engine.surgery.heads.record import read_mask
+from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
 from tests.classifiers.worlds import stop_after

@@ -28,7 +28,7 @@ from engine.report.model_card import model_card
 from engine.report.tables import HIDDEN, shown
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
-from engine.surgery.heads.record import read_mask
+from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import (
     curve as tickets_curve,

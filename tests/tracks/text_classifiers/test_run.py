@@ -20,11 +20,10 @@ from engine.core.types import HeadMask, Hooks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
 from engine.store.tables import unpack
-from engine.surgery import equivalence
-from engine.surgery.equivalence import Agreement
-from engine.surgery.filters.weights import with_weights
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.mask import masked
+from engine.surgery import agreement as equivalence
+from engine.surgery.agreement import Agreement
+from engine.surgery.filters.cut import with_weights
+from engine.surgery.heads.mask import cut, masked
 from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.measurements import cost, tuned

@@ -15,8 +15,7 @@ import torch
 
 from engine.core.errors import Cancelled, PruneAuditError, RequestError
 from engine.core.types import HeadMask
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.mask import gated, masked
+from engine.surgery.heads.mask import cut, gated, masked
 from engine.tracks.text_classifiers import captum_layers
 from engine.tracks.text_classifiers.conductance import conductance
 from engine.tracks.text_classifiers.scores import base

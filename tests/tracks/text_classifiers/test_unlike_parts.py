@@ -14,9 +14,9 @@ from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.data.texts.load import TextAsk
 from engine.models.load_text_classifier import inspect_text_model
-from engine.surgery.heads.cut import cut
-from engine.surgery.heads.record import record_of
-from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+from engine.surgery.heads.mask import cut
+from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
+from engine.surgery.record import record_of
 from engine.tracks.text_classifiers.evaluate import evaluate_text
 from tests.tiny import CLASSES, folder_of, save_encoder_tokenizer, tiny_text_classifier
 from tests.tracks.text_classifiers.worlds import colour_csv

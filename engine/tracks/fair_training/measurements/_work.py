@@ -19,9 +19,8 @@ from engine.core.ids import rng
 from engine.core.types import digest_of
 from engine.models.load_image_classifier import Classifier
 from engine.store.tables import within
-from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.cut import cut_filters, with_weights
 from engine.surgery.filters.graph import COUNTED
-from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.context import FairContext, FairShard
 from engine.tracks.fair_training.methods.base import FILTERS, FairJob, FairMethod, fair_method
 from engine.tracks.fair_training.training.trainer import STATE

@@ -18,8 +18,8 @@ from engine.classifiers.images.dense import (
 )
 from engine.models.load_image_classifier import Classifier
 from engine.store.tables import curve_arrays, pack
+from engine.surgery.filters.cut import with_weights
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.context import FairContext, FairSettings, FairShard
 from engine.tracks.fair_training.measurements._work import (
     job_of,

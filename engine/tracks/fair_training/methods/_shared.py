@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.core.ids import rng
 from engine.core.types import Setting
-from engine.surgery.filters.ranking import median_ranks
+from engine.surgery.ranking import median_ranks
 from engine.tracks.fair_training.methods.base import (
     FILTERS,
     FLOPS,
@@ -107,7 +107,7 @@ def geometric_median(job: FairJob) -> np.ndarray:
 def by_chance(job: FairJob) -> np.ndarray:
     """Ranks drawn at random within each layer, [filters]: every layer loses the same share, as with
     FPGM."""
-    from engine.surgery.filters.ranking import shares_within
+    from engine.surgery.ranking import shares_within
 
     draw = [job.draw] if job.draw else []  # the first is that of methods that draw once
     return shares_within(job.graph, rng("random filters", job.seed, *draw).random(job.graph.total))

@@ -21,8 +21,8 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from engine.surgery.filters.flop_budget import meet_target
 from engine.surgery.filters.graph import FilterGraph
+from engine.surgery.ranking import meet_target
 
 FADES = 0.9, 0.99
 """Factors by which the momentum and the scale fade."""

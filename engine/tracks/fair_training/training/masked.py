@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from engine.core.errors import Fault, RequestError
-from engine.surgery.filters.gates import gated
-from engine.surgery.filters.graph import COUNTED, FilterGraph
+from engine.surgery.filters.graph import COUNTED, FilterGraph, gated
 
 SAMPLE = 2**16
 """Scores by which it is told where the least of those that stay lies."""

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from engine.core.errors import PruneAuditError
 from engine.core.ids import key_of
-from engine.surgery.filters.cut import cut_filters
-from engine.surgery.filters.positions import places_of, put_back
+from engine.surgery.filters.cut import cut_filters, places_of, put_back
 from engine.tracks.fair_training.methods.base import DEGRADATION, LOOKS, FairJob, Trained
 from engine.tracks.fair_training.training.mask_optimizer import FlopMask, MaskOptimizer
 from engine.tracks.fair_training.training.masked import Masked, best, unmasked

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from engine.audit.reading import names_in
+from engine.audit.command_line import names_in
 from engine.classifiers.audit import Evaluation
 
 ITEMS = "images"

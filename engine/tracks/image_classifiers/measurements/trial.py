@@ -19,9 +19,8 @@ from engine.classifiers.images.dense import (
 )
 from engine.models.load_image_classifier import Classifier
 from engine.store.tables import curve_arrays, pack, within
-from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.cut import arrays_of, cut_filters, with_weights
 from engine.surgery.filters.graph import filter_graph
-from engine.surgery.filters.weights import arrays_of, with_weights
 from engine.tracks.image_classifiers.methods.base import filter_method
 from engine.training.fit import fit
 from engine.training.recipe import ADDED, VIEW, LossPlan, loss_while_pruning

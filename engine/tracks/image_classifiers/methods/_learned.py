@@ -14,9 +14,8 @@ from torch import Tensor
 
 from engine.core.errors import PruneAuditError
 from engine.models.load_image_classifier import Classifier
-from engine.surgery.filters.flop_budget import Met, meet_target
-from engine.surgery.filters.gates import gated
-from engine.surgery.filters.graph import FilterGraph
+from engine.surgery.filters.graph import FilterGraph, gated
+from engine.surgery.ranking import Met, meet_target
 from engine.training.batches import Batch, Batches
 from engine.training.fit import mixed
 from engine.training.losses import Targets

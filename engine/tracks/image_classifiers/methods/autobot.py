@@ -45,7 +45,7 @@ class AutoBot(FilterMethod):
     )
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
-        from engine.surgery.filters.flop_budget import meet_target
+        from engine.surgery.ranking import meet_target
         from engine.tracks.image_classifiers.methods._learned import learn_bottlenecks
 
         total = len(job.speedups)

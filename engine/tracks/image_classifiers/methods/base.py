@@ -111,7 +111,7 @@ def filter_method(name: str) -> FilterMethod:
 def from_scores(job: FilterJob, scores: np.ndarray) -> Iterator[Chosen]:
     """Masks from the same scores [units] for every speedup: what methods yield that need no
     target."""
-    from engine.surgery.filters.flop_budget import meet_target
+    from engine.surgery.ranking import meet_target
 
     for speedup in sorted(job.speedups):
         met = meet_target(job.graph, scores, job.graph.flops() / speedup)

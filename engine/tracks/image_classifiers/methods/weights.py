@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.core.ids import rng
 from engine.core.types import Setting
-from engine.surgery.filters.ranking import median_ranks, shares_within
+from engine.surgery.ranking import median_ranks, shares_within
 from engine.tracks.image_classifiers.methods.base import (
     Chosen,
     FilterJob,
@@ -34,7 +34,7 @@ class Magnitude(FilterMethod):
     )
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
-        from engine.surgery.filters.weights import rows_of  # loads torch
+        from engine.surgery.filters.cut import rows_of
 
         power = 1 if self.setting(job, "norm") == "l1" else 2
         scores = np.zeros(job.graph.total)

@@ -19,8 +19,8 @@ from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contract import Bench, Row, Units
 from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
-from engine.surgery.filters.named import cut_of, filter_name, filter_units, widths_of, written
-from engine.surgery.filters.named import starts_of as starts
+from engine.surgery.named import cut_of, filter_name, filter_units, widths_of, written_filters
+from engine.surgery.named import starts_of as starts
 from engine.tracks.image_classifiers.words import HEADS, NO_EFFECTS, NOT_RETRAINED, in_units
 from engine.tracks.image_classifiers.words import said as in_words
 
@@ -163,7 +163,7 @@ BENCH = Bench(
     said=bench.said,
     who=classifier_groups.paid_by_group,
     units=filter_units,
-    written=written,
+    written=written_filters,
     cut_of=cut_of,
     as_method=as_method,
     name=filter_name,

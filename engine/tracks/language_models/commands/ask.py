@@ -10,7 +10,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.text import visible
 from engine.report import phrasing
 from engine.store.runs import Run
-from engine.surgery.heads.record import check_mask_fits, read_mask
+from engine.surgery.record import check_mask_fits, read_mask
 
 ASKS = "prompt"
 HIDDEN = "[hidden]"

@@ -7,9 +7,16 @@ import argparse
 import math
 from typing import Any
 
-from engine.audit.command_line import checked, json_flag, memory_option, store_of, store_option
+from engine.audit.command_line import (
+    add_options,
+    checked,
+    json_flag,
+    memory_option,
+    request_of,
+    store_of,
+    store_option,
+)
 from engine.audit.fields import fields_of
-from engine.audit.reading import add_options, request_of
 from engine.core.files import json_able
 from engine.core.memory import in_words
 from engine.tracks.language_models.request import AuditRequest

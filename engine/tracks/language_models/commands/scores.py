@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from engine.audit.executors import Executor
+from engine.audit.command_line import request_of
 from engine.audit.fields import fields_of
-from engine.audit.reading import request_of
+from engine.audit.session import Executor
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Hooks
 from engine.store.runs import Store

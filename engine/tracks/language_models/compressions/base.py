@@ -73,7 +73,7 @@ class Compression(ABC):
         import torch
 
         from engine.core.types import HeadMask
-        from engine.surgery.heads.cut import cut
+        from engine.surgery.heads.mask import cut
 
         own = replace(
             cut(lm, HeadMask(lm.n_layers, lm.n_heads)), cut=None

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import torch
 
-from engine.audit.latency import latency_row, paired_latency
+from engine.audit.measurements import latency_row, paired_latency
 from engine.models.load_language_model import LanguageModel
-from engine.surgery.equivalence import agree
-from engine.surgery.heads.cut import cut
+from engine.surgery.agreement import agree
+from engine.surgery.heads.mask import cut
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 
 REPEATS = 15

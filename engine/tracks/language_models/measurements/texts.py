@@ -18,9 +18,8 @@ from engine.models.decode import Begun, begin, draw_on, prompt_tokens, text_of
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import is_out_of_memory
 from engine.surgery.heads.drafts import can_draft, redrawn
-from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import masked
-from engine.surgery.heads.prefix import row_logps
+from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.context import (
     FEW_TEST,
     Measurement,

@@ -13,10 +13,8 @@ import torch
 from engine.core.errors import PruneAuditError
 from engine.core.types import Window
 from engine.models.load_language_model import LanguageModel
-from engine.surgery.heads.gate_gradients import row_gradients
-from engine.surgery.heads.mask import gated
-from engine.surgery.heads.mean_ablation import head_means, means_table
-from engine.surgery.heads.prefix import row_logps
+from engine.surgery.heads.mask import gated, head_means, means_table
+from engine.surgery.heads.prefix import row_gradients, row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.likelihoods import prompt_nll, token_nll, window_nll
 from engine.tracks.language_models.perplexity import (

@@ -22,7 +22,7 @@ from engine.report.charts.reliability_parts import line_at, marker
 from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
 from engine.store.runs import Run
-from engine.surgery.heads.named import units_of, written
+from engine.surgery.named import units_of, written_heads
 from engine.tracks.language_models.panels.heads import (
     critical_units,
     picture,
@@ -157,7 +157,7 @@ BENCH = Bench(
     said=said,
     who=who_pays,
     units=units_of,
-    written=written,
+    written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
     name=head_name,

@@ -12,8 +12,8 @@ import numpy as np
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import exact_count, key_of
-from engine.surgery.heads.even import Shape
-from engine.surgery.heads.ranking import best
+from engine.surgery.heads.replay import Shape
+from engine.surgery.ranking import best
 from engine.tracks.language_models.words import EVEN
 
 

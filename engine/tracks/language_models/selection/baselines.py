@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.core.ids import rng
-from engine.surgery.heads.ranking import best
+from engine.surgery.ranking import best
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from engine.audit.executors import Executor
+from engine.audit.command_line import given, made, read_fields
 from engine.audit.fields import fields_of, part
-from engine.audit.reading import given, made, read_fields
+from engine.audit.session import Executor
 from engine.core.errors import Fault
 from engine.core.types import Hooks
 from engine.store.runs import Store

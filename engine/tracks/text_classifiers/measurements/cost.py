@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import torch
 
-from engine.audit.latency import latency_row, paired_latency
+from engine.audit.measurements import latency_row, paired_latency
 from engine.classifiers.audit import EachAlone
 from engine.models.load_text_classifier import TextClassifier
-from engine.surgery.equivalence import agree_on_texts
-from engine.surgery.heads.cut import cut
+from engine.surgery.agreement import agree_on_texts
+from engine.surgery.heads.mask import cut
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 
 REPEATS = 15

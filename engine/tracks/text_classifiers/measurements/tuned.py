@@ -14,8 +14,8 @@ from engine.classifiers.audit import EachAlone
 from engine.core.errors import MaskError
 from engine.models.load_text_classifier import TextClassifier
 from engine.store.tables import pack
-from engine.surgery.equivalence import agree_on_texts
-from engine.surgery.filters.weights import arrays_of
+from engine.surgery.agreement import agree_on_texts
+from engine.surgery.filters.cut import arrays_of
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.importance import answers_of
 from engine.training.batches import Logits, TextBatches

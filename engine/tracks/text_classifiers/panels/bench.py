@@ -19,7 +19,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Bench, Units
 from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
-from engine.surgery.heads.named import units_of, written
+from engine.surgery.named import units_of, written_heads
 from engine.tracks.text_classifiers.growing import (
     GAP,
     Known,
@@ -134,7 +134,7 @@ BENCH = Bench(
     said=bench.said,
     who=classifier_groups.paid_by_group,
     units=units_of,
-    written=written,
+    written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
     name=lambda run, unit: ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"]))),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.audit.setting_faults import setting_faults
+from engine.audit.fields import setting_faults
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import rng

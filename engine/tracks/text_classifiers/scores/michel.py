@@ -74,7 +74,7 @@ def _slopes(
     """
     import torch
 
-    from engine.surgery.heads.gate_gradients import heads_kept
+    from engine.surgery.heads.prefix import heads_kept
 
     if not layers:
         return []

@@ -1,18 +1,46 @@
-"""From one score per filter and a target of FLOPs to exactly which filters stay.
+"""From scores to the units that are cut: the first k heads, or the filters that meet a target.
 
-Filters are kept from the highest score down as long as the target allows; at least the best one of
-every group stays. Filters differ in cost, so this ends short of the target by up to one filter's
-FLOPs. A few filters near the threshold are then exchanged until the target is met within 0.1 %,
+Filters are kept from the highest score down as long as the target of FLOPs allows; at least the
+best one of every group stays. Filters differ in cost, so this ends short of the target by up to one
+filter's FLOPs. A few near the threshold are then exchanged until the target is met within 0.1 %,
 disturbing the order of scores as little as possible.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial.distance import pdist, squareform
 
-from engine.surgery.filters.graph import FilterGraph
+if TYPE_CHECKING:  # these load torch; stating what to do must not
+    from engine.surgery.filters.reading import FilterGraph
+
+
+def best(
+    scores: np.ndarray, k: int, *, highest: bool, excluded: Iterable[int] = ()
+) -> tuple[int, ...]:
+    """Units of the k highest (or lowest) scores outside `excluded`, ascending. scores: [units]
+    float.
+
+    Raises ValueError where a score is NaN or too few units are left: a selection of the wrong size
+    would be silent.
+    """
+    scores = np.asarray(scores, dtype=float)
+    if np.isnan(scores).any():
+        raise ValueError("a head has no score; rank only complete tables")
+    out = set(excluded)
+    allowed = [
+        unit
+        for unit in np.argsort(-scores if highest else scores, kind="stable").tolist()
+        if unit not in out
+    ]
+    if len(allowed) < k:
+        raise ValueError(f"{k} heads asked for, {len(allowed)} may be cut")
+    return tuple(sorted(allowed[:k]))
+
 
 TOLERANCE = 1e-3
 """Share of the target by which the FLOPs may miss it."""
@@ -127,3 +155,31 @@ def _nearest_toggle(
     if miss[one, two] >= abs(gap):
         return near[:0]
     return near[[one]] if one == two else near[[one, two]]
+
+
+# Ranks within a layer, so that scores whose scale differs between layers can be compared.
+
+
+def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
+    """Scores [units] as ranks within their group, [units] in (0, 1]: every group loses a similar
+    share of filters."""
+    found = np.empty(graph.total)
+    for group in graph.groups:
+        span = slice(group.start, group.start + group.width)
+        order = np.lexsort((-np.arange(group.width), scores[span]))
+        ranks = np.empty(group.width)
+        ranks[order] = np.arange(1, group.width + 1) / group.width
+        found[span] = ranks
+    return found
+
+
+def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
+    """How far each filter is from the others of its layer, as ranks within the layer: [units] in
+    (0, 1]."""
+    from engine.surgery.filters.cut import rows_of
+
+    scores = np.zeros(graph.total)
+    for group in graph.groups:
+        for flat in rows_of(model, group):
+            scores[group.start : group.start + group.width] += squareform(pdist(flat)).sum(axis=1)
+    return shares_within(graph, scores)

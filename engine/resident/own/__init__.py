@@ -1,1 +1,0 @@
-"""Questions of the kernel itself, whatever the track. One question, one file."""
