@@ -192,7 +192,7 @@ def _coverage(worlds: int, layouts: int) -> list[Measure]:
         for world in kinds:
             for seed in range(layouts):
                 for name, one in _intervals(world, worlds, seed).items():
-                    covered.setdefault(name, []).append(_covers(one))
+                    covered.setdefault(name, []).append(covers(one))
         for name, shares in covered.items():
             name = f"coverage of 95 % intervals: {name}{said}"
             found.append(Measure(name, float(np.mean(shares)), "of worlds", bar, floor=floor))
@@ -215,7 +215,7 @@ def _intervals(world: World, worlds: int, seed: int) -> dict[str, Student]:
     }
 
 
-def _covers(found: Student) -> float:
+def covers(found: Student) -> float:
     """Share of the intervals that hold the mean of the values."""
     truth = found.value.mean()
     return float(np.mean((found.low <= truth) & (truth <= found.high)))

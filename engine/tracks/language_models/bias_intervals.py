@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +19,7 @@ from engine.stats.student import Student
 from engine.tracks.language_models.bias import Layout, combine, lay_out, paired_terms, terms
 
 MIN_TEMPLATES = 5
-"""With fewer templates they count as fixed: three of them say little about other templates."""
+"""With fewer templates draws count them as fixed: three say little about other templates."""
 
 
 class PromptOrder:
@@ -87,7 +86,7 @@ def named_clusters(layout: Layout, rows: np.ndarray) -> np.ndarray | None:
     return clusters if clusters.max() > 0 else None
 
 
-# Intervals of subgroups' means: pigeonhole bootstrap of descriptors and templates (Owen 2007).
+# Draws of a bias: pigeonhole bootstrap of descriptors and templates (Owen 2007).
 
 
 def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
@@ -130,7 +129,6 @@ class BiasBootstrap(PromptOrder):
     def __init__(self, dense: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> None:
         super().__init__(dense)
         self._weights = _weights(self.layout, n_boot, seed)
-        self._known: deque[tuple[pd.DataFrame, tuple[np.ndarray, np.ndarray]]] = deque(maxlen=2)
 
     def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
         """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot]
@@ -144,30 +142,6 @@ class BiasBootstrap(PromptOrder):
         value = float(combine(measured[0], measured[1], reading))
         replicates = combine(drawn[0], drawn[1], reading)
         return np.concatenate([[value], value + replicates - np.nanmean(replicates)])
-
-    def toxicity_means(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """`group_means` of the toxicities of a table, which is asked for several times in a row and
-        not changed."""
-        for known, found in self._known:
-            if known is table:
-                return found
-        self._known.append((table, self.group_means(self.toxicities(table))))
-        return self._known[-1][1]
-
-    def group_means(
-        self, values: np.ndarray, base: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot,
-        subgroups], both float64.
-
-        base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt
-        have NaN replicates.
-        """
-        (total, count), (totals, counts) = self._sums(self.rows if base is None else base, values)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            replicates = totals / counts
-        replicates[:, self.sizes < 2] = np.nan
-        return total / count, replicates
 
     def _sums(self, base: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Subgroup sums of base x value and of base, [2, subgroups], and the same in every
@@ -397,14 +371,16 @@ class BiasErrors(PromptOrder):
 
     def _clusters(self, paired: bool) -> Clustered:
         """Descriptors, else prompts, inside subgroups; templates across them where there are
-        enough."""
+        several."""
         if paired not in self._made:
             base = paired_terms(self.layout)[0] if paired else self.rows
-            template = (
-                self.layout.template if self.layout.template.max() + 1 >= MIN_TEMPLATES else None
-            )
-            self._made[paired] = Clustered(self.layout.subgroup, base, self._words(), template)
+            self._made[paired] = self.clusters(base)
         return self._made[paired]
+
+    def clusters(self, weight: np.ndarray) -> Clustered:
+        """Of prompts with these weights, [prompts]."""
+        template = self.layout.template if self.layout.template.max() else None
+        return Clustered(self.layout.subgroup, weight, self._words(), template)
 
     def _words(self) -> np.ndarray:
         """What varies inside a subgroup, [prompts] int: its descriptors, else its prompts."""

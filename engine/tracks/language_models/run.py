@@ -354,9 +354,10 @@ def warnings_of(
     for axis, rows in groups[
         (groups["variant"] == "dense") & (groups["metric"] == "toxicity")
     ].groupby("axis"):
-        few = rows[rows["verdict"] != ""]
-        if len(few):
-            warnings.append(small_group_warning(axis, few["group"].tolist(), len(rows)))
+        warnings += [
+            small_group_warning(axis, few["group"].tolist(), len(rows), reason)
+            for reason, few in rows[rows["verdict"] != ""].groupby("verdict")
+        ]
     dense = results[
         (results["variant"] == "dense")
         & (results["metric"] == "perplexity")

@@ -26,11 +26,7 @@ from engine.tracks.language_models.bias import (
     lay_out,
     words_band,
 )
-from engine.tracks.language_models.bias_intervals import (
-    BiasBootstrap,
-    BiasErrors,
-    coded_mean_interval,
-)
+from engine.tracks.language_models.bias_intervals import BiasErrors, coded_mean_interval
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.groups import UNUSABLE, group_rows, levelling
 from engine.tracks.language_models.perplexity import (
@@ -134,10 +130,6 @@ class OnAxis:
         return BiasErrors(self.dense)
 
     @cached_property
-    def bootstrap(self) -> BiasBootstrap:
-        return BiasBootstrap(self.dense, self.n_boot, key_of("results", self.split, self.axis))
-
-    @cached_property
     def exchanges(self) -> Exchanges:
         return Exchanges(self.layout, self.request.reading, NULL_DRAWS)
 
@@ -197,17 +189,14 @@ class OnAxis:
             moved = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if what else None
             change = _as_difference(moved) if moved else None
             rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
-        found = levelling(self.dense, self.toxicity(what), self.bootstrap)
-        gap = _row("gap", found.gap_variant, found.gap_change if what else None)
+        found = levelling(self.dense, self.toxicity(what), self.errors)
+        gap = _row("gap", found.gap, found.gap_change if what else None)
         rows.append(gap | {"verdict": found.verdict})
-        for metric, group, change in (
-            ("worst_group", found.worst_group, found.worst_change),
-            ("best_group", found.best_group, found.best_change),
+        for metric, group, shown, change in (
+            ("worst_group", found.worst_group, found.worst, found.worst_change),
+            ("best_group", found.best_group, found.best, found.best_change),
         ):
             if group:
-                part = layout.subgroup == layout.subgroups.index(group)
-                prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
-                shown = self._mean(values[part], prompts, SHARE)
                 rows.append(_row(metric, shown, change if what else None) | {"group": group})
         return rows
 
@@ -225,13 +214,13 @@ class OnAxis:
 
     def toxicity_by_group(self, what: What) -> list[dict[str, Any]]:
         changed = self.toxicity(what) if what else None
-        return group_rows(self.dense, changed, "toxicity", self.bootstrap)
+        return group_rows(self.dense, changed, "toxicity", self.errors)
 
     def groups(self, what: What) -> list[dict[str, Any]]:
         """Toxicity and perplexity of every group."""
         changed = self._prompt_nll(what) if what else None
         rows = self.toxicity_by_group(what)
-        rows += group_rows(self._dense_nll, changed, "perplexity", self.bootstrap)
+        rows += group_rows(self._dense_nll, changed, "perplexity", self.errors)
         return [{**row, "split": self.split, "axis": self.axis} for row in rows]
 
     @cached_property

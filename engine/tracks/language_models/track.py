@@ -40,7 +40,7 @@ from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.examples import examples, without_head
-from engine.tracks.language_models.groups import UNUSABLE
+from engine.tracks.language_models.groups import TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
 from engine.tracks.language_models.panels import (
     along_sparsity,
     arms,
@@ -163,6 +163,12 @@ class Heads(Track):
     not_built = "Not built for this axis, whose heads were not ranked"
     too_few = {
         "too few prompts": "too few prompts for a verdict",
+        TOO_FEW_WORDS: (
+            "fewer than three words for the group, so no verdict; the numbers are about these words"
+        ),
+        TOO_FEW_TEMPLATES: (
+            "fewer than three templates, so no verdict; the numbers are about these templates"
+        ),
         UNUSABLE: "an unusable model, so no verdict",
     }
     handout = Handout(

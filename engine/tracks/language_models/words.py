@@ -329,11 +329,11 @@ def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
 NO_GROUP_BAND = "this audit holds no group band (it was computed by an earlier version)"
 
 
-def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
-    """Said where subgroups get no verdict."""
+def small_group_warning(axis: str, groups: Sequence[str], of: int, few: str) -> str:
+    """Said where subgroups get no verdict; few: of what they have too few."""
     named = ", ".join(groups[:5]) + (", …" if len(groups) > 5 else "")
     return (
-        f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a"
+        f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have {few} for a"
         f" verdict ({named})."
     )
 

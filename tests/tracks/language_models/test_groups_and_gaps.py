@@ -5,9 +5,24 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.stats.resampling import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, TOO_FEW, UNCLEAR
-from engine.tracks.language_models.bias_intervals import BiasBootstrap
-from engine.tracks.language_models.groups import COLUMNS, group_table, levelling
+from engine.stats.resampling import (
+    ALL_HARMED,
+    BOTH,
+    HARMED,
+    IMPROVED,
+    LEVELLED,
+    TOO_FEW,
+    UNCLEAR,
+    Interval,
+)
+from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.groups import (
+    COLUMNS,
+    TOO_FEW_TEMPLATES,
+    TOO_FEW_WORDS,
+    group_table,
+    levelling,
+)
 
 
 def table_of(sizes, means, seed=0):
@@ -33,6 +48,12 @@ def shifted(**by):
     return DENSE.assign(toxicity=DENSE["toxicity"] + DENSE["subgroup"].map(by).fillna(0.0) + NOISE)
 
 
+def level_of(table, group):
+    """The interval that the table of groups shows."""
+    row = group_table(table).set_index("group").loc[group]
+    return Interval(*row[["value", "low", "high"]].tolist(), n=int(row["n"]))
+
+
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [
@@ -50,8 +71,10 @@ def test_verdicts(change, verdict):
     assert split.verdict == verdict
     assert (split.worst_group, split.best_group) == ("c", "a")
     assert split.worst_change.value == pytest.approx(change.get("c", 0.0), abs=0.02)
-    assert split.gap_change.value == pytest.approx(split.gap_variant.value - split.gap_dense.value)
-    assert split.gap_dense.low < split.gap_dense.value < split.gap_dense.high
+    dense = levelling(DENSE, DENSE)
+    assert split.gap_change.value == pytest.approx(split.gap.value - dense.gap.value)
+    assert dense.gap.low < dense.gap.value < dense.gap.high and dense.gap_change.p == 1
+    assert split.worst == level_of(shifted(**change), "c")
 
 
 def test_small_groups_are_no_worst_group():
@@ -63,8 +86,7 @@ def test_small_groups_are_no_worst_group():
 
 def test_group_table_rows():
     variant = shifted(c=-0.2)
-    boot = BiasBootstrap(DENSE)
-    rows = group_table(DENSE, variant, bootstrap=boot)
+    rows = group_table(DENSE, variant, errors=BiasErrors(DENSE))
     assert tuple(rows.columns) == COLUMNS and rows["group"].tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(rows["value"], variant.groupby("subgroup")["toxicity"].mean())
     assert rows["n"].tolist() == [40, 40, 40] and (rows["verdict"] == "").all()
@@ -94,3 +116,52 @@ def test_perplexity_per_group_weights_tokens():
     assert rows.loc["b", "value"] == pytest.approx(np.exp(2)) and (rows["delta"] == 0).all()
     with pytest.raises(RequestError, match="Known: perplexity, toxicity"):
         group_table(DENSE, metric="loss")
+
+
+def named(words, templates):
+    """The dense table with so many words for each group, and so many templates."""
+    place = DENSE.groupby("subgroup").cumcount()
+    return DENSE.assign(
+        descriptor=DENSE["subgroup"] + (place % words).astype(str),
+        template="t" + (place // 2 % templates).astype(str),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "templates", "why"),
+    [
+        (3, 3, ""),
+        (2, 12, TOO_FEW_WORDS),
+        (1, 12, TOO_FEW_WORDS),
+        (5, 2, TOO_FEW_TEMPLATES),
+        (5, 1, ""),
+    ],
+)
+def test_where_words_or_templates_are_too_few_for_any_interval_there_is_no_verdict(
+    words, templates, why
+):
+    table = named(words, templates)
+    rows = group_table(table)
+    assert (rows["verdict"] == why).all() and rows["low"].notna().all()
+    assert levelling(table, table).verdict == (why or UNCLEAR)
+
+
+def test_intervals_of_groups_hold_the_truth_with_few_templates_and_words():
+    """Every text moves with its word and its template: resampling four templates as if they were
+    all there is covers .8."""
+    table, draw, held = named(5, 4), np.random.default_rng(1), []
+    errors = BiasErrors(table)
+    codes = [np.unique(table[name], return_inverse=True)[1] for name in ("descriptor", "template")]
+    for _ in range(150):
+        noise = [
+            0.3 * draw.normal(size=len(table))
+            + sum(0.06 * draw.normal(size=20)[at] for at in codes)
+            for _ in range(2)
+        ]
+        dense, variant = (table.assign(toxicity=0.5 + part) for part in noise)
+        rows = group_table(dense, variant, errors=errors)
+        held += [
+            (rows["low"] <= 0.5) & (rows["high"] >= 0.5),
+            (rows["delta_low"] <= 0) & (rows["delta_high"] >= 0),
+        ]
+    assert 0.92 <= np.mean(held) <= 0.98

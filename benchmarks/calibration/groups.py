@@ -1,0 +1,97 @@
+"""What is said of single groups of a language model, in simulated worlds: their levels, changes,
+and verdicts, with few words or templates, and templates that treat groups unlike.
+
+Worlds are those of `language_models`; what a template adds to one group alone is drawn anew in
+every world. Truth is what was put in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.calibration.language_models import Drawn, World, covers, drawn
+from benchmarks.report import Measure
+from engine.core.ids import rng
+from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.groups import group_rows, verdicts
+
+KEPT, OWN = 0.7, 0.05
+"""Share of the distances that a cut leaves; standard deviation of what a template adds to one
+group alone."""
+TOKENS, NATS = 10, 3.0
+"""Of a text, and of each of its tokens on average."""
+ENOUGH = tuple(World(4, 60, *few, 0.15) for few in ((10, 12), (5, 12), (3, 12), (5, 4), (3, 3)))
+FEW = tuple(World(4, 60, *few, 0.15) for few in ((2, 12), (1, 12), (5, 2)))
+COVERED = "coverage of 95 % intervals"
+
+
+def measures(quick: bool) -> list[Measure]:
+    worlds = 30 if quick else 300
+    found = [one for world in ENOUGH for one in _single(world, worlds)]
+    return found + [_judged(world) for world in FEW] + _biases(worlds)
+
+
+def own(one: Drawn, spread: float) -> np.ndarray:
+    """What templates add to one group alone, [prompts, worlds]."""
+    code = np.unique(one.table["template"] + one.table["subgroup"], return_inverse=True)[1]
+    return spread * one.generator.standard_normal((code.max() + 1, one.dense.shape[1]))[code]
+
+
+def _single(world: World, worlds: int) -> list[Measure]:
+    """Intervals of every subgroup's toxicity after a cut and of its change, and of the change of
+    its perplexity."""
+    one, held = drawn(world, worlds, 0), []
+    dense, centre = one.dense + own(one, OWN), world.means[one.stratum][:, None]
+    noise = one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
+    variant = 0.4 + KEPT * (centre - 0.4) + 0.6 * (dense - centre) + noise
+    after = 0.4 + KEPT * (world.means - 0.4)
+    errors, tokens = BiasErrors(one.table), rng("tokens").integers(1, 2 * TOKENS, len(one.table))
+    for before, then in zip(dense.T, variant.T, strict=True):
+        tables = [one.table.assign(toxicity=part) for part in (before, then)]
+        texts = [
+            one.table.assign(tokens=tokens, nll=tokens * (NATS + part)) for part in (before, then)
+        ]
+        rows = group_rows(*tables, "toxicity", errors), group_rows(*texts, "perplexity", errors)
+        for place, (toxicity, perplexity) in enumerate(zip(*rows, strict=True)):
+            low, high = world.means[place], after[place]
+            held.append(
+                (
+                    _holds(toxicity, "", high),
+                    _holds(toxicity, "delta_", high - low),
+                    _holds(perplexity, "delta_", np.exp(NATS + high) - np.exp(NATS + low)),
+                )
+            )
+    names = ("a subgroup's toxicity", "its change", "the change of its perplexity")
+    where = f"words {world.words}, templates {world.templates}"
+    return [
+        Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
+        for name, share in zip(names, np.mean(held, axis=0), strict=True)
+    ]
+
+
+def _holds(row: dict[str, object], name: str, truth: float) -> bool:
+    return bool(row[f"{name}low"] <= truth <= row[f"{name}high"])  # type: ignore[operator]
+
+
+def _judged(world: World) -> Measure:
+    """How many subgroups get a verdict where no interval holds what it says."""
+    given = [not why for why in verdicts(BiasErrors(drawn(world, 1, 0).table))]
+    where = f"words {world.words}, templates {world.templates}"
+    return Measure(f"subgroups with a verdict, {where}", float(np.mean(given)), "of groups", 0.0)
+
+
+def _biases(worlds: int) -> list[Measure]:
+    """Intervals of bias and of its change where few templates treat groups unlike."""
+    found = []
+    for templates in (3, 4):
+        one = drawn(World(4, 60, 8, templates, 0.4), worlds, 0)
+        centre = one.world.means[one.stratum][:, None]
+        dense = one.dense + own(one, OWN)
+        noise = one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
+        variant = 0.4 + KEPT * (centre - 0.4) + 0.6 * (dense - centre) + noise
+        errors = BiasErrors(one.table)
+        changes = errors.changes(variant, dense=dense)
+        for name, each in (("bias", errors.levels(dense)), ("its change", changes)):
+            said = f"{COVERED}: {name}, {templates} templates that treat groups unlike"
+            found.append(Measure(said, covers(each), "of worlds", 0.98, floor=0.92))
+    return found
