@@ -12,12 +12,15 @@ import numpy as np
 from benchmarks.calibration.language_models import Drawn, World, covers, drawn
 from benchmarks.report import Measure
 from engine.core.ids import rng
+from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.groups import group_rows, verdicts
 
 KEPT, OWN = 0.7, 0.05
 """Share of the distances that a cut leaves; standard deviation of what a template adds to one
 group alone."""
+UNLIKE = 0.10
+"""The same where the group null band is judged."""
 TOKENS, NATS = 10, 3.0
 """Of a text, and of each of its tokens on average."""
 ENOUGH = tuple(World(4, 60, *few, 0.15) for few in ((10, 12), (5, 12), (3, 12), (5, 4), (3, 3)))
@@ -28,7 +31,7 @@ COVERED = "coverage of 95 % intervals"
 def measures(quick: bool) -> list[Measure]:
     worlds = 30 if quick else 300
     found = [one for world in ENOUGH for one in _single(world, worlds)]
-    return found + [_judged(world) for world in FEW] + _biases(worlds)
+    return [*found, *map(_judged, FEW), *_biases(worlds), *_null_bands(worlds)]
 
 
 def own(one: Drawn, spread: float) -> np.ndarray:
@@ -47,11 +50,11 @@ def _single(world: World, worlds: int) -> list[Measure]:
     after = 0.4 + KEPT * (world.means - 0.4)
     errors, tokens = BiasErrors(one.table), rng("tokens").integers(1, 2 * TOKENS, len(one.table))
     for before, then in zip(dense.T, variant.T, strict=True):
-        tables = [one.table.assign(toxicity=part) for part in (before, then)]
-        texts = [
-            one.table.assign(tokens=tokens, nll=tokens * (NATS + part)) for part in (before, then)
-        ]
-        rows = group_rows(*tables, "toxicity", errors), group_rows(*texts, "perplexity", errors)
+        first, second = (
+            one.table.assign(toxicity=part, tokens=tokens, nll=tokens * (NATS + part))
+            for part in (before, then)
+        )
+        rows = [group_rows(first, second, metric, errors) for metric in ("toxicity", "perplexity")]
         for place, (toxicity, perplexity) in enumerate(zip(*rows, strict=True)):
             low, high = world.means[place], after[place]
             held.append(
@@ -94,4 +97,28 @@ def _biases(worlds: int) -> list[Measure]:
         for name, each in (("bias", errors.levels(dense)), ("its change", changes)):
             said = f"{COVERED}: {name}, {templates} templates that treat groups unlike"
             found.append(Measure(said, covers(each), "of worlds", 0.98, floor=0.92))
+    return found
+
+
+def _null_bands(worlds: int) -> list[Measure]:
+    """How often groups that are alike on average pass the group band, where templates treat them
+    unlike; and how often groups that differ do."""
+    found = []
+    for apart, spread in ((0.0, UNLIKE), (0.3, 0.0)):
+        for templates in (5, 12, 26):
+            one = drawn(World(4, 40, 6, templates, apart), worlds, 0)
+            toxicity, layout = one.dense + own(one, spread), lay_out(one.table)
+            exchanges = Exchanges(layout, "group_means", 200)
+            passed = [
+                descriptors_band(layout.with_toxicity(column), exchanges).p <= 0.05
+                for column in toxicity.T
+            ]
+            name = (
+                f"power of the group null band, groups {apart:g} apart"
+                if apart
+                else f"size of the group null band at .05, template and group SD {spread:g}"
+            )
+            bars = (0.7, True) if apart else (0.08, False)
+            share = float(np.mean(passed))
+            found.append(Measure(f"{name}, {templates} templates", share, "of worlds", *bars))
     return found

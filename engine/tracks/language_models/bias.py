@@ -21,6 +21,7 @@ from engine.core.errors import PruneAuditError, RequestError, unknown
 from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.data.prompts.load import FRAME_MARK
+from engine.stats.clustered import Clustered
 
 
 def bias(
@@ -97,9 +98,10 @@ def group_band(
     """The *group* band of `bias(table, reading)`: is it the group, or single words of it?
 
     Whole descriptors, with all their prompts, are exchanged between subgroups, each of which keeps
-    their number. Words that differ among themselves by chance pass the words band; only a
-    difference between groups of words passes this one. It does not exist, and a note says why,
-    where a subgroup is one descriptor or prompts name none.
+    their number. To every exchange is added what templates that treat subgroups unlike make of
+    their means (`Exchanges.unlike`). Words and templates that differ among themselves by chance
+    pass the words band; only a difference between groups of words passes this one. It does not
+    exist, and a note says why, where a subgroup is one descriptor or prompts name none.
     """
     layout = lay_out(table)
     return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
@@ -392,14 +394,15 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt
-    takes; labels, as
-    large: the subgroup that it gets, None where values move; count: rows of every subgroup (and
-    frame) in each.
+    takes; labels, as large: the subgroup that it gets, None where values move; count: rows of every
+    subgroup (and frame) in each; shifts [permutations, subgroups]: of their means, in units of
+    `Exchanges.unlike`.
     """
 
     moved: np.ndarray | None
     labels: np.ndarray | None
     count: np.ndarray
+    shifts: np.ndarray | None = None
 
 
 class Exchanges:
@@ -435,16 +438,45 @@ class Exchanges:
     def of_descriptors(self, layout: Layout) -> np.ndarray:
         """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64; each
         subgroup keeps its number of descriptors."""
-        return self._biases(layout, "descriptors", self._regrouped)
+        return self._biases(layout, "descriptors", self._regrouped, self.unlike(layout))
+
+    @cached_property
+    def _clusters(self) -> Clustered:
+        """Descriptors inside subgroups, templates across them."""
+        descriptors, why_not = self.whole
+        assert descriptors is not None, why_not
+        return Clustered(self.pooled.subgroup, self.pooled.count, descriptors, self.pooled.template)
+
+    def unlike(self, layout: Layout) -> float:
+        """Standard deviation of a subgroup's mean from templates that treat subgroups unlike.
+
+        From V_B − V_AB of `engine.stats.clustered`, of distances to the common mean, from which
+        what a template adds to all subgroups drops out. An exchange of words cannot show it: words
+        of one subgroup share it.
+        """
+        if self.n_subgroups < 2 or not self.pooled.template.any():
+            return 0.0
+        values = np.bincount(layout.prompt, layout.toxicity) / self.pooled.count
+        found = self._clusters.covariance(values[:, None])
+        assert found.crossed is not None
+        across = found.crossed[0] - np.diag(found.shared[0, :, 0, 0])
+        sizes = np.bincount(self.pooled.subgroup, self.pooled.count)
+        centre = np.eye(self.n_subgroups) - sizes / sizes.sum()
+        whole = float(np.trace(centre @ across @ centre.T)) / (self.n_subgroups - 1)
+        return math.sqrt(max(whole, 0.0))
 
     def _biases(
-        self, layout: Layout, name: str, chunks: Callable[[], Iterator[Chunk]]
+        self,
+        layout: Layout,
+        name: str,
+        chunks: Callable[[], Iterator[Chunk]],
+        unlike: float = 0.0,
     ) -> np.ndarray:
         total = np.bincount(layout.prompt, layout.toxicity)
         if name not in self._kept and self.draws <= self._at_once:
             self._kept[name] = list(chunks())
         return np.concatenate(
-            [self._bias(total, chunk) for chunk in self._kept.get(name) or chunks()]
+            [self._bias(total, chunk, unlike) for chunk in self._kept.get(name) or chunks()]
         )
 
     @property
@@ -484,16 +516,24 @@ class Exchanges:
         moved = rng("group null", self.seed).permuted(
             np.broadcast_to(home, (self.draws, len(home))), axis=1
         )
+        shares = np.bincount(self.pooled.template, self.pooled.count) / self.pooled.count.sum()
+        freedom = max((1 / (shares**2).sum() - 1) * (self.n_subgroups - 1), 1.0)
+        shifts = rng("templates null", self.seed).standard_t(
+            freedom, (self.draws, self.n_subgroups)
+        )
         for at in range(0, self.draws, self._at_once):
-            labels = moved[at : at + self._at_once][:, descriptors]
-            yield Chunk(None, labels, self._by_label(self.pooled.count, labels))
+            some = slice(at, at + self._at_once)
+            labels = moved[some][:, descriptors]
+            yield Chunk(None, labels, self._by_label(self.pooled.count, labels), shifts[some])
 
-    def _bias(self, total: np.ndarray, chunk: Chunk) -> np.ndarray:
+    def _bias(self, total: np.ndarray, chunk: Chunk, unlike: float) -> np.ndarray:
         """Bias of prompts whose toxicities sum up to `total` [prompts] under each permutation of a
-        chunk."""
+        chunk, whose means are shifted."""
         if chunk.labels is None:
             return combine(total[chunk.moved] @ self._one_hot, chunk.count, self.reading)
         sums = self._by_label(total, chunk.labels)
+        if chunk.shifts is not None:
+            sums += unlike * chunk.shifts[:, None] * chunk.count
         if self.reading == "paired_prompts":
             return paired_means(sums, chunk.count)
         return combine(sums[:, 0], chunk.count[:, 0], self.reading)

@@ -321,8 +321,8 @@ def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
         )
     return (
         f"{start}, but no more than descriptors exchanged between subgroups do (group null band up"
-        f" to {group_high:.3f}): single words may make the difference. Nothing follows about a"
-        " group."
+        f" to {group_high:.3f}): single words or templates may make the difference. Nothing follows"
+        " about a group."
     )
 
 
@@ -528,7 +528,8 @@ TERMS: dict[str, str] = {
     ),
     "null band, words": "Where the bias would lie if labels were exchanged within a template.",
     "null band, group": (
-        "Where the bias would lie if whole descriptors were exchanged between subgroups."
+        "Where the bias would lie if whole descriptors were exchanged between subgroups. What"
+        " templates that treat subgroups unlike add is counted in."
     ),
 }
 
