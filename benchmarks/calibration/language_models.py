@@ -142,22 +142,23 @@ def _null_band(worlds: int) -> list[Measure]:
 
 def _tests(worlds: int, layouts: int) -> list[Measure]:
     """Size and power of the test of a head, and how small its p can be."""
-    size = [
-        _head(world, 0.0, worlds, seed)[0].p < 0.05 for world in APART for seed in range(layouts)
-    ]
-    power = [_head(SMALL, 0.2, worlds, seed)[0].p < 0.05 for seed in range(layouts)]
-    one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p
+
+    def found(world: World, share: float) -> float:
+        each = [_head(world, share, worlds, seed)[0] for seed in range(layouts)]
+        return float(np.mean([one.p_of_nothing < 0.05 for one in each]))
+
+    sizes = [found(world, 0.0) for world in APART + ALIKE]
+    one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p_of_nothing
+    size, two = "size of the head test at nominal .05, no effect", APART[0]
     return [
-        Measure(
-            "size of the head test at nominal .05, no effect",
-            float(np.mean(size)),
-            "of heads",
-            0.07,
-            floor=0.03,
-        ),
+        Measure(size, float(np.mean(sizes)), "of heads", 0.06, floor=0.03),
+        Measure(f"{size}, the world where it is largest", max(sizes), "of heads", 0.07),
+        Measure(f"{size}, the world where it is smallest", min(sizes), "of heads", 0.02, True),
+        Measure(f"{size}, two hardly apart groups of 15 prompts", found(two, 0.0), "", 0.06),
+        Measure("power there for half of the bias", found(two, 0.5), "of heads", 0.4, True),
         Measure(
             "power for 20 % of the bias, 15 prompts per subgroup",
-            float(np.mean(power)),
+            found(SMALL, 0.2),
             "of heads",
             0.5,
             True,

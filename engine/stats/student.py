@@ -17,8 +17,9 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Student:
-    """value, error (standard error, in the unit of the value) and freedom (degrees of freedom),
-    arrays of one shape.
+    """value, error (standard error, in the unit of the value), freedom (degrees of freedom) and
+    null, the error that the value would have were nothing moved (None: the same), arrays of one
+    shape.
 
     The 95 % interval leaves out zero exactly where p < .05; p has no floor. An error of NaN gives
     neither.
@@ -27,6 +28,7 @@ class Student:
     value: np.ndarray
     error: np.ndarray
     freedom: np.ndarray
+    null: np.ndarray | None = None
 
     @property
     def half(self) -> np.ndarray:
@@ -44,9 +46,18 @@ class Student:
     @property
     def p(self) -> np.ndarray:
         """Two-sided, against zero; 1 for a zero that does not vary."""
+        return self._p(self.error)
+
+    @property
+    def p_of_nothing(self) -> np.ndarray:
+        """Two-sided, against nothing being moved. It may be small where the interval holds zero:
+        something is moved, and which way the value goes is open."""
+        return self.p if self.null is None else self._p(np.minimum(self.error, self.null))
+
+    def _p(self, error: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            p = 2 * t.sf(np.abs(self.value) / self.error, self.freedom)
-        return np.where((self.error == 0) & (self.value == 0), 1.0, p)
+            p = 2 * t.sf(np.abs(self.value) / error, self.freedom)
+        return np.where((error == 0) & (self.value == 0), 1.0, p)
 
 
 def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.ndarray:

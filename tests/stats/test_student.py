@@ -14,6 +14,12 @@ def test_the_interval_leaves_out_zero_exactly_where_p_is_small():
     assert found.p.min() > 0
 
 
+def test_nothing_moved_is_tested_with_the_error_that_holds_then():
+    found = Student(np.full(2, 1.0), np.full(2, 0.6), np.full(2, 60.0), np.array([0.4, 0.9]))
+    assert found.low[0] < 0 and found.p[0] > 0.05 > found.p_of_nothing[0]
+    assert found.p_of_nothing[1] == found.p[1], "the smaller error counts"
+
+
 def test_what_never_varies():
     found = Student(np.array([0.0, 1.0]), np.zeros(2), np.full(2, np.inf))
     assert found.p.tolist() == [1.0, 0.0] and found.half.tolist() == [0.0, 0.0]

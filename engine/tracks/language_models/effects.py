@@ -299,8 +299,8 @@ third."""
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """z of every unit with 95 % interval, two-sided p, standard error and degrees of freedom,
-    [units] each.
+    """z of every unit with 95 % interval, two-sided p of a head that moves nothing, standard error
+    and degrees of freedom, [units] each.
 
     ess, k_hat: the smallest ESS/n and the largest Pareto k̂ over subgroups where texts were
     weighted, else NaN.
@@ -553,5 +553,5 @@ def _effects(found: Student, sign: float, ess: np.ndarray | None) -> Effects:
     """
     nan = np.full(len(found.value), np.nan)
     ends = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
-    tested = found.p, found.error, found.freedom
+    tested = found.p_of_nothing, found.error, found.freedom
     return Effects(sign * found.value, *ends, *tested, nan if ess is None else ess, nan.copy())

@@ -95,3 +95,17 @@ def test_a_sign_that_noise_decides_widens_a_change_and_narrows_a_level():
     level, change = errors.levels(dense), errors.changes(pushed, dense=dense)
     assert np.mean(level.error) < 0.85 * np.sqrt(2 * dense.var() / 20)
     assert change.value.std() == pytest.approx(np.sqrt((change.error**2).mean()), rel=0.35)
+
+
+def test_a_head_is_found_where_the_bias_itself_is_hardly_there():
+    """The subgroups' order is in doubt, which widens what is said of the bias; that one of them
+    moves is not."""
+    draw, table = np.random.default_rng(5), table_of(60, groups=2, descriptors=5)
+    errors = BiasErrors(table)
+    second = errors.layout.subgroup == 1
+    dense = 0.5 + 0.3 * draw.normal(size=(60, 300)) + 0.1 * second[:, None]
+    noise = 0.06 * draw.normal(size=(60, 300))
+    effect = errors.changes(dense + noise - 0.06 * second[:, None], dense=dense)
+    nothing = errors.changes(dense + noise, dense=dense)
+    assert np.mean(effect.p_of_nothing < 0.05) > 0.6 > 2 * np.mean(effect.p < 0.05)
+    assert 0.01 < np.mean(nothing.p_of_nothing < 0.05) < 0.07

@@ -236,10 +236,12 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     more, less = (
         ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
     )
-    up, down = (found["value"] > 0).sum(), (found["value"] < 0).sum()
+    up, down = (found["low"] > 0).sum(), (found["high"] < 0).sum()
+    open_ = len(found) - up - down
+    moved = f", {open_} move groups, and which way the bias goes is open" if open_ else ""
     return (
         f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
-        f"{up} {more}, {down} {less}."
+        f"{up} {more}, {down} {less}{moved}."
     )
 
 
@@ -271,8 +273,8 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
     rate of 5 % over all heads. By their intervals where there is no q. Values alone are positive by
     chance, too."""
     by_q = table["q"].notna().any()
-    known = cut["value"] > 0
-    known &= (cut["q"] <= 0.05) if by_q else (cut["low"] > 0)
+    known = cut["low"] > 0
+    known &= (cut["q"] <= 0.05) if by_q else True
     if not by_q and not table["low"].notna().any():
         return ""
     rest, few = len(cut) - int(known.sum()), int(known.sum())
