@@ -29,14 +29,15 @@ class Covariance:
 
     nested and shared [columns, strata, parts, parts]: from clusters inside strata, and from
     clusters that share both ways. crossed [columns, parts · strata, parts · strata], part by part,
-    or None where there is one way only. nested_freedom [strata]: degrees of freedom; spread
-    [clusters, strata]: the share of each crossing cluster in each stratum.
+    or None where there is one way only. nested_freedom, shared_freedom [strata]: degrees of
+    freedom; spread [clusters, strata]: the share of each crossing cluster in each stratum.
     """
 
     nested: np.ndarray
     shared: np.ndarray
     crossed: np.ndarray | None
     nested_freedom: np.ndarray
+    shared_freedom: np.ndarray
     spread: np.ndarray
 
     def root(self) -> np.ndarray:
@@ -48,20 +49,25 @@ class Covariance:
         values, vectors = np.linalg.eigh(whole)
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
 
-    def of(self, contrast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of(self, contrast: np.ndarray, least: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Variance of Σ contrast · means and its degrees of freedom (inf where it does not vary),
         [columns] each.
 
-        contrast [columns, parts, strata].
+        contrast [columns, parts, strata]. least: a stratum's clusters vary no less than those that
+        share both ways, whose many tell of single observations what few clusters cannot.
         """
         nested, more = _inside(self.nested, contrast), np.zeros(len(contrast))
+        shared, freedom = _inside(self.shared, contrast), self.nested_freedom
         if self.crossed is not None:
             flat = contrast.reshape(len(contrast), -1)
             across = np.einsum("ca,cab,cb->c", flat, self.crossed, flat)
-            more = np.maximum(across - _inside(self.shared, contrast).sum(axis=1), 0.0)
+            more = np.maximum(across - shared.sum(axis=1), 0.0)
+        if least:
+            freedom = np.where(nested < shared, self.shared_freedom, freedom)
+            nested = np.maximum(nested, shared)
         total = nested.sum(axis=1) + more
         with np.errstate(divide="ignore", invalid="ignore"):
-            squared = np.where(nested > 0, nested**2 / self.nested_freedom, 0.0).sum(axis=1)
+            squared = np.where(nested > 0, nested**2 / freedom, 0.0).sum(axis=1)
             squared = squared + np.where(more > 0, more**2 / self._crossed_freedom(contrast), 0.0)
             return total, np.where(squared > 0, np.maximum(total**2 / squared, 1.0), np.inf)
 
@@ -108,9 +114,11 @@ class Clustered:
         moves = np.stack([np.broadcast_to(part, (len(part), columns)) for part in moved], axis=1)
         nested, sizes = self._inside(self._nested, moves)
         if self._crossed is None:
-            return Covariance(nested, nested, None, sizes - 1, np.empty((0, self.strata)))
+            none = np.empty((0, self.strata))
+            return Covariance(nested, nested, None, sizes - 1, sizes - 1, none)
         crossed, spread = self._across(self._crossed, moves)
-        return Covariance(nested, self._inside(self._shared, moves)[0], crossed, sizes - 1, spread)
+        shared, cells = self._inside(self._shared, moves)
+        return Covariance(nested, shared, crossed, sizes - 1, cells - 1, spread)
 
     def _inside(self, codes: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ over clusters inside strata, [columns, strata, parts, parts], and their effective

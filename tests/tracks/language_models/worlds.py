@@ -25,7 +25,7 @@ def write_prompts(
             axis,
             f"group{group}",
             f"t{at % 3}",
-            f"d{at % 2}",
+            f"d{at // 3 % 3}",
         )
         for axis_at, axis in enumerate(axes)
         for group in (1, 2)
