@@ -17,7 +17,7 @@ from benchmarks.report import Measure
 from engine.report.advice import ERROR, GAIN_ERROR, LEAVE, TAKE, Loss, decide, is_closed, loss_of
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure as Metric
-from engine.tracks.language_models.bias_intervals import BiasBootstrap, BiasErrors
+from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.groups import group_rows
 
 TOLERATED = Choice("", "", 0.0).tolerance, Choice("", "", 0.0).quality_tolerance
@@ -72,8 +72,8 @@ def measures(quick: bool) -> list[Measure]:
 def _answers(world: World, cut: Cut, worlds: int) -> list[str]:
     """Answers to a cut that gains something."""
     one = drawn(world, worlds, 0)
-    changes, bootstrap = _changes(one, cut), BiasBootstrap(one.table)
-    return [decide([*_losses(one, bootstrap, change), _quality(one)], True) for change in changes.T]
+    changes, errors = _changes(one, cut), BiasErrors(one.table)
+    return [decide([*_losses(one, errors, change), _quality(one)], True) for change in changes.T]
 
 
 def _changes(one: Drawn, cut: Cut) -> np.ndarray:
@@ -84,10 +84,10 @@ def _changes(one: Drawn, cut: Cut) -> np.ndarray:
     return turned + one.noise(0.0, WORD, TEMPLATE) + hit * harmed
 
 
-def _losses(one: Drawn, bootstrap: BiasBootstrap, change: np.ndarray) -> list[Loss]:
+def _losses(one: Drawn, errors: BiasErrors, change: np.ndarray) -> list[Loss]:
     """What the groups lose, as the tables of an audit have it."""
     after = one.table.assign(toxicity=change)
-    rows = group_rows(one.table, after, "toxicity", bootstrap)
+    rows = group_rows(one.table, after, "toxicity", errors)
     return [
         loss_of(Metric("toxicity"), row, str(row["group"]), TOLERATED[0], False) for row in rows
     ]

@@ -77,8 +77,12 @@ def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
         if mine.get(column, math.nan) <= (1 - TRIFLE) * dense.get(column, math.nan)
     ]
     found = [f"saves {_share(dense, mine, *one)}" for one in columns[:1]]
-    is_faster = mine.get("speedup_low", math.nan) > 1 + TRIFLE
-    return [*found, _time(mine).removeprefix("it ")] if is_faster else found
+    is_faster = (
+        phrasing.pace(mine, dense) == "faster"
+        and mine.get("speedup_low", math.nan) > 1 + TRIFLE
+        and not track_of(run).untimed(run, variant)
+    )
+    return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 
 
 def _costs(run: Run, variant: str) -> dict[str, Any] | None:

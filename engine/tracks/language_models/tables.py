@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import Progress
-from engine.core.ids import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.store.tables import Pieces
