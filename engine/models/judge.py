@@ -10,7 +10,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
 from engine.models import catalog, runtime
+from engine.models.built_on import is_built_on, put_together
 from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
 from engine.store.user_json import Form, read_user_json
 
@@ -113,6 +114,8 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
     label: which label of a classifier is harm; a Detoxify has none to choose.
     """
     place = catalog.resolve(name_or_folder)
+    if isinstance(place, Path) and is_built_on(place):
+        return _put_together(place, sha256, label)
     is_one = is_classifier(place) if isinstance(place, Path) else bool(label)
     if name_or_folder not in catalog.DETOXIFY and is_one:
         return _classifier(name_or_folder, sha256, label)
@@ -123,6 +126,13 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
         )
         raise RequestError(Fault("judge label", what, "Leave the label out."))
     return _detoxify(name_or_folder, sha256)
+
+
+def _put_together(folder: Path, sha256: str | None, label: str) -> JudgeInfo:
+    """A judge of ours whose trained tensors are put onto the encoder of an installed package."""
+    place, harm = put_together(folder)
+    found = _classifier(str(place), sha256, label or harm)
+    return replace(found, name=folder.name, note=f"{found.note} Its card: {folder / 'CARD.md'}.")
 
 
 def _refusal(name: str | Path, what: str, fix: str = _FORMAT) -> RequestError:
@@ -154,7 +164,9 @@ def _detoxify(name: str, sha256: str | None) -> JudgeInfo:
             "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label"
             " that is harm."
         )
-        raise RequestError(unknown("judge", name, ["demo-judge", *catalog.DETOXIFY], also))
+        raise RequestError(
+            unknown("judge", name, ["demo-judge", "judge-minilm", *catalog.DETOXIFY], also)
+        )
     try:
         card = read_user_json(folder / "judge.json", _CARD)
         pin = sha256 or card["sha256"]
@@ -179,7 +191,7 @@ def load_judge(
     """The judge, ready to score. Hub names need the network once; everything else works offline."""
     info = inspect_judge(name_or_folder, sha256, label)
     if info.label and info.folder is not None:
-        model: Any = ClassifierJudge(find(info.folder, label))
+        model: Any = ClassifierJudge(find(info.folder, info.label))
     elif info.folder is not None:
         model = load_detoxify_checkpoint(info.folder)
     else:

@@ -148,6 +148,13 @@ class Winogender(BenchmarkReader):
         return items, [*wrong, *faults.all()], notes
 
 
+class Occupations(Winogender):
+    """Sentences of one's own in Winogender's form, such as those in assets/pairs."""
+
+    name = "occupations"
+    about = f"{SENTENCES} in Winogender's form, {STATS} beside it; ours are in assets/pairs"
+
+
 def _women(path: Path) -> tuple[dict[str, float], list[str], list[Fault]]:
     """Per cent of women by occupation; none, and a note, where the file is not there."""
     if not path.is_file():

@@ -439,7 +439,7 @@ class AuditRequest(Request):
         "demo-judge",
         kind="source",
         metavar="NAME_OR_FOLDER",
-        help="demo-judge, a detoxify name, or a folder",
+        help="demo-judge, judge-minilm, a detoxify name, or a folder",
         counts="content",
         section=HOW,
         label="Toxicity judge",

@@ -563,7 +563,12 @@ def _benchmark_reading(name: str) -> Reading:
 
 def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:
     """Entries of the catalog for the library."""
-    origin = {"embedded": "embedded", "recent": "used lately", "hub": "by name, from the hub"}
+    origin = {
+        "embedded": "embedded",
+        "package": "an installed package",
+        "recent": "used lately",
+        "hub": "by name, from the hub",
+    }
     rows = [
         {
             "Name": entry.name,

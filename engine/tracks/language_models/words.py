@@ -288,7 +288,7 @@ def foreign_judge(judge: str, made_for: str, model: str) -> str:
     return (
         f"The judge {judge} was made for the texts of {made_for}: it knows few words and no"
         f" context. What it says of texts of {model}, and every bias made of that, may mean"
-        " nothing, also where it lies above its null band. Choose a judge made for any text."
+        " nothing, also where it lies above its null band. Choose another, such as judge-minilm."
     )
 
 

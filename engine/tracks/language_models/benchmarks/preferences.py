@@ -275,3 +275,15 @@ class WinogenderScores(ScoredBenchmark):
 
     def answers(self, scored: Scored) -> np.ndarray:
         return np.where(scored.logp["male"] > scored.logp["female"], "male", "female")
+
+
+class OccupationScores(WinogenderScores):
+    """The same of sentences of one's own in that form."""
+
+    name = "occupations"
+    title = "Occupations and pronouns"
+    source = "sentences of one's own in the form of Winogender (Rudinger et al. 2018)"
+    limits = (
+        "Pronouns differ in how common they are, whatever the occupation: a model may prefer he"
+        " everywhere. Shares of women are those of the file; “they” is compared with nothing."
+    )
