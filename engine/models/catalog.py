@@ -14,7 +14,6 @@ from engine.core.errors import StoreError
 from engine.core.files import ASSETS
 from engine.models.built_on import is_built_on
 from engine.models.config_file import config_or_nothing, named_architecture
-from engine.models.packages import PACKAGED
 from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
@@ -51,18 +50,14 @@ class Entry:
     hub."""
 
     name: str
-    kind: Literal["embedded", "package", "recent", "hub"]
+    kind: Literal["embedded", "recent", "hub"]
     folder: Path | None = None
     note: str = ""
 
 
 def list_models() -> list[Entry]:
-    """Embedded causal language models, those of installed packages, then those used lately, newest
-    first."""
+    """Embedded causal language models, then those used lately, newest first."""
     embedded = _embedded(lambda folder: _is_named(folder, "LMHeadModel", "ForCausalLM"))
-    embedded += [
-        Entry(one.name, "package", one.place, one.note) for one in PACKAGED if one.place is not None
-    ]
     names = {entry.name for entry in embedded}
     recent = [
         Entry(str(item["name"]), "recent", note=str(item.get("revision") or ""))
@@ -90,16 +85,13 @@ def list_judges() -> list[Entry]:
 
 
 def resolve(name: str) -> Path | str:
-    """Where a name leads: an embedded folder, a file of an installed package, a folder on disk
-    (which may be missing), or a hub name.
+    """Where a name leads: an embedded folder, a folder on disk (which may be missing), or a hub
+    name.
 
-    Only a bare name is looked up in assets/ and packages, so "../x" or "/x" is never more than a
-    path of the user's own.
+    Only a bare name is looked up in assets/, so "../x" or "/x" is never more than a path of the
+    user's own.
     """
     text = str(name)
-    for one in PACKAGED:
-        if text == one.name and one.place is not None:
-            return one.place
     if _NAME.fullmatch(text) and any(folder.name == text for folder in _folders()):
         return ASSETS / text
     try:

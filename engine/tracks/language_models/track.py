@@ -565,7 +565,6 @@ def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:
     """Entries of the catalog for the library."""
     origin = {
         "embedded": "embedded",
-        "package": "an installed package",
         "recent": "used lately",
         "hub": "by name, from the hub",
     }
