@@ -149,7 +149,7 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
     assert (
-        "measure RUN --judge" in judges(audited.run, CHOICE).answer
+        "The page Reliability asks another one" in judges(audited.run, CHOICE).answer
         and not judges(audited.run, CHOICE).has_chart
     )
 
