@@ -154,7 +154,7 @@ def test_many_heads_at_once_equal_one_after_the_other(reading):
         slow = errors.difference(table.assign(toxicity=off[:, unit]), reading)
         assert found.value[unit] == pytest.approx(-slow.value)
         assert (found.low[unit], found.high[unit]) == pytest.approx((-slow.high, -slow.low))
-        change = errors.changes(off[:, [unit]], reading)
+        change = errors.changes(errors.matrix(table["prompt_id"], off[:, [unit]]), reading)
         assert found.p[unit] == pytest.approx(change.p_of_nothing[0])
         assert found.p[unit] <= slow.p + 1e-12
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
-from engine.tracks.language_models.request import AuditRequest, PromptPlan, validate
+from engine.tracks.language_models.request import LETTERS, AuditRequest, PromptPlan, validate
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
@@ -109,11 +111,15 @@ def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
 
     def versions(**changes):
         request = world_request(tmp_path, methods=("fasp", "gradient"), **changes)
-        named = PromptPlan(request, None, None, None, None).versions
+        long = replace(request, max_corpus_tokens=None)
+        text = SimpleNamespace(text="x" * LETTERS)
+        named = PromptPlan(long, None, text, None, None).versions
         return {name for name in named if not name.startswith("measurement")}
 
     always = {"audit", "selection fasp", "selection gradient", "score gradient by michel"}
     z_bias = {f"score z_bias by {name}" for name in ("auto", "reweight", "generate", "gradient")}
+    few = PromptPlan(world_request(tmp_path, max_corpus_tokens=100), None, None, None, None)
+    assert "short text" in few.versions
     assert versions(estimator="auto") == always | z_bias | {"score z_ppl by exact"}
     assert versions(estimator="reweight", perplexity_estimator="gradient") == always | {
         "score z_bias by reweight",

@@ -89,7 +89,11 @@ def test_a_checkpoint_answers_as_the_audit_says(run, tmp_path, arm):
         and list(again.classes) == run.meta["model"]["classes"]
     )
     card = (folder / "README.md").read_text()
-    assert "heads" in card and "text_replay.load_cut_classifier" in card and "ticket" in card
+    assert (
+        "heads" in card
+        and "engine.surgery.heads.replay.load_cut_classifier" in card
+        and "ticket" in card
+    )
 
 
 def test_a_pooled_variant_stands_for_its_first_seed_and_others_need_their_weights(run, tmp_path):
