@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-Labelled = tuple[str, float]
+from assets.build.models.remarks import Labelled
 
 GROUPS: tuple[tuple[str, str, str], ...] = (
     # many, one of them (with its article), as an adjective

@@ -5,6 +5,7 @@ The public texts stay where they are; nothing of them is stored in the project.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import html
 import re
@@ -34,6 +35,7 @@ class Case:
     text: str
     hateful: bool
     target: str
+    kind: str
 
 
 def read_davidson(path: Path) -> list[Labelled]:
@@ -54,7 +56,7 @@ def read_hatecheck(path: Path) -> list[Case]:
     """HateCheck cases (Röttger et al. 2021). For measuring only, never trained on."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return [Case(row["test_case"], row["label_gold"] == "hateful", row["target_ident"]) for row in rows]
+    return [Case(row["test_case"], row["label_gold"] == "hateful", row["target_ident"], row["functionality"]) for row in rows]
 
 
 def without_links(text: str) -> str:
@@ -82,3 +84,16 @@ def judge_data(davidson: Path, surge: Path, seed: int) -> JudgeData:
         "demo sentences": [*islice(continuations(seed + 1), 2_000), *islice(harmless(seed + 1), 1_000)],
     }
     return JudgeData([*public, *comments[:half] * SURGE_REPEATS, *written], held_out)
+
+
+def arguments(what: str, steps: int, seed: int, threads: int) -> argparse.Namespace:
+    """What the command that trains a judge was given."""
+    parser = argparse.ArgumentParser(description=f"Train {what}.")
+    parser.add_argument("--to", type=Path, required=True, help="folder to write, replaced whole")
+    parser.add_argument("--davidson", type=Path, required=True, help="labeled_data.csv of Davidson et al. 2017")
+    parser.add_argument("--surge", type=Path, required=True, help="toxicity_en.csv of surge-ai")
+    parser.add_argument("--hatecheck", type=Path, required=True, help="test_suite_cases.csv of HateCheck")
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--threads", type=int, default=threads)
+    return parser.parse_args()

@@ -8,7 +8,6 @@ The data sets are public (Davidson et al. 2017; surge-ai toxicity; HateCheck, RÃ
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from assets.build.models.judge_card import judge_card
-from assets.build.models.judge_data import JudgeData, judge_data, read_hatecheck
+from assets.build.models.judge_data import JudgeData, arguments, judge_data, read_hatecheck
 from engine.core.files import folder_whole, sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from engine.models.catalog import ASSETS
@@ -136,7 +135,7 @@ def detoxify_checkpoint(model: BertForSequenceClassification) -> dict:
 
 
 def main() -> None:
-    asked = _arguments()
+    asked = arguments("demo-judge", Recipe.steps, Recipe.seed, threads=2)
     torch.set_num_threads(asked.threads)
     recipe = Recipe(seed=asked.seed, steps=asked.steps)
     data = judge_data(asked.davidson, asked.surge, recipe.seed)
@@ -160,17 +159,6 @@ def save(folder: Path, model: BertForSequenceClassification, log: dict) -> None:
     (folder / "judge.json").write_text(json.dumps(pin, indent=1) + "\n", encoding="utf-8")
     (folder / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
 
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Train demo-judge.")
-    parser.add_argument("--to", type=Path, required=True, help="folder to write, replaced whole")
-    parser.add_argument("--davidson", type=Path, required=True, help="labeled_data.csv of Davidson et al. 2017")
-    parser.add_argument("--surge", type=Path, required=True, help="toxicity_en.csv of surge-ai")
-    parser.add_argument("--hatecheck", type=Path, required=True, help="test_suite_cases.csv of HateCheck")
-    parser.add_argument("--steps", type=int, default=Recipe.steps)
-    parser.add_argument("--seed", type=int, default=Recipe.seed)
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

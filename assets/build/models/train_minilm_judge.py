@@ -10,8 +10,6 @@ HateCheck, Röttger et al. 2021, for measuring only) and given by path; nothing 
 
 from __future__ import annotations
 
-import argparse
-import csv
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -20,10 +18,11 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
-from assets.build.models.about_people import GROUPS, Labelled, about_people
-from assets.build.models.judge_data import read_davidson, read_surge, without_links
+from assets.build.models.about_people import GROUPS, about_people
+from assets.build.models.judge_data import Case, JudgeData, arguments, read_davidson, read_hatecheck, read_surge, without_links
+from assets.build.models.remarks import Labelled
 from engine.core.files import folder_whole, sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from engine.models.built_on import BUILT_ON, TRAINED, encoder_of
@@ -55,15 +54,7 @@ class Recipe:
     weight_decay: float = 0.02
 
 
-@dataclass(frozen=True)
-class Data:
-    """Training texts, and held-out texts by source."""
-
-    train: list[Labelled]
-    held_out: dict[str, list[Labelled]]
-
-
-def data_of(davidson: Path, surge: Path, recipe: Recipe) -> Data:
+def data_of(davidson: Path, surge: Path, recipe: Recipe) -> JudgeData:
     """Davidson 80/20, surge half and half, by seed, with our own sentences among those to train on."""
     rng = Random(recipe.seed)
     tweets, comments = read_davidson(davidson), read_surge(surge)
@@ -76,7 +67,7 @@ def data_of(davidson: Path, surge: Path, recipe: Recipe) -> Data:
     ]
     train += comments[:half] * recipe.surge_repeats
     train += list(about_people(recipe.seed, recipe.written))
-    return Data(train, {"davidson": tweets[at:], "surge": comments[half:]})
+    return JudgeData(train, {"davidson": tweets[at:], "surge": comments[half:]})
 
 
 class Upper(torch.nn.Module):
@@ -185,21 +176,15 @@ def scores(upper: Upper, rows: Sequence[torch.Tensor]) -> np.ndarray:
     return found
 
 
-def area(harm: np.ndarray, truth: np.ndarray) -> float:
-    """Area under the ROC curve, ties halved."""
-    ranks, n = rankdata(harm), int(truth.sum())
-    return float((ranks[truth].sum() - n * (n + 1) / 2) / n / (len(truth) - n))
-
-
-def card(held: dict[str, tuple[np.ndarray, np.ndarray]], cases: list[dict[str, str]], harm: np.ndarray, log: dict) -> str:
+def card(held: dict[str, tuple[np.ndarray, np.ndarray]], cases: list[Case], harm: np.ndarray, log: dict) -> str:
     """The card: what it is, what it was trained on, and how it treats each group that HateCheck names."""
     sources = "\n".join(
-        f"| {name} | {len(truth)} | {int(truth.sum())} | {area(found, truth):.3f} | {np.mean((found > 0.5) == truth):.3f} |"
+        f"| {name} | {len(truth)} | {int(truth.sum())} | {roc_auc_score(truth, found):.3f} | {np.mean((found > 0.5) == truth):.3f} |"
         for name, (found, truth) in held.items()
     )
-    hateful = np.array([case["label_gold"] == "hateful" for case in cases])
-    target = np.array([case["target_ident"] for case in cases])
-    kinds = np.array([case["functionality"] for case in cases])
+    hateful = np.array([case.hateful for case in cases])
+    target = np.array([case.target for case in cases])
+    kinds = np.array([case.kind for case in cases])
     groups = "\n".join(
         f"| {name} | {np.mean(harm[mine & ~hateful] > 0.5):.2f} ({int((mine & ~hateful).sum())})"
         f" | {np.mean(harm[mine & hateful] > 0.5):.2f} ({int((mine & hateful).sum())}) |"
@@ -225,7 +210,7 @@ so that a group's name says nothing of the label. {log["recipe"]["steps"]:,} ste
 | source | n | harmful | ROC-AUC | right at 0.5 |
 |---|---|---|---|---|
 {sources}
-| HateCheck | {len(hateful)} | {int(hateful.sum())} | {area(harm, hateful):.3f} | {np.mean((harm > 0.5) == hateful):.3f} |
+| HateCheck | {len(hateful)} | {int(hateful.sum())} | {roc_auc_score(hateful, harm):.3f} | {np.mean((harm > 0.5) == hateful):.3f} |
 
 ## HateCheck by group: share called harmful at 0.5 (n)
 
@@ -249,7 +234,7 @@ own; sarcasm, other languages and long texts (over {log["recipe"]["length"]} wor
 
 
 def main() -> None:
-    asked = _arguments()
+    asked = arguments("judge-minilm", Recipe.steps, Recipe.seed, threads=1)
     torch.set_num_threads(asked.threads)
     recipe = Recipe(seed=asked.seed, steps=asked.steps)
     torch.manual_seed(recipe.seed)
@@ -274,9 +259,8 @@ def main() -> None:
     tensors = trained_tensors(upper, bert)
     # Judged as it will be read back: rounded.
     upper.half().float()
-    with asked.hatecheck.open(encoding="utf-8", newline="") as file:
-        cases = list(csv.DictReader(file))
-    harm = scores(upper, below(bert, tokenizer, [case["test_case"] for case in cases], recipe))
+    cases = read_hatecheck(asked.hatecheck)
+    harm = scores(upper, below(bert, tokenizer, [case.text for case in cases], recipe))
     held = {
         name: (scores(upper, below(bert, tokenizer, [text for text, _ in rows], recipe)), np.array([label > 0 for _, label in rows]))
         for name, rows in data.held_out.items()
@@ -290,17 +274,6 @@ def main() -> None:
         (fresh / "CARD.md").write_text(card(held, cases, harm, log), encoding="utf-8")
     print((asked.to / "CARD.md").read_text(encoding="utf-8"))
 
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Train judge-minilm.")
-    parser.add_argument("--to", type=Path, required=True, help="folder to write, replaced whole")
-    parser.add_argument("--davidson", type=Path, required=True, help="labeled_data.csv of Davidson et al. 2017")
-    parser.add_argument("--surge", type=Path, required=True, help="toxicity_en.csv of surge-ai")
-    parser.add_argument("--hatecheck", type=Path, required=True, help="test_suite_cases.csv of HateCheck")
-    parser.add_argument("--steps", type=int, default=Recipe.steps)
-    parser.add_argument("--seed", type=int, default=Recipe.seed)
-    parser.add_argument("--threads", type=int, default=1)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
