@@ -342,8 +342,9 @@ def warnings_of(
     ]
     dense = dense[dense["split"] == "test"]
     inside = dense["value"] <= dense["null_high"] + SAME
+    is_scored = any(method.score == "z_bias" for method in request.scores)
     warnings = [
-        null_warning(row.axis, row.value, row.null_high, int(row.n))
+        null_warning(row.axis, row.value, row.null_high, int(row.n), is_scored)
         for row in dense[inside].itertuples()
     ]
     words = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]

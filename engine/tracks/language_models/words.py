@@ -292,12 +292,12 @@ def foreign_judge(judge: str, made_for: str, model: str) -> str:
     )
 
 
-def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
-    """Said above every heat map of this axis."""
+def null_warning(axis: str, bias: float, null_high: float, n: int, is_scored: bool) -> str:
+    """Said of an axis, and above every heat map of it where heads were scored."""
+    means = "Head scores and selections for this axis rank noise." if is_scored else NULL_MEANS
     return (
         f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its"
-        f" null band (up to {null_high:.3f} when labels are exchanged within templates). Head"
-        " scores and selections for this axis rank noise."
+        f" null band (up to {null_high:.3f} when labels are exchanged within templates). {means}"
     )
 
 

@@ -4,6 +4,7 @@ scores says so."""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from engine.store.runs import Run, Store
 from engine.tracks.language_models import predicted
 from engine.tracks.language_models.panels import head_card, heads
 from engine.tracks.language_models.predict import predict
-from engine.tracks.language_models.run import run_audit, scores_only
+from engine.tracks.language_models.run import run_audit, scores_only, warnings_of
 from tests.pages.checks import PAGES, assert_calm, opened, use_store, words_of
 from tests.tiny import build
 from tests.tracks.language_models.worlds import world_request
@@ -47,6 +48,17 @@ def test_no_head_is_scored_that_no_method_asks_for(run, seen):
     assert not {"score heads", "predict"} & {event.phase for event in seen}
     assert sum("Heads were not scored" in warning for warning in run.meta["warnings"]) == 1
     assert set(run.table("variants")["method"]) == {"dense", *ARMS, "against-copy"}
+
+
+def test_a_warning_speaks_of_scores_only_where_there_are_some(run):
+    tables = {name: run.table(name) for name in ("results", "groups")}
+    inside = tables["results"].assign(null_high=9.0)
+    request = world_request(run.path.parents[2], **ONLY)
+    unscored = warnings_of(request, {**tables, "results": inside}, 99)
+    scored = warnings_of(replace(request, methods=("fasp",)), {**tables, "results": inside}, 99)
+    assert any("inside its null band" in text for text in unscored)
+    assert not any("rank noise" in text for text in unscored)
+    assert any("rank noise" in text for text in scored)
 
 
 def test_only_scores_that_are_asked_for_are_measured(folder):
