@@ -7,13 +7,16 @@ import math
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import add_points, bars, dot, entry, hover, row_names, row_range
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import entry
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -38,11 +41,7 @@ def before_after(run: Run, choice: Choice) -> Panel:
     ]
     if not rows:
         return nothing(KEY, question, f"The {measure.name} was not measured here.")
-    figure = blank(choice, 96 + 62 * len(rows), measure.title)
-    for place, (_, method, row) in enumerate(rows):
-        _add_row(run, choice, figure, measure, place, method, row)
-    row_names(figure, [wrapped(phrasing.sentence(name), 18) for name, _, _ in rows])
-    figure.update_xaxes(showgrid=True, rangemode="tozero", nticks=6)
+    figure = _figure(run, choice, measure, rows)
     if any(math.isfinite(row["null_high"]) for _, _, row in rows):
         square = {"symbol": "square", "size": 12, "color": choice.theme.band}
         entry(figure, "what chance alone would give", mode="markers", marker=square)
@@ -51,25 +50,26 @@ def before_after(run: Run, choice: Choice) -> Panel:
     )
 
 
-def _add_row(
-    run: Run,
-    choice: Choice,
-    figure: Any,
-    measure: Measure,
-    place: int,
-    method: str,
-    row: dict[str, Any],
-) -> None:
-    if math.isfinite(row["null_low"]) and math.isfinite(row["null_high"]):
-        row_range(figure, choice, place, row["null_low"], row["null_high"], 0.32)
-    style = track_of(run).style(method, choice.dark)
-    error = bars(row["value"], row["low"], row["high"], style.colour, 2.4, 6)
-    text = hover(
-        plain(lookup.method_label(run, method)), measure.with_interval(row), measure.null_said(row)
+def _figure(
+    run: Run, choice: Choice, measure: Measure, rows: list[tuple[str, str, dict[str, Any]]]
+) -> go.Figure:
+    table = pd.DataFrame([{**row, "method": method} for _, method, row in rows])
+    said = [
+        f"<b>{plain(name)}</b><br>{measure.with_interval(row)}<br>{measure.null_said(row)}"
+        for name, _, row in rows
+    ]
+    figure = dots(
+        choice,
+        table.assign(hover=said, size=14),
+        "value",
+        {method: wrapped(phrasing.sentence(name), 18) for name, method, _ in rows},
+        {method: track_of(run).style(method, choice.dark) for _, method, _ in rows},
+        measure.title,
+        apart=0,
+        zero=False,
     )
-    add_points(
-        figure, [row["value"]], [place], [text], dot(style, 14, 2), error_x=error, showlegend=False
-    )
+    figure.update_xaxes(rangemode="tozero")
+    return figure
 
 
 def _answer(measure: Measure, rows: list[tuple[str, str, dict[str, Any]]]) -> str:
@@ -79,16 +79,5 @@ def _answer(measure: Measure, rows: list[tuple[str, str, dict[str, Any]]]) -> st
 
 
 def _table(rows: list[tuple[str, str, dict[str, Any]]]) -> pd.DataFrame:
-    columns = {
-        "value": "value",
-        "low": "low",
-        "high": "high",
-        "null_low": "null low",
-        "null_high": "null high",
-    }
-    return pd.DataFrame(
-        [
-            {"model": name} | {title: row[key] for key, title in columns.items()}
-            for name, _, row in rows
-        ]
-    )
+    table = pd.DataFrame([{**row, "model": name} for name, _, row in rows])
+    return readable(table, "model value low high null_low null_high")

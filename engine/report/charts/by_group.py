@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -13,15 +13,19 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import CHANGE, GROUP, Column, readable, titled
-from engine.report.charts.marks import add_points, bars, row_names, silent
+from engine.report.charts.kinds import add_series
+from engine.report.charts.marks import row_names, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.contract import Measure
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 LONGEST = 24
 """Subgroups drawn at most; the table always has all of them."""
+COLUMNS = (
+    "group n value_dense low_dense high_dense value low high delta delta_low delta_high verdict"
+)
 
 Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
@@ -58,9 +62,7 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
         return nothing(about.key, about.question, about.absent)
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     note = f"{note}{_left_out(about, table)}"
-    return Panel(
-        about.key, about.question, answer, figure, readable(table, columns(run)), note, more=more
-    )
+    return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
 
 
 def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
@@ -193,14 +195,13 @@ def _add_side(
     """The points of one model; `suffix`: of its columns, `named`: its name, its method and its
     symbol."""
     name, method, symbol = named
-    colour = track_of(run).style(method, choice.dark).colour
-    value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
+    style = replace(track_of(run).style(method, choice.dark), symbol=symbol)
+    ends = {column: table[f"{column}{suffix}"] for column in ("value", "low", "high")}
     texts = [_hover(run, about, row, suffix, name) for row in table.to_dict("records")]
-    faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
-    marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
-    marker["symbol"] = symbol
-    error = bars(value, low, high, colour, 1.6)
-    add_points(figure, value, table.index + shift, texts, marker, name=name, error_x=error)
+    faded = table["verdict"].map(lambda verdict: 0.4 if verdict else 1.0)
+    rows = table.assign(**ends, hover=texts, opacity=faded, size=11)
+    y = table.index + shift
+    add_series(figure, rows, rows["value"], y, style, None, "value", name=name, mode="markers")
 
 
 def _row_height(table: pd.DataFrame, room: int) -> int:
@@ -239,13 +240,7 @@ def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
     )
 
 
-def columns(run: Run) -> tuple[Column, ...]:
-    """Columns of the table behind the chart."""
-    return (
-        GROUP,
-        *titled(n=track_of(run).items),
-        *titled(value_dense="before", low_dense="before low", high_dense="before high"),
-        *titled(value="after", low="after low", high="after high"),
-        *CHANGE,
-        *titled(verdict="note"),
-    )
+def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """The table behind the chart."""
+    ends = {"value": "after", "low": "after low", "high": "after high", "verdict": "note"}
+    return readable(table, COLUMNS, n=track_of(run).items, **ends)

@@ -14,9 +14,9 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, DENSE, trials_of
-from engine.report.charts.columns import GROUP, readable, titled
 from engine.report.charts.marks import bars, row_names, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -30,11 +30,7 @@ KINDS = {
 GALLERY_ORDER = ("wrong", "other", "right")
 LONGEST = 16
 Z = 1.96
-COLUMNS = (
-    GROUP,
-    *titled(images="images", changed="changed"),
-    *titled(KINDS, share="share changed", low="low", high="high"),
-)
+COLUMNS = f"group images changed {' '.join(KINDS)} share low high"
 
 
 def key_of(run: Run) -> str:
@@ -121,12 +117,11 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         f" Intervals: Wilson, 95 %, over the {track.items} of this {track.repeat}; of differences:"
         " Newcombe's, from these two. Whether two Wilson intervals meet is no test."
     )
-    figure, shown = _figure(choice, table, track.items), readable(table, COLUMNS)
-    answer, more, shown = (
-        _answer(table),
-        f"{_counts(table)}{_compared(table)}",
-        shown.rename(columns={"images": track.items}),
+    figure, shown = (
+        _figure(choice, table, track.items),
+        readable(table, COLUMNS, **KINDS, share="share changed", images=track.items),
     )
+    answer, more = _answer(table), f"{_counts(table)}{_compared(table)}"
     return Panel(key, question, answer, figure, shown, note, more=more)
 
 

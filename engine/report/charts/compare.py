@@ -18,19 +18,12 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import CHANGE, NULL, Column, readable, titled
-from engine.report.charts.marks import (
-    add_points,
-    bars,
-    dot,
-    hover,
-    row_names,
-    row_outline,
-    row_range,
-)
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import row_outline
 from engine.report.charts.null_bands import GROUP
-from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.contract import Measure
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run
 
@@ -48,6 +41,10 @@ _ELSEWHERE = {
 """Request fields shown with the hash of what they led to instead."""
 PER_METHOD = {"method settings", "pw", "score settings"}
 """Settings given by name of a method or of a score."""
+COLUMNS = (
+    "run label value low high null_low null_high group_null_low group_null_high group_null_p delta"
+    " delta_low delta_high n"
+)
 KIND = "track"
 """The setting that says what kind of audit it is."""
 
@@ -102,10 +99,9 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
         f"Each bar of chance is the run's own null band. {kind} Different runs share no random"
         " draws."
     )
-    figure = _figure(runs[0], choice, harm, table, called)
-    return Panel(
-        "compare_runs", question, answer, figure, readable(table, _columns(runs[0], harm)), note
-    )
+    figure, items = _figure(runs[0], choice, harm, table, called), track_of(runs[0]).items
+    heads = {"label": "variant", "value": harm.name, "n": harm.of_what or items}
+    return Panel("compare_runs", question, answer, figure, readable(table, COLUMNS, **heads), note)
 
 
 def alike(runs: Sequence[Run]) -> list[Run]:
@@ -249,50 +245,34 @@ def _level(harm: Measure, row: dict[str, Any]) -> str:
 def _figure(
     run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]
 ) -> go.Figure:
-    runs = list(dict.fromkeys(table["run"]))[::-1]
-    figure, shown = blank(choice, 120 + 70 * len(runs), harm.title), set()
-    for row in table.sort_values(
-        "run", key=lambda names: names.map(runs.index), kind="stable"
-    ).to_dict("records"):
-        place, is_dense = runs.index(row["run"]), row["method"] == "dense"
-        if is_dense and math.isfinite(row["null_low"]):
-            row_range(figure, choice, place, row["null_low"], row["null_high"], 0.38)
-        if is_dense and math.isfinite(row.get(f"{GROUP}_low", math.nan)):
-            row_outline(figure, choice, place, row[f"{GROUP}_low"], row[f"{GROUP}_high"], 0.38)
-        _point(
-            run,
-            choice,
-            figure,
-            harm,
-            row,
-            place + (0.14 if is_dense else -0.14),
-            row["label"] not in shown,
-        )
-        shown.add(row["label"])
-    row_names(figure, [phrasing.sentence(called[name]) for name in runs], upwards=True)
-    figure.update_xaxes(showgrid=True, nticks=6)
+    records, dense = table.to_dict("records"), table["method"] == "dense"
+    said = hovers(
+        table.assign(level=[_level(harm, row) for row in records]),
+        "label level null group_null",
+        label=plain,
+        level=lambda level: f"{harm.name} {level}",
+    )
+    ends = {name: table[name].where(dense) for name in ("null_low", "null_high")}
+    drawn = table.assign(hover=said, **ends)
+    looks = {
+        label: track_of(run).style(method, choice.dark)
+        for label, method in zip(table["label"], table["method"], strict=True)
+    }
+    names = list(dict.fromkeys(table["run"]))
+    figure = dots(
+        choice,
+        drawn,
+        "value",
+        {name: phrasing.sentence(called[name]) for name in names},
+        looks,
+        harm.title,
+        row="run",
+        by="label",
+        named=plain,
+        zero=False,
+    )
+    for row in drawn[dense].to_dict("records"):
+        if math.isfinite(row.get(f"{GROUP}_low", math.nan)):
+            low, high = row[f"{GROUP}_low"], row[f"{GROUP}_high"]
+            row_outline(figure, choice, names.index(row["run"]), low, high, 0.38)
     return figure
-
-
-def _point(
-    run: Run,
-    choice: Choice,
-    figure: go.Figure,
-    harm: Measure,
-    row: dict[str, Any],
-    y: float,
-    show: bool,
-) -> None:
-    style = track_of(run).style(row["method"], choice.dark)
-    band = f"null band {harm.span(row['null_low'], row['null_high'])}"
-    low, high = row.get(f"{GROUP}_low", math.nan), row.get(f"{GROUP}_high", math.nan)
-    group = f"group null band {harm.span(low, high)}" if math.isfinite(low) else ""
-    text = hover(row["label"], f"{harm.name} {_level(harm, row)}", band, group)
-    error = bars(row["value"], row["low"], row["high"], style.colour, 1.6)
-    look = {"name": row["label"], "showlegend": show, "legendgroup": row["label"], "error_x": error}
-    add_points(figure, [row["value"]], [y], [text], dot(style, 11, 2), **look)
-
-
-def _columns(run: Run, harm: Measure) -> tuple[Column, ...]:
-    value = titled(run="run", label="variant", value=harm.name, low="low", high="high")
-    return (*value, *NULL, *CHANGE, *titled(n=harm.of_what or track_of(run).items))

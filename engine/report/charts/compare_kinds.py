@@ -12,20 +12,12 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import readable, titled
 from engine.report.charts.compare import same_items, short_names, titles
-from engine.report.charts.marks import (
-    add_points,
-    bars_of,
-    dot,
-    faint,
-    front_line,
-    heading,
-    hover,
-    silent,
-)
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.kinds import add_series
+from engine.report.charts.marks import front_line, heading, silent
+from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.contract import Measure
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_name, track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
@@ -53,25 +45,7 @@ OTHER_IMAGES = (
     "Careful: not on the same test images, so levels are not on one scale and there is no common"
     " front."
 )
-COLUMNS = (
-    *titled(
-        run="audit",
-        kind="kind",
-        label="model",
-        cut="cut",
-        quality="accuracy",
-        quality_low="accuracy low",
-    ),
-    *titled(
-        quality_high="accuracy high",
-        gap="accuracy gap",
-        gap_low="gap low",
-        gap_high="gap high",
-        n="images",
-    ),
-)
-FRONT = {True: titled(front="on the front"), False: titled(front="on the front of its audit")}
-"""What a front is among: all audits on the same images, or each alone."""
+COLUMNS = "run kind label cut quality quality_low quality_high gap gap_low gap_high n front"
 
 
 def are_kin(one: Run, other: Run) -> bool:
@@ -110,7 +84,8 @@ def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:
     parts = tuple(_column(run, choice, table, titled[run.id], called, same) for run in shown)
     answer = _answer(table, called) if same else _answers(table, called)
     note = f"{SAME_FRONT if same else OWN_FRONTS} {READ}"
-    shown_table = readable(table, (*COLUMNS, *FRONT[same]))
+    whose = "on the front" if same else "on the front of its audit"
+    shown_table = readable(table, COLUMNS, label="model", front=whose, n="images")
     return Panel(
         "compare_kinds", question, answer, None, shown_table, note, parts, own_axes=not same
     )
@@ -206,8 +181,14 @@ def _column(
     faded = {"size": 6, "color": choice.theme.soft, "opacity": 0.35}
     silent(figure, others["quality"], others["gap"], mode="markers", marker=faded)
     front_line(figure, choice, best["quality"], best["gap"])
+    seen = "label cut quality gap front"
+    said = hovers(mine, seen, label=str, front=lambda best: "on the front" if best else "")
+    mine = mine.assign(hover=said)
     for method in methods:
-        _add_models(run, choice, figure, mine[mine["method"] == method], method)
+        rows, style = mine[mine["method"] == method], track_of(run).style(method, choice.dark)
+        look = {"mode": "markers", "name": lookup.method_label(run, method)}
+        ends = "quality gap"
+        add_series(figure, rows, rows["quality"], rows["gap"], style, None, ends, **look)
     heading(figure, _headed(name, called), align="left", font={"size": 13})
     lines = max(_headed(one, called).count("<br>") for one in table["run"]) + 1
     figure.update_xaxes(
@@ -223,21 +204,6 @@ def _column(
     return figure
 
 
-def _add_models(
-    run: Run, choice: Choice, figure: go.Figure, rows: pd.DataFrame, method: str
-) -> None:
-    style = track_of(run).style(method, choice.dark)
-    across, up = (
-        bars_of(rows, faint(style.colour, 0.3), 1, name, f"{name}_low", f"{name}_high")
-        for name in ("quality", "gap")
-    )
-    marker = dot(style, 11, 2 if "-open" in style.symbol or method == "dense" else 0)
-    texts, name = [_hover(row) for row in rows.to_dict("records")], lookup.method_label(run, method)
-    add_points(
-        figure, rows["quality"], rows["gap"], texts, marker, name=name, error_x=across, error_y=up
-    )
-
-
 def _headed(name: str, called: Mapping[str, str]) -> str:
     return wrapped(f"{phrasing.sentence(called[name])}: {name}", 42)
 
@@ -249,21 +215,6 @@ def _legend_rows(table: pd.DataFrame) -> int:
         names = [words.method_name(method) for method in rows["method"].unique()]
         found.append(-(-len(names) // (3 if max(map(len, names)) < LONG else 2)))
     return max(found)
-
-
-def _hover(row: dict[str, Any]) -> str:
-    parts = []
-    for column, metric in (("quality", QUALITY), ("gap", GAP)):
-        ends = phrasing.with_interval(
-            row[column], row[f"{column}_low"], row[f"{column}_high"], few="images"
-        )
-        parts.append(f"{Measure(metric).name} {ends}")
-    return hover(
-        plain(row["label"]),
-        f"cut: {plain(row['cut'])}",
-        *parts,
-        "on the front" if row["front"] else "",
-    )
 
 
 def _answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:

@@ -12,11 +12,11 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import METHOD, Column, readable, titled
 from engine.report.charts.heat_map import bar_above, cells
 from engine.report.charts.marks import HOVER, ON_STRONG
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Level
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -247,21 +247,15 @@ def _write(figure: go.Figure, choice: Choice, shares: pd.DataFrame) -> None:
 
 def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """The table for people."""
-    return readable(table, _columns(run, table))
-
-
-def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:
-    level = track_of(run).columns[track_of(run).level.column]
-    return (
-        METHOD,
-        *titled(
-            level=level,
-            layer="layer",
-            group=track_of(run).layer_title,
-            filters=table["units"].iat[0],
-            kept="kept",
-        ),
-        *titled(least="least", most="most", share="share kept", trials=f"{track_of(run).repeat}s"),
+    track = track_of(run)
+    return readable(
+        table,
+        "method level layer group filters kept least most share trials",
+        level=track.columns[track.level.column],
+        group=track.layer_title,
+        filters=table["units"].iat[0],
+        share="share kept",
+        trials=f"{track.repeat}s",
     )
 
 

@@ -196,6 +196,33 @@ def cell_height(layers: int) -> int:
     )
 
 
+def table_map(
+    choice: Choice,
+    values: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells_said: Sequence[Sequence[tuple[str, str]]],
+    bounds: tuple[float, float] = (0, 1),
+    strong: float = 0.72,
+) -> go.Figure:
+    """A coloured table. `values`: [rows, columns]; `cells_said`: what is written in each cell, and
+    what it says when it is pointed at; `strong`: from where on a colour is too dark for ink."""
+    shape = down, across = [list(range(len(names))) for names in (rows, columns)]
+    lines = max((name.count("<br>") + 1 for name in rows), default=1)
+    figure = blank(choice, 110 + max(48, 16 * lines + 8) * len(rows))
+    colours = choice.theme.diverging if bounds[0] < 0 else choice.theme.sequential
+    look = {"x": across, "y": down, "zmin": bounds[0], "zmax": bounds[1], "showscale": False}
+    hovers = [[hover for _, hover in row] for row in cells_said]
+    cells(figure, values, colours, **look, text=hovers, hovertemplate=HOVER)
+    for y, x in itertools.product(*shape):
+        write(figure, choice, x, y, cells_said[y][x][0], abs(values[y][x]) > strong, 12)
+    axis = {"showline": False, "showgrid": False}
+    figure.update_yaxes(tickvals=down, ticktext=list(rows), autorange="reversed", **axis)
+    figure.update_xaxes(tickvals=across, ticktext=list(columns), side="top", **axis)
+    figure.update_xaxes(autotickangles=[0, -45], tickfont={"size": 11})
+    return figure
+
+
 def matrix_figure(
     values: np.ndarray,
     names: list[str],
@@ -205,33 +232,19 @@ def matrix_figure(
     texts: list[list[str]] | None = None,
 ) -> go.Figure:
     """A square matrix [names, names] with its numbers, or `texts`, written in the cells."""
-    look, places = choice.theme, list(range(len(names)))
     shown = texts or [
         ["1" if math.isnan(value) else phrasing.correlation(value) for value in row]
         for row in values
     ]
-    hovers = [
-        [f"{plain(a)} and {plain(b)}: {shown[i][j]}" for j, b in enumerate(names)]
-        for i, a in enumerate(names)
+    said = [
+        [
+            (text, f"{plain(first)} and {plain(second)}: {text}")
+            for second, text in zip(names, row, strict=True)
+        ]
+        for first, row in zip(names, shown, strict=True)
     ]
-    figure = blank(choice, 130 + 52 * len(names))
-    colours = look.diverging if low < 0 else look.sequential
-    bounds = {"x": places, "y": places, "zmin": low, "zmax": high, "showscale": False}
-    cells(figure, values, colours, **bounds, text=hovers, hovertemplate=HOVER)
-    strong = 0.6 if low < 0 else 0.72  # where its colour is too dark for ink
-    for y, x in itertools.product(places, repeat=2):
-        write(figure, choice, x, y, shown[y][x], abs(values[y][x]) > strong, 13)
-    figure.update_yaxes(
-        tickvals=places, ticktext=[wrapped(name, 12) for name in names], autorange="reversed"
-    )
-    figure.update_yaxes(showgrid=False, showline=False)
-    across = {
-        "tickvals": places,
-        "ticktext": [plain(name) for name in names],
-        "tickfont": {"size": 11},
-    }
-    figure.update_xaxes(**across, showline=False, autotickangles=[0, -45])
-    return figure
+    labels, strong = [wrapped(name, 12) for name in names], 0.6 if low < 0 else 0.72
+    return table_map(choice, values, labels, labels, said, (low, high), strong)
 
 
 def write(

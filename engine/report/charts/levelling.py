@@ -12,17 +12,16 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import CHANGE, readable, titled
-from engine.report.charts.differences import around_zero
-from engine.report.charts.marks import bars_of, row_names
+from engine.report.charts.kinds import dots
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 QUESTION = "If the gap shrank: did the worst-off subgroup gain, or did the best-off lose?"
 _LEVELLED = "Levelling down: the gap shrank only because the best-off subgroup got worse"
-COLUMNS = (*titled(what="what", before="before", value="after"), *CHANGE, *titled(n="n"))
+COLUMNS = "what before value delta delta_low delta_high n"
 
 
 def levelling_down(run: Run, choice: Choice) -> Panel:
@@ -50,7 +49,13 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     verdict, facts = _told(run, choice)
     answer, more = f"{verdict}.", f"{phrasing.sentence(facts)}." if facts else ""
     return Panel(
-        "levelling_down", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more
+        "levelling_down",
+        QUESTION,
+        answer,
+        figure,
+        readable(table, COLUMNS, value="after"),
+        note,
+        more=more,
     )
 
 
@@ -130,26 +135,20 @@ def end_named(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]
 
 
 def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> go.Figure:
-    colour, order = track_of(run).style(variant["method"], choice.dark).colour, table.iloc[::-1]
-    figure = around_zero(
-        choice, 220, f"change of {lookup.reading(run, choice).group.name}", choice.theme.soft
+    records, method = table.to_dict("records"), variant["method"]
+    said = [
+        f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in records
+    ]
+    figure = dots(
+        choice,
+        table.assign(method=method, hover=said),
+        "delta",
+        {what: wrapped(what, 18) for what in table["what"]},
+        {method: track_of(run).style(method, choice.dark)},
+        f"change of {lookup.reading(run, choice).group.name}",
+        row="what",
     )
-    rows = order.to_dict("records")
-    figure.add_scatter(
-        x=order["delta"],
-        y=list(range(len(rows))),
-        mode="markers+text",
-        error_x=bars_of(order, colour, 2, "delta", "delta_low", "delta_high"),
-        showlegend=False,
-        marker={"size": 12, "color": colour},
-        text=[row["measure"].signed(row["delta"]) for row in rows],
-        textposition="top center",
-        customdata=[
-            f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in rows
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
-        cliponaxis=False,
-    )
-    row_names(figure, [wrapped(row["what"], 18) for row in rows], upwards=True)
-    figure.update_yaxes(range=[-0.5, len(rows) - 0.3])
+    for place, row in enumerate(records):
+        text, where = row["measure"].signed(row["delta"]), {"x": row["delta"], "y": place}
+        figure.add_annotation(**where, text=text, showarrow=False, yshift=16)
     return figure

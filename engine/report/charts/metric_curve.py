@@ -14,11 +14,12 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import CHANGE, GROUP_NULL, VALUE, Column, readable, titled
-from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot
+from engine.report.charts.kinds import add_series
+from engine.report.charts.marks import add_points, beside, chosen_last
 from engine.report.charts.null_bands import bands_in, draw_along, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
 from engine.report.contract import Measure
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -53,7 +54,7 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
     figure = _figure(run, choice, curve, table)
     answer, more = _answer(run, choice, curve, table)
     note += ONE_INTERVAL if _crowded(run, table) else ""
-    shown = readable(table, _columns(run, curve))
+    shown = _shown(run, curve, table)
     return Panel(
         curve.key,
         curve.question,
@@ -205,25 +206,22 @@ def _line(
     track, at = track_of(run), track_of(run).level.realised
     start = points[points["method"] == "dense"].assign(low=math.nan, high=math.nan)
     joined = pd.concat([start, points[points["method"] == method]]).sort_values(at)
-    style, chosen = lookup.look_of(run, choice, method), method == choice.method
-    line = {"color": style.colour, "width": 3 if chosen else 1.5}
-    line |= {} if style.dash == "solid" else {"dash": style.dash}
-    marker = dot(style, 10 if chosen else 7) | (
-        {"line": {"width": 2}} if "-open" in style.symbol else {}
-    )
-    marker |= {"symbol": lookup.symbols(joined, style.symbol)}
-    look: dict[str, Any] = {"showlegend": False} if track.line_labels else {}
-    look |= {
-        "mode": "lines+markers",
-        "line": line,
-        "opacity": 1 if chosen else 0.85,
-        "customdata": joined["variant"],
-    }
-    look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
+    style = lookup.look_of(run, choice, method)
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
-    x = _aside(run, joined[at], shift, points[at].max())
-    look["hoverlabel"] = {"bordercolor": track.style(method, choice.dark).colour}
-    add_points(figure, x, joined["value"], texts, marker, name=words.method_name(method), **look)
+    rows = joined.assign(hover=texts, symbol=lookup.symbols(joined, style.symbol))
+    add_series(
+        figure,
+        rows,
+        _aside(run, joined[at], shift, points[at].max()),
+        rows["value"],
+        style,
+        method == choice.method,
+        "- value" if has_bars else "",
+        name=words.method_name(method),
+        customdata=joined["variant"],
+        hoverlabel={"bordercolor": track.style(method, choice.dark).colour},
+        showlegend=not track.line_labels,
+    )
 
 
 def _aside(run: Run, places: pd.Series, shift: float, largest: float) -> list[float]:
@@ -297,16 +295,14 @@ def _end_labels(
     figure.update_layout(margin={"r": 20 + int(6.7 * longest)})
 
 
-def _columns(run: Run, curve: Curve) -> tuple[Column, ...]:
-    own = {name: title for name, title in track_of(run).columns.items() if name != "method"}
-    null = (
-        titled(null_low="null low", null_high="null high", null_p="p against null")
-        if curve.with_null
-        else ()
-    )
-    null += titled(GROUP_NULL) if curve.with_null else ()
-    method = Column("method", track_of(run).columns["method"], words.method_name)
-    return (method, *titled(own), *VALUE, *CHANGE, *titled(delta_p="p of change", n="n"), *null)
+NULLS = " null_low null_high null_p group_null_low group_null_high group_null_p"
+
+
+def _shown(run: Run, curve: Curve, table: pd.DataFrame) -> pd.DataFrame:
+    own = track_of(run).columns
+    names = " ".join(dict.fromkeys(["method", *own]))
+    numbers = "value low high delta delta_low delta_high delta_p n" + NULLS * curve.with_null
+    return readable(table, f"{names} {numbers}", **own)
 
 
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:

@@ -13,12 +13,12 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, silent
 from engine.report.charts.null_bands import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, wrapped
 from engine.report.contract import Chance
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
@@ -57,7 +57,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     bands = bands_in(run, table[table["method"] == "dense"], reading.harm.null_label)
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
-    shown = readable(table.assign(variant=_variants_said(run, table)), _columns(run, choice))
+    shown = _shown(run, choice, table)
     return Panel(
         "pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest
     )
@@ -357,17 +357,18 @@ def _variants_said(run: Run, table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
+def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     track, reading = track_of(run), lookup.reading(run, choice)
-    harm, quality = reading.harm.name, reading.quality.name
-    marks = {name: title for name, title in track.marks.items() if name != "method"}
-    return (
-        *titled(variant="variant"),
-        Column("method", track.marks["method"], lambda method: lookup.method_label(run, method)),
-        *titled(marks, value=harm, low=f"{harm} low", high=f"{harm} high"),
-        *titled(value_q=quality, low_q=f"{quality} low", high_q=f"{quality} high"),
-        *titled(front="on the front", n=reading.harm.of_what or track.items),
+    heads = {**track.marks, "n": reading.harm.of_what or track.items}
+    for end, measure in (("", reading.harm), ("_q", reading.quality)):
+        heads |= {f"value{end}": measure.name}
+        heads |= {f"{side}{end}": f"{measure.name} {side}" for side in ("low", "high")}
+    named = table.assign(
+        variant=_variants_said(run, table),
+        method=[lookup.method_label(run, method) for method in table["method"]],
     )
+    names = " ".join(dict.fromkeys(["variant", "method", *track.marks]))
+    return readable(named, f"{names} value low high value_q low_q high_q front n", **heads)
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:

@@ -11,9 +11,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.report import phrasing
-from engine.report.charts.marks import add_points, bars_of, beside, row_names
-from engine.report.charts.panel import Choice, blank, plain, wrapped
-from engine.report.palette import series_colours
+from engine.report.charts.kinds import dots
+from engine.report.charts.panel import Choice, plain, wrapped
+from engine.report.palette import Style, series_colours
 from engine.stats.reliability import Repeats, SetOverlap
 
 GOOD = 0.8
@@ -78,24 +78,24 @@ def chance_said(expected: float, high: float, more: bool) -> str:
 def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
     """Dots with intervals: one row per name, one colour and symbol per `over`; the dots of a name
     around its label."""
-    names, several = list(dict.fromkeys(table["name"])), table["over"].nunique()
-    figure = blank(choice, 110 + max(34, 13 * several + 12) * len(names), "ICC(C,1) of one seed")
-    step = 0.7 / max(several, 1)
-    y = pd.Series(math.nan, index=table.index)
-    for place, name in enumerate(names):
-        mine = table.index[table["name"] == name]
-        y[mine] = [place + shift for shift in beside(len(mine), step)]
-    for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        look, rows = marker(choice, place), part.to_dict("records")
-        ends = part.assign(
-            low=part[["ICC", "low"]].min(axis=1), high=part[["ICC", "high"]].max(axis=1)
-        )
-        error = bars_of(ends, look["color"], 1.5, "ICC")
-        texts = [f"<b>{plain(row['name'])}</b>, {plain(over)}<br>{icc_said(row)}" for row in rows]
-        add_points(figure, part["ICC"], y[part.index], texts, look, name=plain(over), error_x=error)
-    row_names(figure, [wrapped(name, 18) for name in names])
-    for at, dash in ((0.0, "solid"), (GOOD, "dot")):
-        figure.add_vline(x=at, line={"color": choice.theme.soft, "dash": dash, "width": 1})
+    looks = {
+        over: Style(look["color"], look["symbol"])
+        for place, over in enumerate(dict.fromkeys(table["over"]))
+        for look in [marker(choice, place)]
+    }
+    drawn = table.assign(
+        hover=[
+            f"<b>{plain(row['name'])}</b>, {plain(row['over'])}<br>{icc_said(row)}"
+            for row in table.to_dict("records")
+        ],
+        ICC_low=table[["ICC", "low"]].min(axis=1),
+        ICC_high=table[["ICC", "high"]].max(axis=1),
+    )
+    rows = {name: wrapped(name, 18) for name in dict.fromkeys(table["name"])}
+    title = "ICC(C,1) of one seed"
+    figure = dots(choice, drawn, "ICC", rows, looks, title, row="name", by="over", named=plain)
+    line_of = {"color": choice.theme.soft, "dash": "dot", "width": 1}
+    figure.add_vline(x=GOOD, line=line_of)
     figure.update_xaxes(range=[min(-0.1, float(np.nanmin(table["low"])) - 0.02), 1.02])
     return figure
 

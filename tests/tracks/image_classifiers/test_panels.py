@@ -508,7 +508,7 @@ def test_compare_warns_of_what_differs_between_image_runs(store):
 def test_runs_of_two_kinds_are_not_compared(store, tmp_path):
     heads = made_up.make("language_models", tmp_path, "heads", per_group=8)
     panel = compare.compare_runs([store.open("plain"), heads], PLAIN)
-    assert set(panel.table["run"]) == {store.open("plain").meta["title"]}
+    assert set(panel.table["audit"]) == {store.open("plain").meta["title"]}
 
 
 def test_names_of_users_stay_text_in_every_chart(store):

@@ -163,20 +163,19 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
 
 def test_bars_and_band_are_the_definition(run):
     panel = tickets_curve.tickets_curve(run, ISP)
-    line = next(trace for trace in panel.parts[0].data if trace.name == "ISP by conductance")
+    line = next(trace for trace in panel.parts[0].data if trace.name == "ISP")
     rows = (
         run.table("ticket_levels")
         .query("method == 'isp:conductance' and axis == ''")
         .sort_values("sparsity")
     )
-    assert (
-        list(line.y[1:]) == rows["mean"].tolist()
-        and list(line.error_y.array[1:]) == rows["std"].tolist()
-    )
+    assert list(line.y[1:]) == rows["mean"].tolist()
+    assert list(line.error_y.array[1:]) == pytest.approx(rows["std"].tolist())
     for row, symbol in zip(rows.to_dict("records"), line.marker.symbol[1:], strict=True):
         assert (symbol == "star") == (row["full_mean"] <= row["mean"] + row["std"])
-    band = panel.parts[0].layout.shapes[0]
+    band = next(shape for shape in panel.parts[0].layout.shapes if shape.type == "rect")
     assert (band.y0 + band.y1) / 2 == pytest.approx(rows["full_mean"].iat[0])
+    assert band.y1 - band.y0 == pytest.approx(2 * rows["full_std"].iat[0])
     assert (
         "standard deviation over seeds" in panel.caveat
         and "whose seeds differ widely" in panel.caveat
@@ -446,7 +445,7 @@ def test_one_head_in_numbers(run):
         "all",
         "short",
         "long",
-    } == set(table["texts of"])
+    } == set(table["subgroup"])
     assert table["rank"].between(1, 16).all()
     with pytest.raises(RequestError, match="0 to 15"):
         importance.head_numbers(run, 16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
@@ -108,13 +109,10 @@ def test_each_mask_is_drawn_with_its_change_and_ranked_among_enough_random_masks
     panel = universal_panel(table, universal_masks(table), Choice("", "", 0.0))
     assert len(panel.parts) == table["task"].nunique() and "No rank among 2" in panel.caveat
     for part, (_, rows) in zip(panel.parts, table.groupby("task", sort=False), strict=True):
-        drawn = [trace for trace in part.data if trace.x[0] is not None]
-        assert [trace.x[0] for trace in drawn] == rows["delta"].tolist(), (
-            "own masks first, then random ones"
-        )
-        assert [trace.y[0] for trace in drawn] == [0, 1, 2, 2] and [
-            trace.error_x.array is None for trace in drawn
-        ] == [False, False, True, True]
+        own, chance = [trace for trace in part.data if trace.x[0] is not None]
+        assert [*own.x, *chance.x] == rows["delta"].tolist(), "own masks first, then random ones"
+        assert [*own.y, *chance.y] == [0, 1, 2, 2]
+        assert np.isfinite(own.error_x.array).all() and np.isnan(chance.error_x.array).all()
     assert panel.table["p"].isna().all()
     many = table.assign(n_random=table["n_random"].mask(table["n_random"] > 0, 19))
     again = universal_panel(many, universal_masks(many), Choice("", "", 0.0))

@@ -4,6 +4,7 @@ and 4)."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -13,21 +14,11 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import CHANGE, MEASURE, METHOD, NULL, VALUE, readable, titled
-from engine.report.charts.marks import (
-    add_points,
-    bars_of,
-    beside,
-    chosen_last,
-    dot,
-    heading,
-    hover,
-    null_band,
-    silent,
-)
+from engine.report.charts.kinds import add_series, lines
+from engine.report.charts.marks import heading
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
-from engine.report.palette import Style
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
@@ -50,14 +41,8 @@ SPREAD = 0.05
 FEW = 4
 """Lines up to which all have their bars."""
 COLUMNS = (
-    METHOD,
-    *titled(sparsity="share asked", realised="share cut", units="of", strength="λ"),
-    *titled(parameters_cut="share of parameters cut", speedup="speedup by FLOPs"),
-    MEASURE,
-    *VALUE,
-    *NULL,
-    *CHANGE,
-    *titled(n="images", degenerate="degenerate seeds"),
+    "method sparsity realised units strength parameters_cut speedup metric value low high null_low"
+    " null_high group_null_low group_null_high group_null_p delta delta_low delta_high n degenerate"
 )
 
 
@@ -87,7 +72,7 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
         f"{images_read(run, names)}{bars}"
     )
     answer, mind, rest = _answer(run, choice, table)
-    shown = readable(table, COLUMNS)
+    shown = readable(table, COLUMNS, speedup="speedup by FLOPs", n="images")
     return Panel(
         "fair_curve", question, answer, None, shown, note, parts, True, mind=mind, more=rest
     )
@@ -148,126 +133,52 @@ def _has(table: pd.DataFrame, measure: Measure) -> bool:
 
 
 def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> go.Figure:
-    rows = table[table["metric"] == measure.metric]
-    figure = blank(
+    rows, track = table[table["metric"] == measure.metric], track_of(run)
+    flags = [track.flag(row) for row in rows.to_dict("records")]
+    seen = "method realised value null delta flag"
+    said = hovers(rows.assign(flag=flags), seen, value=measure.name)
+    order, dense = _methods(table), rows[rows["method"] == "dense"]
+    band = rows[rows["method"].isin(["dense", choice.method]) & rows["null_high"].notna()]
+    figure = lines(
         choice,
-        HEIGHT,
-        f"share cut ({equal_of(run)} or weights)",
-        f"{measure.word.better} is better",
+        rows.assign(hover=said),
+        "realised",
+        "value",
+        {name: lookup.look_of(run, choice, name) for name in order},
+        (f"share cut ({equal_of(run)} or weights)", f"{measure.word.better} is better"),
+        height=HEIGHT,
+        title=phrasing.sentence(measure.name),
+        apart=min(BESIDE, SPREAD / max(len(order), 1)),
+        bars="- value",
+        few=FEW,
+        level=(float(dense["value"].iat[0]), "") if len(dense) else None,
+        band=band.sort_values("realised"),
+        showlegend=False,
     )
-    mine = rows[
-        rows["method"].isin(["dense", choice.method]) & rows["null_high"].notna()
-    ].sort_values("realised")
-    if len(mine) > 1:
-        null_band(
-            figure, choice, *(mine[name].tolist() for name in ("realised", "null_low", "null_high"))
-        )
-    dense = rows[rows["method"] == "dense"]
-    if len(dense):
-        figure.add_hline(
-            y=float(dense["value"].iat[0]),
-            line={"color": choice.theme.ink, "width": 1, "dash": "dot"},
-        )
-    order = chosen_last(_methods(table), choice.method)
-    for method, shift in zip(
-        order, beside(len(order), min(BESIDE, SPREAD / max(len(order), 1))), strict=True
-    ):
-        bars = method == choice.method or len(order) <= FEW
-        _line(run, figure, choice, measure, rows[rows["method"] == method], shift, bars)
-    heading(figure, phrasing.sentence(measure.name))
-    furthest = float(table["realised"].max()) + 0.05
-    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, range=[-0.03, furthest])
+    figure.update_xaxes(range=[-0.03, float(table["realised"].max()) + 0.05])
     figure.update_yaxes(nticks=6, rangemode="tozero" if measure.per_axis else "normal")
-    figure.update_layout(showlegend=False, margin={"t": 30, "r": 8})
+    figure.update_layout(margin={"t": 30, "r": 8})
     return figure
 
 
 def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
     """The legend of all charts, as one beside them: a narrow column has no room for it."""
-    figure, where = (
-        blank(choice, HEIGHT),
-        {"xanchor": "left", "yanchor": "middle", "showarrow": False},
-    )
+    figure = blank(choice, HEIGHT)
     for place, method in enumerate([*methods, "dense"]):
-        style, dense = lookup.look_of(run, choice, method), method == "dense"
-        mode = "lines" if dense else "markers" if method in track_of(run).uncut else "lines+markers"
-        line = {
-            "color": style.colour,
-            "dash": "dot" if dense else style.dash,
-            "width": 1 if dense else 2,
-        }
-        chosen = method == choice.method
-        marker = dot(style, 10 if chosen else 8, _rim(style))
-        marker["size"] = [0, marker["size"], 0]
-        silent(
-            figure,
-            [0.0, 0.06, 0.12],
-            [place] * 3,
-            mode=mode,
-            line=line,
-            marker=marker,
-            cliponaxis=False,
-        )
-        name = "starting model" if dense else words.method_name(method)
-        text = f"<b>{name}</b>" if chosen else name
-        figure.add_annotation(x=0.16, y=place, text=text, font={"size": 13}, **where)
+        style, uncut = lookup.look_of(run, choice, method), method in track_of(run).uncut
+        mode = "lines" if method == "dense" else "markers" if uncut else "lines+markers"
+        style = replace(style, dash="dot") if method == "dense" else style
+        sample = pd.DataFrame({"x": [0.0, 0.06, 0.12], "y": place, "size": [0, 8, 0]})
+        add_series(figure, sample, sample["x"], sample["y"], style, mode=mode, hoverinfo="skip")
+        name = "starting model" if method == "dense" else words.method_name(method)
+        text = f"<b>{name}</b>" if method == choice.method else name
+        where = {"x": 0.16, "y": place, "xanchor": "left", "yanchor": "middle"}
+        figure.add_annotation(text=text, font={"size": 13}, showarrow=False, **where)
     figure.update_xaxes(visible=False, range=[-0.01, 1])
     figure.update_yaxes(visible=False, range=[max(len(methods), 9) + 0.6, -0.8])
     heading(figure, "Methods")
-    figure.update_layout(margin={"t": 30})
+    figure.update_layout(margin={"t": 30}, showlegend=False)
     return figure
-
-
-def _line(
-    run: Run,
-    figure: go.Figure,
-    choice: Choice,
-    measure: Measure,
-    rows: pd.DataFrame,
-    shift: float,
-    bars: bool,
-) -> None:
-    """One method: cut ones from the smallest sparsity on, models without a cut as a point at 0."""
-    if rows.empty:
-        return
-    method = rows["method"].iat[0]
-    style, chosen = lookup.look_of(run, choice, method), method == choice.method
-    line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
-    look = {
-        "mode": "lines+markers",
-        "showlegend": False,
-        "opacity": 1 if chosen else 0.85,
-        "line": line,
-    }
-    look |= {"error_y": bars_of(rows, style.colour, 1.6)} if bars else {}
-    texts, marker = _hovers(run, measure, rows), dot(style, 10 if chosen else 7, _rim(style))
-    add_points(
-        figure,
-        rows["realised"] + shift,
-        rows["value"],
-        texts,
-        marker,
-        name=words.method_name(method),
-        **look,
-    )
-
-
-def _rim(style: Style) -> float:
-    return 1.8 if "-open" in style.symbol else 0
-
-
-def _hovers(run: Run, measure: Measure, rows: pd.DataFrame) -> list[str]:
-    return [
-        hover(
-            words.method_name(row["method"]),
-            track_of(run).reached(run, row),
-            f"{measure.name} {measure.with_interval(row)}",
-            measure.null_said(row),
-            measure.change_said(row),
-            track_of(run).flag(row),
-        )
-        for row in rows.to_dict("records")
-    ]
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -13,11 +14,12 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import BASE, DIFFERENCE, MEASURE, Column, readable, titled
-from engine.report.charts.differences import MAX_Q, add_differences, around_zero, direction, q_said
-from engine.report.charts.marks import heading, hover, remark, row_band, row_names
+from engine.report.charts.differences import MAX_Q, direction
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import heading, remark
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.contract import Measure
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
@@ -34,8 +36,6 @@ from engine.tracks.fair_training.panels.lookup import (
     stated,
 )
 
-ROW = 34
-"""Pixels of a method."""
 GAP_SAID = {
     "fell": "clearly smaller than",
     "rose": "clearly larger than",
@@ -47,15 +47,18 @@ ACCURACY_SAID = {
     "fell": ", but at a clearly lower accuracy",
 }
 """BiFP's gap and accuracy against another method's."""
-COLUMNS = (
-    BASE,
-    Column("method", "against", words.method_name),
-    *titled(sparsity="share asked"),
-    Column("axis", "axis", lambda axis: words.axis_name(axis) if axis else "all images"),
-    MEASURE,
-    *DIFFERENCE,
-    *titled(p="p", q="q", n="images", n_trials="seeds"),
-)
+COLUMNS = "base method sparsity axis metric value low high p q n n_trials"
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    return readable(
+        table.assign(axis=table["axis"].map(lambda axis: axis or "all images")),
+        COLUMNS,
+        method="against",
+        value="difference",
+        n="images",
+        n_trials="seeds",
+    )
 
 
 def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
@@ -96,7 +99,7 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     )
     note += "" if set(CONTROLS) & set(order) else f" {own.NO_CONTROLS}"
     answer, more = _answer(run, choice, table, name, gap, at)
-    mind, shown = not_the_fair_axis(run, choice).strip(), readable(table, COLUMNS)
+    mind, shown = not_the_fair_axis(run, choice).strip(), _shown(table)
     return Panel(
         "bifp_against", question, answer, None, shown, note, parts, True, mind=mind, more=more
     )
@@ -147,28 +150,26 @@ def difference_figure(
 ) -> go.Figure:
     """One measure: a point with its interval per method, in this order; good: what an end of the
     axis means."""
-    figure = around_zero(
-        choice, 110 + ROW * len(order), f"difference of {measure.name}", choice.theme.ink
+    mine, names = table[table["metric"] == measure.metric], map(words.method_name, order)
+    clear = [direction(row) in ("rose", "fell") for row in mine.to_dict("records")]
+    said = hovers(mine, "method value q n", value=f"difference of {measure.name}")
+    symbols = np.where(clear, "circle", "circle-open")
+    rows = dict(zip(order, [wrapped(name, 20) for name in names], strict=True))
+    figure = dots(
+        choice,
+        mine.assign(hover=said, symbol=symbols),
+        "value",
+        rows,
+        {name: track_of(run).style(name, choice.dark) for name in order},
+        f"difference of {measure.name}",
+        at=choice.method,
+        apart=0,
     )
-    if choice.method in order:
-        row_band(figure, choice, order.index(choice.method), 0.5)
-    mine = table[table["metric"] == measure.metric]
-    for method, rows in mine.groupby("method", sort=False):
-        row, style = rows.iloc[0].to_dict(), track_of(run).style(str(method), choice.dark)
-        symbol = "circle" if direction(row) in ("rose", "fell") else "circle-open"
-        look = {"symbol": symbol, "size": 11, "line": {"width": 2, "color": style.colour}}
-        name = words.method_name(str(method))
-        said = hover(f"against {name}", f"{measure.name} {stated(measure, row)}", q_said(row))
-        add_differences(
-            figure, rows, [order.index(method)], style, [said], look, name=name, showlegend=False
-        )
-    row_names(figure, [wrapped(words.method_name(name), 20) for name in order])
-    figure.update_xaxes(tickangle=0)
     heading(figure, phrasing.sentence(measure.name))
     end = {"x": 0, "xanchor": "left"} if good.startswith("←") else {"x": 1, "xanchor": "right"}
     if good:
         remark(figure, choice, good, **end, xref="paper", y=0, yref="paper", yanchor="bottom")
-    figure.update_layout(margin={"t": 30}, showlegend=False)
+    figure.update_layout(margin={"t": 30})
     return figure
 
 
@@ -245,7 +246,7 @@ def widths(run: Run, choice: Choice) -> Panel:
         QUESTION,
         answer,
         None,
-        readable(table, COLUMNS),
+        _shown(table),
         note,
         parts,
         True,

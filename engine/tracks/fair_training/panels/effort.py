@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -13,30 +12,19 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import METHOD, readable, titled
-from engine.report.charts.marks import add_points, entry, row_names
-from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import entry
+from engine.report.charts.panel import Choice, Panel, nothing, wrapped
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training.panels.lookup import bifp_of, fair_axis, flops_said, shown_of
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
-ROW = 34
+SPENT = "iterations mask_updates examples seconds"
 COLUMNS = (
-    METHOD,
-    *titled(
-        sparsity="share asked",
-        strength="λ",
-        seed="seed",
-        reached="reached",
-        gap_target="gap stated",
-    ),
-    *titled(
-        accuracy_target="accuracy stated", iterations="weight updates", mask_updates="mask updates"
-    ),
-    *titled(examples="examples", seconds="seconds", total_iterations="weight updates in all"),
-    *titled(total_mask_updates="mask updates in all", total_examples="examples in all"),
-    *titled(total_seconds="seconds in all"),
+    f"method sparsity strength seed reached gap_target accuracy_target {SPENT} total_iterations"
+    " total_mask_updates total_examples total_seconds"
 )
 
 
@@ -86,7 +74,15 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     )
     answer, rest = _answer(run, choice, table, what, targets)
     more = f"{rest}{_on_test(run, table)}".strip()
-    return Panel("fair_effort", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more)
+    return Panel(
+        "fair_effort",
+        QUESTION,
+        answer,
+        figure,
+        readable(table, COLUMNS, gap_target="gap stated"),
+        note,
+        more=more,
+    )
 
 
 def most_that_shows(run: Run) -> str:
@@ -132,57 +128,36 @@ def _order(run: Run, table: pd.DataFrame) -> list[str]:
 def _figure(
     run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: list[str]
 ) -> go.Figure:
-    figure = blank(choice, 110 + ROW * len(order), what.said)
+    met = table["reached"].astype(bool)
+    for name in SPENT.split():
+        table = table.assign(**{name: table[name].where(met, table[f"total_{name}"])})
+    told = met.map({True: "met both after", False: "never met both in"})
+    said = hovers(table.assign(told=told), f"method seed told {SPENT}", iterations="weight updates")
+    seeds = table.groupby("method")["seed"]
+    last = seeds.transform("nunique") - 1
+    step = (0.6 / last.clip(lower=1)).clip(upper=0.16)  # all seeds of a row within it
+    drawn = table.assign(
+        hover=said,
+        symbol=met.map({True: "circle", False: "x-thin"}),
+        aside=step * (seeds.rank(method="dense") - 1 - last / 2),
+    )
+    looks = {name: track_of(run).style(name, choice.dark) for name in order}
+    rows = {name: _label(run, name, table) for name in order}
+    figure = dots(choice, drawn, what.column, rows, looks, what.said, apart=0, bars="-", zero=False)
     for place, method in enumerate(order):
-        rows = table[table["method"] == method]
-        seeds = sorted(rows["seed"].unique())
-        step = min(0.16, 0.6 / max(1, len(seeds) - 1))  # all of a row within it
-        colour = track_of(run).style(method, choice.dark).colour
-        if rows["reached"].all():
-            bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "marker": {"color": colour}}
-            figure.add_bar(
-                x=[rows[what.column].mean()], y=[place], showlegend=False, hoverinfo="skip", **bar
-            )
-        for met, column in ((True, what.column), (False, f"total_{what.column}")):
-            part = rows[rows["reached"].astype(bool) == met]
-            if part.empty:
-                continue
-            y = [place + step * (seeds.index(seed) - (len(seeds) - 1) / 2) for seed in part["seed"]]
-            texts = [_hover(row) for row in part.to_dict("records")]
-            marker = _dot(choice, colour) if met else _cross(choice)
-            add_points(figure, part[column], y, texts, marker, showlegend=False, cliponaxis=False)
-    ink = choice.theme.ink
-    if table["reached"].any():
-        entry(
-            figure,
-            "seed got there",
-            mode="markers",
-            marker={"symbol": "circle", "size": 9, "color": ink},
-        )
-    if not table["reached"].all():
-        entry(figure, "seed never did", mode="markers", marker=_cross(choice))
-    row_names(figure, [_label(run, name, table) for name in order])
-    figure.update_xaxes(showgrid=True, rangemode="tozero", nticks=7, tickangle=0)
+        mine = table[table["method"] == method]
+        if mine["reached"].all():
+            bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "showlegend": False}
+            look = {"marker": {"color": looks[method].colour}, "hoverinfo": "skip"}
+            figure.add_bar(x=[mine[what.column].mean()], y=[place], **bar, **look)
+    for kind, symbol in (("seed got there", "circle"), ("seed never did", "x-thin")):
+        if (drawn["symbol"] == symbol).any():
+            ink = choice.theme.ink
+            marker = {"symbol": symbol, "size": 9, "color": ink, "line": {"width": 2, "color": ink}}
+            entry(figure, kind, mode="markers", marker=marker)
+    figure.update_traces(cliponaxis=False, selector={"mode": "markers"})
+    figure.update_xaxes(rangemode="tozero", nticks=7)
     return figure
-
-
-def _dot(choice: Choice, colour: str) -> dict[str, Any]:
-    return {
-        "symbol": "circle",
-        "size": 10,
-        "color": colour,
-        "line": {"width": 0, "color": choice.theme.soft},
-    }
-
-
-def _cross(choice: Choice) -> dict[str, Any]:
-    look = choice.theme
-    return {
-        "symbol": "x-thin",
-        "size": 9,
-        "color": look.ink,
-        "line": {"width": 2, "color": look.soft},
-    }
 
 
 def _label(run: Run, method: str, table: pd.DataFrame) -> str:
@@ -229,17 +204,6 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
     )
     held = f"seeds of {phrasing.listing(some, 20)}" if some else "no seed"
     return f" At the end of training, on the test images, both are met by {held}.{start}"
-
-
-def _hover(row: dict[str, Any]) -> str:
-    text = f"<b>{words.method_name(row['method'])}</b>, seed {row['seed']:.0f}"
-    start = "" if row["reached"] else "total_"
-    text += "<br>met both after" if row["reached"] else "<br>never met both in"
-    parts = [f"{row[f'{start}iterations']:,.0f} weight updates"]
-    if row[f"{start}mask_updates"]:
-        parts.append(f"{row[f'{start}mask_updates']:,.0f} mask updates")
-    parts += [f"{row[f'{start}examples']:,.0f} examples", words.duration(row[f"{start}seconds"])]
-    return f"{text} {phrasing.listing(parts)}"
 
 
 def _answer(

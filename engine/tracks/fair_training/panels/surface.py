@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,10 +10,10 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import Column, readable, titled
-from engine.report.charts.marks import dot, heading
+from engine.report.charts.kinds import lines, looks_of
+from engine.report.charts.marks import silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.palette import series_styles
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training.panels.lookup import short
@@ -26,7 +24,7 @@ ABSENT = (
     " page “New audit”, or with --surface on the command line; it needs BiFP-str and its ablations."
 )
 SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
-COLUMNS = titled(x="x", y="y", loss="loss", accuracy="accuracy", gap="accuracy gap")
+COLUMNS = "x y loss accuracy gap"
 
 
 def has_surface(run: Run, choice: Choice) -> bool:
@@ -140,11 +138,8 @@ PATH_QUESTION = "Is there a ridge between BiFP and the models without its parts?
 START = "bifp-str"
 LOW = 0.01
 """Height, in nats, below which no ridge is named."""
-PATH_COLUMNS = (
-    Column("other", "other model", words.method_name),
-    *titled(t="share of the way", loss="loss", accuracy="accuracy", gap="accuracy gap"),
-    *titled(loss_without_recalibration="loss, batch statistics as they were"),
-)
+PATH_COLUMNS = "other t loss accuracy gap loss_without_recalibration"
+WITHOUT = "loss, batch statistics as they were"
 
 
 def has_path(run: Run, choice: Choice) -> bool:
@@ -158,8 +153,8 @@ def path(run: Run, choice: Choice) -> Panel:
     table = lookup.frame(run, "path")
     others = track_of(run).order(table["other"].unique())
     parts = (
-        _column(run, choice, table, others, "loss", "Loss"),
-        _column(run, choice, table, others, "gap", "Gap"),
+        _column(choice, table, others, "loss", "Loss"),
+        _column(choice, table, others, "gap", "Accuracy gap"),
     )
     note = (
         "One seed, one set of images. Height of a ridge: how far the loss rises above the straight"
@@ -169,17 +164,10 @@ def path(run: Run, choice: Choice) -> Panel:
         " fair."
     )
     answer, more = _path_answer(table, others)
-    return Panel(
-        "fair_path",
-        PATH_QUESTION,
-        answer,
-        None,
-        readable(table, PATH_COLUMNS),
-        note,
-        parts,
-        True,
-        more=more,
-    )
+    heads = {"other": "other model", "t": "share of the way"}
+    named = table.assign(other=table["other"].map(words.method_name))
+    shown = readable(named, PATH_COLUMNS, loss_without_recalibration=WITHOUT, **heads)
+    return Panel("fair_path", PATH_QUESTION, answer, None, shown, note, parts, True, more=more)
 
 
 def barrier(rows: pd.DataFrame) -> float:
@@ -191,41 +179,29 @@ def barrier(rows: pd.DataFrame) -> float:
 
 
 def _column(
-    run: Run, choice: Choice, table: pd.DataFrame, others: list[str], column: str, title: str
+    choice: Choice, table: pd.DataFrame, others: list[str], column: str, title: str
 ) -> go.Figure:
-    figure = blank(choice, 360, f"{short(START)} (0) to the other (1)", title.lower())
-    styles = series_styles(
-        choice.dark
-    )  # three lines of one family, which in its own colours are all alike
-    for other, style in zip(others, itertools.cycle(styles), strict=False):
-        rows, name = table[table["other"] == other].sort_values("t"), short(other)
-        marker = dot(style, 6, 1.4)
-        line = {"color": style.colour, "width": 2.2, "dash": style.dash}
-        said = f"{name}, %{{x:.2f}} of the way<br>{title.lower()} %{{y:.3f}}<extra></extra>"
-        look = {
-            "mode": "lines+markers",
-            "line": line,
-            "marker": marker,
-            "name": name,
-            "hovertemplate": said,
-        }
-        figure.add_scatter(x=rows["t"], y=rows[column], **look)
-        if column == "loss" and "loss_without_recalibration" in rows:
+    looks, rows = looks_of(choice, others), table.sort_values("t")
+    said = hovers(rows, f"other t {column}", other=short, t="share of the way")
+    figure = lines(
+        choice,
+        rows.assign(hover=said),
+        "t",
+        column,
+        looks,
+        (f"{short(START)} (0) to the other (1)", title.lower()),
+        by="other",
+        named=short,
+        title=title,
+        ticks="",
+    )
+    for other, style in looks.items() if column == "loss" else ():
+        mine = rows[rows["other"] == other]
+        if "loss_without_recalibration" in mine:
             line = {"color": style.colour, "width": 1, "dash": "dot"}
-            said = "batch statistics as they were<br>loss %{y:.3f}<extra></extra>"
-            figure.add_scatter(
-                x=rows["t"],
-                y=rows["loss_without_recalibration"],
-                mode="lines",
-                line=line,
-                showlegend=False,
-                opacity=0.6,
-                hovertemplate=said,
-            )
-    heading(figure, "Loss" if column == "loss" else "Accuracy gap")
+            y = mine["loss_without_recalibration"]
+            silent(figure, mine["t"], y, mode="lines", line=line, opacity=0.6)
     figure.update_xaxes(tickvals=[0, 0.5, 1], showgrid=True)
-    figure.update_yaxes(nticks=6)
-    figure.update_layout(legend={"y": 1.09}, margin={"t": 30})
     return figure
 
 

@@ -11,9 +11,10 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import METHOD, readable, titled
-from engine.report.charts.marks import bars_of, dot, faint, front_line, heading, hover, row_names
-from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.charts.kinds import dots, lines
+from engine.report.charts.marks import front_line, heading, remark
+from engine.report.charts.panel import Choice, Panel, nothing, wrapped
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
@@ -27,18 +28,8 @@ ABSENT = (
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}
 HEIGHT = 400
 COLUMNS = (
-    METHOD,
-    *titled(strength="λ", sparsity="share asked", accuracy="accuracy", accuracy_low="accuracy low"),
-    *titled(
-        accuracy_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high"
-    ),
-    *titled(
-        degradation="degradation gap",
-        degradation_low="degradation low",
-        degradation_high="degradation high",
-    ),
-    *titled(on_front="on the front", n_trials="seeds", volume="hypervolume"),
-    *titled(volume_low="hypervolume low", volume_high="hypervolume high"),
+    "method strength sparsity accuracy accuracy_low accuracy_high gap gap_low gap_high degradation"
+    " degradation_low degradation_high on_front n_trials volume volume_low volume_high"
 )
 
 
@@ -67,7 +58,7 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     )
     (answer, more), shown = (
         _answer(run, choice, table, volumes, gap),
-        readable(_with_volumes(table, volumes), COLUMNS),
+        readable(_with_volumes(table, volumes), COLUMNS, n_trials="seeds"),
     )
     mind = not_the_fair_axis(run, choice).strip()
     return Panel(
@@ -123,84 +114,47 @@ def _volumes(run: Run, choice: Choice) -> pd.DataFrame:
 
 
 def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure:
-    figure = blank(choice, HEIGHT, "accuracy (higher is better)", f"{GAPS[gap]} (lower is better)")
+    """A line per method, λ from small to large; λ is written beside its ends: labels in between
+    would hide each other."""
+    seen = f"method strength accuracy {gap}" + " on_front" * (gap == "gap")
+    figure = lines(
+        choice,
+        table.assign(hover=hovers(table, seen)),
+        "accuracy",
+        gap,
+        {name: track_of(run).style(name, choice.dark) for name in dict.fromkeys(table["method"])},
+        ("accuracy (higher is better)", f"{GAPS[gap]} (lower is better)"),
+        height=HEIGHT,
+        title="Trade-off over λ",
+        bars=f"accuracy {gap}",
+        ticks="",
+    )
     if gap == "gap" and table["on_front"].any():
         best = table[table["on_front"].astype(bool)].sort_values(["accuracy", gap])
         front_line(figure, choice, best["accuracy"], best[gap])
-    for method, rows in table.groupby("method", sort=False):
-        _line(run, figure, choice, rows, str(method), gap)
-    heading(figure, "Trade-off over λ")
-    figure.update_xaxes(showgrid=True, nticks=6, tickangle=0)
-    figure.update_yaxes(nticks=6)
-    figure.update_layout(legend={"y": 1.08}, margin={"t": 30, "r": 24})
+    for _, rows in table.groupby("method"):
+        for row in rows.iloc[[0, -1]].to_dict("records"):
+            where = {"x": row["accuracy"], "y": row[gap], "xshift": 14, "yshift": 10}
+            remark(figure, choice, f"λ {row['strength']:g}", **where)
+    figure.update_xaxes(showgrid=True)
+    figure.update_layout(margin={"r": 24})
     return figure
 
 
-def _line(
-    run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, method: str, gap: str
-) -> None:
-    """One method, λ from small to large; λ is written beside its ends: labels in between would hide
-    each other."""
-    style, ends = (
-        track_of(run).style(method, choice.dark),
-        {rows["strength"].min(), rows["strength"].max()},
-    )
-    across, up = (
-        bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high")
-        for name in ("accuracy", gap)
-    )
-    figure.add_scatter(
-        x=rows["accuracy"],
-        y=rows[gap],
-        mode="lines+markers+text",
-        name=words.method_name(method),
-        error_x=across,
-        error_y=up,
-        text=[f"λ {value:g}" if value in ends else "" for value in rows["strength"]],
-        customdata=[_hover(row, gap) for row in rows.to_dict("records")],
-        hovertemplate="%{customdata}<extra></extra>",
-        cliponaxis=False,
-        line={"color": style.colour, "width": 2, "dash": style.dash},
-        marker=dot(style, 11, 1.8),
-        textposition="top right",
-        textfont={"size": 11, "color": choice.theme.soft},
-    )
-
-
-def _hover(row: dict[str, Any], gap: str) -> str:
-    accuracy, apart = (
-        phrasing.with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
-        for name in ("accuracy", gap)
-    )
-    best = "on the front" if gap == "gap" and row["on_front"] else ""
-    name = f"<b>{words.method_name(row['method'])}</b>, λ {row['strength']:g}"
-    return "<br>".join(filter(None, [name, f"accuracy {accuracy}", f"{GAPS[gap]} {apart}", best]))
-
-
 def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
-    """Hypervolume: bars with intervals, the largest on top."""
-    figure = blank(choice, HEIGHT, "hypervolume (larger is better)")
-    for place in range(len(volumes)):
-        rows = volumes.iloc[[place]]
-        row = rows.iloc[0].to_dict()
-        style, name = (
-            track_of(run).style(row["method"], choice.dark),
-            words.method_name(row["method"]),
-        )
-        error = bars_of(rows, choice.theme.ink, 1.6, width=4)
-        look = {
-            "orientation": "h",
-            "width": 0.5,
-            "showlegend": False,
-            "name": name,
-            "error_x": error,
-        }
-        look |= {"marker": {"color": style.colour, "opacity": 0.85}, "hoverinfo": "text"}
-        figure.add_bar(x=[row["value"]], y=[place], hovertext=hover(name, _volume(row)), **look)
-    row_names(figure, [wrapped(words.method_name(name)) for name in volumes["method"]])
-    figure.update_xaxes(showgrid=True, nticks=5, rangemode="tozero", tickangle=0)
+    """Hypervolume with its interval, the largest on top."""
+    names = list(volumes["method"])
+    figure = dots(
+        choice,
+        volumes.assign(hover=hovers(volumes, "method value", value="hypervolume")),
+        "value",
+        {name: wrapped(words.method_name(name)) for name in names},
+        {name: track_of(run).style(name, choice.dark) for name in names},
+        "hypervolume (larger is better)",
+        apart=0,
+    )
     heading(figure, "Area covered")
-    figure.update_layout(margin={"t": 54})  # as beside it, where a legend lies above
+    figure.update_layout(height=HEIGHT, margin={"t": 54})  # as beside it, below a legend
     return figure
 
 

@@ -13,10 +13,10 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_of
-from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.marks import dot, entry, heading, remark
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import Style, series_styles
+from engine.report.schema import readable
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import fair_axis
@@ -40,21 +40,8 @@ MOVES = {
 LEAST = 3
 """Looks at validation images from which on surrogate and measured gap are compared."""
 SAID = (
-    *titled(
-        seed="seed", phase="phase", step="weight updates", loss="loss", penalty="fairness term"
-    ),
-    *titled(
-        surrogate_gap="surrogate gap",
-        gap="measured gap",
-        degradation="degradation gap",
-        accuracy="accuracy",
-    ),
-    *titled(
-        val_loss="validation loss",
-        mask_updates="mask updates",
-        examples="examples",
-        seconds="seconds",
-    ),
+    "seed phase step loss penalty surrogate_gap gap degradation accuracy val_loss mask_updates"
+    " examples seconds"
 )
 
 
@@ -77,9 +64,8 @@ def training(run: Run, choice: Choice) -> Panel:
         f" running means over {SMOOTH} updates. Vertical lines: where a phase begins."
     )
     answer, more = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
-    return Panel(
-        "fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True, more=more
-    )
+    shown = readable(table, SAID, penalty="fairness term", gap="measured gap")
+    return Panel("fair_training", QUESTION, answer, None, shown, note, parts, True, more=more)
 
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
@@ -220,13 +206,7 @@ LIVE_COLUMNS = {
     "Gap": (("gap", "measured, validation", 1), ("surrogate_gap", "surrogate, training", 0)),
     "Loss": (("loss", "training images", 0),),
 }
-LIVE_SAID = (
-    Column("shard", "training", words.work_name),
-    Column("phase", "phase", lambda phase: own.phase_name(str(phase))),
-    *titled(step="weight updates", loss="loss", accuracy="accuracy (validation)"),
-    *titled(gap="measured gap (validation)", surrogate_gap="surrogate gap (training)"),
-    *titled(examples="examples", seconds="seconds"),
-)
+LIVE_SAID = "training phase step loss accuracy gap surrogate_gap examples seconds"
 
 
 def live(points: pd.DataFrame, choice: Choice) -> Panel:
@@ -242,16 +222,10 @@ def live(points: pd.DataFrame, choice: Choice) -> Panel:
         " results on test images come when all is finished."
     )
     last = pd.DataFrame([_last(points, shard) for shard in order])
-    return Panel(
-        "fair_live",
-        LIVE_QUESTION,
-        _live_answer(points, order),
-        None,
-        readable(last, LIVE_SAID),
-        note,
-        parts,
-        True,
-    )
+    last = last.assign(training=last["shard"].map(words.work_name))
+    shown = readable(last, LIVE_SAID, phase=own.phase_name, gap="measured gap (validation)")
+    answer = _live_answer(points, order)
+    return Panel("fair_live", LIVE_QUESTION, answer, None, shown, note, parts, True)
 
 
 def _live_column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:

@@ -13,11 +13,9 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import BASE, GROUP, METHOD, readable, titled
-from engine.report.charts.differences import add_differences, around_zero
-from engine.report.charts.marks import DASHES, hover, row_names, title
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
-from engine.report.palette import series_styles
+from engine.report.charts.kinds import dots, lines, looks_of
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
@@ -29,12 +27,14 @@ SMOOTH = 10
 """Steps of the running mean of the lines; the numbers in the answer are plain means."""
 LONGEST = 6
 KEYS = ["group", "label"]
-COLUMNS = (
-    BASE,
-    GROUP,
-    *titled({"label": "class", PLAIN: "share, plain loss", PW: "share, PW loss"}),
-    *titled(change="change", least="change least", most="change most"),
-)
+COLUMNS = f"base group label {PLAIN} {PW} change least most"
+HEADS = {
+    "label": "class",
+    PLAIN: "share, plain loss",
+    PW: "share, PW loss",
+    "least": "change least",
+    "most": "change most",
+}
 
 
 def has_loss_share(run: Run, choice: Choice) -> bool:
@@ -74,7 +74,7 @@ def loss_share(run: Run, choice: Choice) -> Panel:
         QUESTION,
         _answer(run, summary),
         None,
-        readable(summary.assign(label=_classes(run, summary)), COLUMNS),
+        readable(summary.assign(label=_classes(run, summary)), COLUMNS, **HEADS),
         note,
         parts,
     )
@@ -142,20 +142,23 @@ def _column(
     reach: float,
 ) -> go.Figure:
     """One method: a line per subgroup and class."""
-    figure = blank(choice, 380, "batch", "change of its share of the loss")
-    figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    for cell, style, dash in zip(cells, series_styles(choice.dark), DASHES, strict=False):
-        line, name = _smooth(table, cell), plain(_cell_name(run, *cell))
-        look = {
-            "mode": "lines",
-            "line": {"color": style.colour, "width": 2.2, "dash": dash},
-            "name": name,
-        }
-        said = f"<b>{name}</b><br>batch %{{x}}: %{{y:+.3f}}<extra></extra>"
-        figure.add_scatter(x=line["step"], y=line["change"], hovertemplate=said, **look)
+    found = {plain(_cell_name(run, *cell)): _smooth(table, cell) for cell in cells}
+    drawn = pd.concat([rows.assign(cell=name) for name, rows in found.items()], ignore_index=True)
+    figure = lines(
+        choice,
+        drawn.assign(hover=hovers(drawn, "cell step change", cell=str, step="batch")),
+        "step",
+        "change",
+        looks_of(choice, list(found)),
+        ("batch", "change of its share of the loss"),
+        by="cell",
+        named=str,
+        title=plain(words.method_name(base)),
+        level=(0, ""),
+        ticks="",
+        mode="lines",
+    )
     figure.update_yaxes(tickformat="+.0%", nticks=6, range=[-reach, reach])
-    title(figure, plain(words.method_name(base)))
-    figure.update_layout(legend={"y": 1.09}, margin={"t": 30})
     return figure
 
 
@@ -194,19 +197,7 @@ def _points(change: float) -> str:
 
 
 AFFECTED_QUESTION = "Do the classes that the images were changed about pay for the cut?"
-ROW = 34
-AFFECTED_COLUMNS = (
-    METHOD,
-    *titled(
-        speedup="target speedup",
-        classes="classes",
-        value="mean AUC",
-        low="low",
-        high="high",
-        delta="change",
-    ),
-    *titled(delta_low="change low", delta_high="change high", n_trials="trials"),
-)
+AFFECTED_COLUMNS = "method speedup classes value low high delta delta_low delta_high n_trials"
 
 
 def has_affected(run: Run) -> bool:
@@ -236,21 +227,16 @@ def affected(run: Run, choice: Choice) -> Panel:
         f" against the dense model on the same {track_of(run).items}; intervals are 95 %, over"
         " images and trials."
     )
-    figure = _figure(run, choice, rows)
-    return Panel(
-        "affected", AFFECTED_QUESTION, answer, figure, readable(table, AFFECTED_COLUMNS), note
+    figure, shown = (
+        _figure(run, choice, rows),
+        readable(table, AFFECTED_COLUMNS, value="mean AUC"),
     )
+    return Panel("affected", AFFECTED_QUESTION, answer, figure, shown, note)
 
 
 def _figure(run: Run, choice: Choice, rows: pd.DataFrame) -> go.Figure:
     """A point with its interval per variant."""
-    figure = around_zero(choice, 110 + ROW * len(rows), "change of the mean AUC", choice.theme.ink)
-    shown = rows.assign(value=rows["delta"], low=rows["delta_low"], high=rows["delta_high"])
-    for place, row in enumerate(shown.to_dict("records")):
-        style, said = (
-            track_of(run).style(row["method"], choice.dark),
-            hover(row["variant"], phrasing.change(row)),
-        )
-        add_differences(figure, shown.iloc[[place]], [place], style, [said], showlegend=False)
-    row_names(figure, [wrapped(name, 24) for name in shown["variant"]])
-    return figure
+    names = {name: wrapped(name, 24) for name in rows["variant"]}
+    looks = {name: track_of(run).style(name, choice.dark) for name in rows["method"].unique()}
+    drawn, title = rows.assign(hover=hovers(rows, "variant delta")), "change of the mean AUC"
+    return dots(choice, drawn, "delta", names, looks, title, row="variant", apart=0)

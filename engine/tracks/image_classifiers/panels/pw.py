@@ -3,6 +3,7 @@ subgroup."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,12 +14,13 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
-from engine.report.charts.columns import BASE, DIFFERENCE, GROUP, MEASURE, Column, readable, titled
-from engine.report.charts.differences import add_differences, around_zero, as_change, verdict_on
-from engine.report.charts.marks import beside, hover, remark, row_band, row_names
+from engine.report.charts.differences import as_change, verdict_on
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import remark
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
+from engine.report.schema import hovers, readable
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
@@ -35,15 +37,12 @@ from engine.tracks.image_classifiers.panels.lookup import (
 from engine.tracks.image_classifiers.panels.speedup import drawn_groups
 
 QUESTION = "Does the PW loss help the subgroup that pays most?"
-COLUMNS = (
-    BASE,
-    Column("loss", "loss", own.loss_name),
-    *titled(speedup="target speedup"),
-    MEASURE,
-    GROUP,
-    *DIFFERENCE,
-    *titled(p="p", n="images", n_trials="trials"),
-)
+COLUMNS = "base loss speedup metric group value low high p q n n_trials"
+
+
+def _shown(table: pd.DataFrame, columns: str) -> pd.DataFrame:
+    heads = {"value": "difference", "n": "images"}
+    return readable(table, columns, loss=own.loss_name, part=own.loss_name, **heads)
 
 
 def pw_difference(run: Run, choice: Choice) -> Panel:
@@ -69,9 +68,7 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
         f" {trials_said(run)} each. {own.INTERVALS_IMAGES} Several intervals are read at once: one"
         f" in twenty misses by chance.{more}"
     )
-    return Panel(
-        "pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note, more=rest
-    )
+    return Panel("pw_difference", QUESTION, answer, figure, _shown(table, COLUMNS), note, more=rest)
 
 
 def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
@@ -196,31 +193,26 @@ def _figure(
     loss: str,
 ) -> go.Figure:
     """A row per speedup, a point with its interval per subgroup."""
-    speedups, at = sorted(table["speedup"].unique())[::-1], lookup.level_of(run, choice)
-    height = 130 + max(46, 24 * len(styles)) * len(speedups)
-    figure = around_zero(choice, height, f"difference of {measure.name}", choice.theme.soft)
-    if at in speedups:
-        row_band(figure, choice, speedups.index(at), 0.48)
-    shifts = beside(len(styles), -min(0.22, 0.7 / max(1, len(styles))))
-    for (group, style), shift in zip(styles.items(), shifts, strict=True):
-        mine, name = table[table["group"] == group], plain(words.group_name(group))
-        y = [speedups.index(speedup) + shift for speedup in mine["speedup"]]
-        add_differences(figure, mine, y, style, _hovers(measure, mine, name), name=name)
-    row_names(figure, [f"{value:g}×" for value in speedups], upwards=True)
+    about = f"difference of {measure.name}"
+    figure = dots(
+        choice,
+        table.assign(hover=hovers(table, "group speedup value n", value=about)),
+        "value",
+        {speedup: f"{speedup:g}×" for speedup in sorted(table["speedup"].unique())},
+        styles,
+        about,
+        row="speedup",
+        by="group",
+        named=lambda group: plain(words.group_name(group)),
+        at=lookup.level_of(run, choice),
+        showlegend=True,
+    )
     figure.update_yaxes(title_text="target speedup")
     above = {"x": 0, "y": 1, "yref": "paper", "yanchor": "bottom"}
     remark(figure, choice, f"{own.loss_name(loss)} better →", **above, xanchor="left", xshift=6)
     remark(figure, choice, f"← {own.loss_name(loss)} worse", **above, xanchor="right", xshift=-6)
     figure.update_layout(legend={"y": 1.06}, margin={"t": 24})
     return figure
-
-
-def _hovers(measure: Measure, table: pd.DataFrame, name: str) -> list[str]:
-    return [
-        f"<b>{name}</b>, {row['n']:.0f} images,"
-        f" {row['speedup']:g}×<br>{measure.change(as_change(row))}"
-        for row in table.to_dict("records")
-    ]
 
 
 # Which part of the PW loss helps, and where: weights or labels, in pruning, in retraining or in
@@ -230,15 +222,7 @@ def _hovers(measure: Measure, table: pd.DataFrame, name: str) -> list[str]:
 ABLATION_QUESTION = "Which part of the PW loss helps, and where is it needed?"
 PARTS = ("weights", "labels", PW)
 PLACES = ("prune", "both", "retrain")
-ABLATION_HEIGHT = 110
-ABLATION_COLUMNS = (
-    Column("part", "part", own.loss_name),
-    Column("place", "place", own.PLACES.get),
-    GROUP,
-    *titled(speedup="target speedup"),
-    *DIFFERENCE,
-    *titled(p="p", n="images", n_trials="trials"),
-)
+ABLATION_COLUMNS = "part place group speedup value low high p n n_trials"
 
 
 def switches(run: Run) -> pd.DataFrame:
@@ -276,7 +260,7 @@ def ablation(run: Run, choice: Choice) -> Panel:
         ABLATION_QUESTION,
         answer,
         _ablation_figure(choice, measure, table, groups),
-        readable(table, ABLATION_COLUMNS),
+        _shown(table.assign(place=table["place"].map(own.PLACES)), ABLATION_COLUMNS),
         note,
     )
 
@@ -324,34 +308,24 @@ def _ablation_figure(
 ) -> go.Figure:
     """A row per place, points by part; filled for the subgroup that pays most, open for the
     other."""
-    places = [place for place in PLACES if place in set(table["place"])][::-1]
-    what = f"difference of {measure.name} from the plain loss"
-    figure = around_zero(choice, 120 + ABLATION_HEIGHT * len(places), what, choice.theme.soft)
-    for index, (part, style) in enumerate(zip(PARTS, series_styles(choice.dark), strict=False)):
-        for other, group in enumerate(groups):
-            mine = where(table, part=part, group=group)
-            if mine.empty:
-                continue
-            y = [places.index(place) + 0.26 - 0.26 * index - 0.1 * other for place in mine["place"]]
-            symbol = style.symbol + ("-open" if other else "")
-            look = {"symbol": symbol, "line": {"width": 2, "color": style.colour}}
-            name = plain(f"{own.loss_name(part)}: {words.group_name(group)}")
-            add_differences(
-                figure, mine, y, style, _ablation_hovers(measure, mine), look, 1.8, name=name
-            )
-    row_names(figure, [wrapped(own.PLACES[place], 14) for place in places], upwards=True)
-    return figure
-
-
-def _ablation_hovers(measure: Measure, table: pd.DataFrame) -> list[str]:
-    return [
-        hover(
-            own.loss_name(row["loss"]),
-            f"{plain(words.group_name(row['group']))}, {row['n']:.0f} images",
-            measure.change(as_change(row)),
+    about = f"difference of {measure.name} from the plain loss"
+    looks = {
+        plain(f"{own.loss_name(part)}: {words.group_name(group)}"): replace(
+            style, symbol=style.symbol + "-open" * (group != groups[0])
         )
-        for row in table.to_dict("records")
-    ]
+        for part, style in zip(PARTS, series_styles(choice.dark), strict=False)
+        for group in groups
+        if len(where(table, part=part, group=group))
+    }
+    series = table["part"].map(own.loss_name) + ": " + table["group"].map(words.group_name)
+    drawn = table.assign(
+        hover=hovers(table, "part group value n", part=own.loss_name, value=about),
+        series=series.map(plain),
+    )
+    rows = {
+        place: wrapped(own.PLACES[place], 14) for place in PLACES if place in set(table["place"])
+    }
+    return dots(choice, drawn, "value", rows, looks, about, row="place", by="series", named=str)
 
 
 def _ablation_answer(measure: Measure, table: pd.DataFrame, group: str) -> str:

@@ -11,11 +11,11 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
-from engine.report.charts.columns import readable, titled
 from engine.report.charts.filter_layers import layer_rows, map_height
 from engine.report.charts.heat_map import bar_above, cells, veil
 from engine.report.charts.marks import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.schema import readable
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.image_classifiers.words import said as in_words
@@ -23,13 +23,6 @@ from engine.tracks.image_classifiers.words import units_of
 
 FEW = 40
 """Filters of the widest layer up to which every cut one gets a cross."""
-COLUMNS = {
-    "layer": "layer",
-    "group": "first convolution",
-    "filter": "filter",
-    "value": "score",
-    "kept": "kept",
-}
 
 
 def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
@@ -59,7 +52,13 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
         question,
         answer,
         _figure(choice, table, in_words(run, "filter")),
-        readable(table, titled(**{name: in_words(run, title) for name, title in COLUMNS.items()})),
+        readable(
+            table,
+            "layer group filter value kept",
+            group=in_words(run, "first convolution"),
+            filter=in_words(run, "filter"),
+            value="score",
+        ),
         in_words(run, note),
         more=in_words(run, _order_said(table).strip()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -16,20 +16,12 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note, groups_in_order, paid_most
-from engine.report.charts.columns import (
-    BASE,
-    CHANGE,
-    GROUP,
-    METHOD,
-    VALUE,
-    Column,
-    readable,
-    titled,
-)
-from engine.report.charts.marks import add_points, bars, bars_of, beside, dot, entry, silent, title
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, ratio_axis
+from engine.report.charts.kinds import lines
+from engine.report.charts.marks import add_points, beside, dot, entry, silent
+from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
 from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
@@ -44,17 +36,10 @@ FAR = 4.0
 """Smallest speedup from which on the dense model is left out of the axis: it would take half of it.
 """
 CHANGE_SAID = "A change is the cut model's value minus the dense model's on the same images."
-_DASH = {PLAIN: "dot", PW: "solid"}
+_DASH, _OPEN = {PLAIN: "dot", PW: "solid"}, {PLAIN: "-open", PW: ""}
+ENDS = ("value", "low", "high")
 _SAID = {PLAIN: "plain loss", PW: "PW loss"}
-COLUMNS = (
-    BASE,
-    Column("loss", "loss", own.loss_name),
-    *titled(speedup="target speedup", achieved="achieved speedup"),
-    GROUP,
-    *VALUE,
-    *CHANGE,
-    *titled(n="images", degenerate="degenerate trials"),
-)
+COLUMNS = "base loss speedup achieved group value low high delta delta_low delta_high n degenerate"
 
 
 def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Panel:
@@ -77,29 +62,72 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
     )
     note = lookup.caveat(run, None, more=more)
     answer, rest = _answer(run, choice, measure, table, columns)
-    shown = readable(table, COLUMNS)
+    shown = readable(table, COLUMNS, loss=own.loss_name, n="images")
     return Panel("groups_along_speedup", question, answer, None, shown, note, parts, more=rest)
 
 
 def _column(run: Run, choice: Choice, look: _Look, table: pd.DataFrame) -> go.Figure:
     """One method, with its own title and legend."""
-    y = f"change of {look.measure.name}" if look.is_change else look.measure.title
-    figure = blank(choice, _height(look.styles, 300), y=y)
-    if look.is_change:
-        figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    for group, shift in zip(look.styles, beside(len(look.styles), 1), strict=True):
-        for loss, aside in ((PLAIN, -0.25), (PW, 0.25)):
-            mine = where(table, group=group, loss=loss)
-            if not mine.empty:
-                _line(run, figure, look, mine, shift + aside)
+    looks = {
+        _line_said(group, loss): replace(style, symbol=style.symbol + _OPEN[loss], dash=_DASH[loss])
+        for group, style in look.styles.items()
+        for loss in (PLAIN, PW)
+    }
+    figure = lines(
+        choice,
+        _drawn(run, look, table),
+        "x",
+        "value",
+        looks,
+        (
+            "speedup (FLOPs)",
+            f"change of {look.measure.name}" if look.is_change else look.measure.title,
+        ),
+        by="line",
+        named=str,
+        height=_height(look.styles, 300),
+        title=plain(arm_name(table["base"].iat[0], PLAIN)),
+        bars="- value",
+        level=(0, "") if look.is_change else None,
+        ticks="",
+        showlegend=False,
+    )
     _stars(run, choice, figure, look.room, table)
     ratio_axis(figure, table["achieved"], [*([] if _is_far(table) else [1.0]), *table["speedup"]])
-    figure.update_xaxes(title_text="speedup (FLOPs)")
-    figure.update_yaxes(range=list(look.room), nticks=7)
+    figure.update_yaxes(range=list(look.room))
     _legend(choice, figure, look.styles)
-    title(figure, plain(arm_name(table["base"].iat[0], PLAIN)))
-    figure.update_layout(legend={"y": 1.09}, margin={"t": 30})
     return figure
+
+
+def _drawn(run: Run, look: _Look, table: pd.DataFrame) -> pd.DataFrame:
+    """What the lines are drawn of: each from the dense model on, without it where it would take
+    half of the axis; the lines a little apart."""
+    rows = table[table["group"].isin(look.styles)]
+    asides = dict(zip(look.styles, beside(len(look.styles), 1), strict=True))
+    aside = rows["group"].map(asides) + rows["loss"].map({PLAIN: -0.25, PW: 0.25})
+    wrong = [_wrong(run, row) if row["degenerate"] else "" for row in rows.to_dict("records")]
+    said = hovers(
+        rows.assign(degenerate=wrong),
+        "group base loss achieved speedup value delta n degenerate",
+        loss=own.loss_name,
+        value=look.measure.name,
+    )
+    ends = ("delta", "delta_low", "delta_high") if look.is_change else ("value", "low", "high")
+    names = [
+        _line_said(group, loss) for group, loss in zip(rows["group"], rows["loss"], strict=True)
+    ]
+    drawn = rows.assign(hover=said, line=names)
+    drawn = drawn.assign(x=rows["achieved"] * 2 ** (0.035 * aside))
+    drawn = drawn.assign(**{name: rows[end] for name, end in zip(ENDS, ends, strict=True)})
+    if _is_far(table):
+        return drawn
+    dense = drawn.drop_duplicates("line").assign(x=1.0, hover="uncut", low=math.nan, high=math.nan)
+    dense = dense.assign(value=0.0 if look.is_change else dense["value"] - dense["delta"])
+    return pd.concat([dense, drawn], ignore_index=True)
+
+
+def _line_said(group: str, loss: str) -> str:
+    return plain(f"{words.group_name(group)}, {_SAID[loss]}")
 
 
 def _height(groups: Collection[str], width: int) -> int:
@@ -107,47 +135,6 @@ def _height(groups: Collection[str], width: int) -> int:
     longest = max((len(words.group_name(group)) for group in groups), default=0)
     per_row = max(1, width // (55 + 7 * max(longest, len(_SAID[PLAIN]))))
     return HEIGHT - 40 + 20 * math.ceil((len(groups) + 2) / per_row)
-
-
-def _line(run: Run, figure: go.Figure, look: _Look, table: pd.DataFrame, shift: float) -> None:
-    """One subgroup under one loss, from the dense model on; without it where it would take half of
-    the axis."""
-    group, loss = table["group"].iat[0], table["loss"].iat[0]
-    style, name = look.styles[group], plain(words.group_name(group))
-    names = ("delta", "delta_low", "delta_high") if look.is_change else ("value", "low", "high")
-    ends = table[list(names)].set_axis(["value", "low", "high"], axis=1)
-    x, texts = (
-        table["achieved"] * 2 ** (0.035 * shift),
-        [_hover(run, look, row) for row in table.to_dict("records")],
-    )
-    if not _is_far(table):
-        dense = 0.0 if look.is_change else table["value"].iat[0] - table["delta"].iat[0]
-        ends = pd.concat([pd.DataFrame([dict.fromkeys(ends, dense)]), ends])
-        x, texts = [1.0, *x], [f"<b>{name}</b>, uncut", *texts]
-    open_ = "-open" if loss == PLAIN else ""
-    line = {"color": style.colour, "dash": _DASH[loss], "width": 2}
-    how = {
-        "mode": "lines+markers",
-        "line": line,
-        "opacity": 0.95,
-        "showlegend": False,
-        "name": f"{name}, {_SAID[loss]}",
-    }
-    how["error_y"] = bars(ends["value"], ends["low"], ends["high"], style.colour, 1.2)
-    add_points(figure, list(x), ends["value"], texts, dot(style, 8, 2, style.symbol + open_), **how)
-
-
-def _hover(run: Run, look: _Look, row: dict[str, Any]) -> str:
-    arm = arm_name(row["base"], row["loss"])
-    return "<br>".join(
-        [
-            f"<b>{plain(words.group_name(row['group']))}</b>, {row['n']:.0f} images",
-            f"{arm}, {phrasing.factor(row['achieved'])} (asked {row['speedup']:g}×)",
-            f"{look.measure.name} {look.measure.with_interval(row)}",
-            f"change {look.measure.change(row)}",
-            *([_wrong(run, row)] if row["degenerate"] else []),
-        ]
-    )
 
 
 def _stars(
@@ -281,11 +268,8 @@ class _Look:
 
 
 TIME_QUESTION = "Does the promised speedup arrive?"
-TIME_COLUMNS = (
-    METHOD,
-    *titled(target="target speedup", theoretical="speedup by FLOPs", speedup="measured"),
-    *titled(speedup_low="measured low", speedup_high="measured high", n="timings"),
-)
+TIME_COLUMNS = "method target theoretical speedup speedup_low speedup_high n"
+TIME_HEADS = {"target": "target speedup", "theoretical": "speedup by FLOPs", "speedup": "measured"}
 
 
 def speed(run: Run, choice: Choice) -> Panel:
@@ -300,32 +284,22 @@ def speed(run: Run, choice: Choice) -> Panel:
         "the middle half of the paired ratios. Other machines differ."
     )
     answer, figure = _speed_answer(run, choice, table), _figure(run, choice, table)
-    return Panel("speed", TIME_QUESTION, answer, figure, readable(table, TIME_COLUMNS), note)
+    ends = {"speedup_low": "measured low", "speedup_high": "measured high", "n": "timings"}
+    shown = readable(table, TIME_COLUMNS, **TIME_HEADS, **ends)
+    return Panel("speed", TIME_QUESTION, answer, figure, shown, note)
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
-    figure = blank(choice, 360, "speedup by FLOPs", "speedup as measured")
-    for method, rows in table.groupby("method", sort=False):
-        style, chosen, name = (
-            lookup.look_of(run, choice, str(method)),
-            method == choice.method,
-            str(method),
-        )
-        error = bars_of(rows, style.colour, 1.3, "speedup", "speedup_low", "speedup_high")
-        line = {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}
-        marker = {**dot(style, 11 if chosen else 8), "line": {"width": 2}}
-        add_points(
-            figure,
-            rows["theoretical"],
-            rows["speedup"],
-            _hovers(rows),
-            marker,
-            line=line,
-            error_y=error,
-            mode="lines+markers",
-            opacity=1 if chosen else 0.8,
-            name=words.method_name(name),
-        )
+    figure = lines(
+        choice,
+        table.assign(hover=hovers(table, "method target theoretical speedup", **TIME_HEADS)),
+        "theoretical",
+        "speedup",
+        {name: lookup.look_of(run, choice, name) for name in dict.fromkeys(table["method"])},
+        ("speedup by FLOPs", "speedup as measured"),
+        bars="- speedup",
+        ticks="",
+    )
     ends = [1, float(table["theoretical"].max())]
     line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
     silent(figure, ends, ends, mode="lines", line=line, name="promise kept", showlegend=None)
@@ -333,14 +307,6 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     ticks = sorted({1.0, *table["target"]})
     figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{value:g}×" for value in ticks])
     return figure
-
-
-def _hovers(table: pd.DataFrame) -> list[str]:
-    return [
-        f"<b>{words.method_name(row['method'])}</b>, {row['target']:g}×<br>by FLOPs "
-        f"{phrasing.factor(row['theoretical'])}, measured {_measured(row)}"
-        for row in table.to_dict("records")
-    ]
 
 
 def _measured(row: dict[str, Any]) -> str:

@@ -12,12 +12,12 @@ from engine.core import words
 from engine.core.ids import at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Chance, Measure
+from engine.report.schema import Column, readable, titled
 from engine.report.tracks import track_of
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run

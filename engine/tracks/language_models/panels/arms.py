@@ -13,10 +13,10 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, chosen_last, dot, heading
 from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
+from engine.report.schema import Column, readable, titled
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own

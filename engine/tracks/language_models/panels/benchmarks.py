@@ -14,10 +14,10 @@ from engine.data.benchmarks.base import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell
-from engine.report.charts.columns import group_or
 from engine.report.charts.marks import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Measure
+from engine.report.schema import group_or
 from engine.stats.student import MISSED
 from engine.store.runs import Run
 from engine.tracks.language_models.benchmarks.base import (

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import GROUP, METHOD, Column, group_or, readable, titled
-from engine.report.charts.heat_map import cells, write
-from engine.report.charts.marks import DASHES, add_points, beside, chosen_last, dot, entry, heading
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.heat_map import table_map
+from engine.report.charts.kinds import lines, looks_of
+from engine.report.charts.marks import DASHES
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
-from engine.report.palette import Style, quiet, series_styles
+from engine.report.palette import Style, quiet
+from engine.report.schema import group_or, hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -48,7 +50,6 @@ from engine.tracks.text_classifiers.panels.lookup import (
 )
 from engine.tracks.text_classifiers.words import arm_style
 
-HEIGHT = 360
 BESIDE = 0.012
 """Shares by which points of several lines are moved apart, so that bars do not hide each other."""
 LONGEST = 5
@@ -61,14 +62,9 @@ MARKS = (
 )
 FIXED = "The full model is one fixed model, so it has no deviation."
 EASY = "A model whose seeds differ widely meets it easily."
-COLUMNS = (
-    METHOD,
-    GROUP,
-    *titled(sparsity="share asked", realised="share cut"),
-    Column("metric", "metric", words.metric_name),
-    *titled(mean="mean", std="standard deviation", full_mean="full model's mean"),
-    *titled(full_std="full model's standard deviation", n_seeds="seeds", n="texts", state="ticket"),
-)
+COLUMNS = "method group sparsity realised metric mean std full_mean full_std n_seeds n state"
+KINDS = {WON: "winning ticket", LOST: "no ticket", UNJUDGED: "too few seeds to judge"}
+SHARE, FULL = "share of heads cut", "full model"
 
 
 def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
@@ -146,125 +142,57 @@ def _column(
 ) -> go.Figure:
     """One score: a line per procedure; the full model's mean as a line, its deviation as a band."""
     mine = table[table["method"].map(lambda method: arm_of(method)[1]) == score]
-    names = [method for method in lookup.methods(run) if method in set(mine["method"])]
-    figure = blank(choice, HEIGHT + 20 * math.ceil((len(names) + 2) / 2), y=measure.title)
+    looks = {
+        name: _look(choice, name) for name in lookup.methods(run) if name in set(mine["method"])
+    }
     mean, std = (float(mine[name].fillna(0.0).iat[0]) for name in ("full_mean", "full_std"))
-    figure.add_hrect(
-        y0=mean - std, y1=mean + std, fillcolor=choice.theme.band, line_width=0, layer="below"
+    figure = lines(
+        choice,
+        _drawn(mine, measure),
+        "realised",
+        "mean",
+        looks,
+        (SHARE, measure.title),
+        named=lambda method: own.procedure_name(arm_of(method)[0]),
+        title=plain(own.importance_name(score)),
+        apart=BESIDE,
+        bars="- mean",
+        level=(mean, FULL),
     )
-    figure.add_hline(y=mean, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for method, shift in zip(
-        chosen_last(names, choice.method), beside(len(names), BESIDE), strict=True
-    ):
-        _line(run, figure, choice, mine[mine["method"] == method], shift, measure)
-    for method in names:
-        style = _look(choice, method)
-        line = {"color": style.colour, "dash": _dash(method), "width": 2}
-        name = own.procedure_name(arm_of(method)[0])
-        entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 8, 1.6))
-    entry(
-        figure,
-        "full model",
-        mode="lines",
-        line={"color": choice.theme.ink, "dash": "dot", "width": 1},
-    )
-    figure.update_xaxes(
-        title_text="share of heads cut", tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero"
-    )
-    figure.update_yaxes(range=list(room), nticks=7)
-    heading(figure, plain(own.importance_name(score)))
-    figure.update_layout(legend={"y": 1.1, "font": {"size": 12}}, margin={"t": 30})
+    ends = {"y0": mean - std, "y1": mean + std}
+    figure.add_hrect(**ends, fillcolor=choice.theme.band, line_width=0, layer="below")
+    figure.update_yaxes(range=list(room))
     return figure
 
 
+def _drawn(table: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """What lines of tickets are drawn of: each line from the full model on, tickets as stars."""
+    kind = table["state"].map(KINDS).fillna("matching, not a winning ticket")
+    said = hovers(
+        table.assign(kind=kind),
+        "method group sparsity mean std n_seeds full_mean full_std kind by_spread degenerate",
+        mean=measure.name,
+        by_spread=lambda so: "by the spread of its seeds only" if so else "",
+        degenerate=lambda seeds: "a seed predicts one class only" if seeds > 0 else "",
+    )
+    stars = table["state"].map({WON: "star", MATCHING: "star-open"})
+    table = table.assign(hover=said, symbol=stars, size=np.where(stars.notna(), 15, 8))
+    full = table.groupby(["method", "group"], as_index=False).first()
+    full = full.assign(realised=0.0, mean=full["full_mean"], std=math.nan, hover=f"the {FULL}")
+    whole = pd.concat([full.assign(symbol=None, size=7), table], ignore_index=True)
+    whole = whole.sort_values("realised", kind="stable")
+    ends = {"mean_low": whole["mean"] - whole["std"], "mean_high": whole["mean"] + whole["std"]}
+    return whole.assign(**ends)
+
+
 def _look(choice: Choice, method: str) -> Style:
-    """The chosen procedure in its colour, in every score's column; the others grey."""
+    """The chosen procedure in its colour, in every score's column; the others grey. The dash is of
+    the procedure: each score has a column of its own."""
     style, mine = arm_style(method, choice.dark), arm_of(method)[0]
-    return (
-        style
-        if choice.method in ("", "dense") or mine == arm_of(choice.method)[0]
-        else quiet(style, choice.dark)
-    )
-
-
-def _line(
-    run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, shift: float, measure: Measure
-) -> None:
-    """One arm from the full model on, tickets as stars."""
-    method = table["method"].iat[0]
-    style, chosen = _look(choice, method), method == choice.method
-    rows = table.sort_values("realised").to_dict("records")
-    y = [rows[0]["full_mean"], *(row["mean"] for row in rows)]
-    texts = ["the full model", *(_hover(row, measure) for row in rows)]
-    line = {"color": style.colour, "width": 3 if chosen else 1.6, "dash": _dash(method)}
-    look = {"line": line, "name": words.method_name(method), "opacity": 1 if chosen else 0.85}
-    sizes, thickness = ((16, 9), 2) if chosen else ((12, 7), 1.2)
-    _add_tickets(figure, rows, shift, y, texts, style, "circle-open", sizes, thickness, **look)
-
-
-def _add_tickets(
-    figure: go.Figure,
-    rows: Sequence[dict[str, Any]],
-    shift: float,
-    y: list[float],
-    texts: list[str],
-    style: Style,
-    first: str,
-    sizes: tuple[int, int],
-    thickness: float,
-    **more: Any,
-) -> None:
-    """A line from the full model on, whose symbol is `first`; a point per row, tickets as stars.
-    `sizes`: of a star, of another point; `y` and `texts`: [1 + rows]."""
-    error = {
-        "type": "data",
-        "array": [None, *(row["std"] for row in rows)],
-        "color": style.colour,
-        "width": 0,
-    }
-    symbols = [{WON: "star", MATCHING: "star-open"}.get(row["state"], style.symbol) for row in rows]
-    marker = {
-        "symbol": [first, *symbols],
-        "size": [7, *(sizes[row["state"] not in TICKET] for row in rows)],
-        "color": style.colour,
-        "line": {"width": 1.6, "color": style.colour},
-    }
-    look = {
-        "mode": "lines+markers",
-        "error_y": {**error, "thickness": thickness},
-        "showlegend": False,
-        **more,
-    }
-    add_points(figure, [0.0, *(row["realised"] + shift for row in rows)], y, texts, marker, **look)
-
-
-def _dash(method: str) -> str:
-    """The dash of the procedure: each score has a column of its own here."""
-    order, procedure = list(own.PROCEDURES), arm_of(method)[0]
-    return DASHES[order.index(procedure) % len(DASHES) if procedure in order else -1]
-
-
-def _hover(row: dict[str, Any], measure: Measure) -> str:
-    kind = {WON: "winning ticket", LOST: "no ticket", UNJUDGED: "too few seeds to judge"}
-    return "<br>".join(
-        filter(
-            None,
-            [
-                (
-                    f"<b>{words.method_name(row['method'])}</b>,"
-                    f" {phrasing.percent(row['sparsity'])} asked"
-                ),
-                (
-                    f"{measure.name} {spread(row['mean'], row['std'], measure)} over"
-                    f" {row['n_seeds']:.0f} seeds"
-                ),
-                f"full model {spread(row['full_mean'], row['full_std'], measure)}",
-                kind.get(row["state"], "matching, not a winning ticket"),
-                "by the spread of its seeds only" if row["by_spread"] else "",
-                "a seed predicts one class only" if row.get("degenerate", 0) > 0 else "",
-            ],
-        )
-    )
+    order = list(own.PROCEDURES)
+    dash = DASHES[order.index(mine) % len(DASHES) if mine in order else -1]
+    chosen = choice.method in ("", "dense") or mine == arm_of(choice.method)[0]
+    return replace(style if chosen else quiet(style, choice.dark), dash=dash)
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> tuple[str, str]:
@@ -383,33 +311,24 @@ def _note(run: Run, table: pd.DataFrame) -> str:
 def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> go.Figure:
     """A line per group: mean minus the full model's mean, stars where it is a ticket for that
     group."""
-    worst = sorted(
-        parts, key=lambda group: (parts[group]["mean"] - parts[group]["full_mean"]).min()
-    )[:LONGEST]
-    drawn = [group for group in parts if group in worst]
-    height, title = HEIGHT + 20 * math.ceil(len(drawn) / 2), "accuracy minus the full model's"
-    figure, shifts = blank(choice, height, "share of heads cut", title), beside(len(drawn), BESIDE)
-    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for group, style, shift, dash in zip(
-        drawn, series_styles(choice.dark), shifts, DASHES, strict=False
-    ):
-        rows, name = (
-            parts[group].sort_values("realised").to_dict("records"),
-            plain(words.group_name(group)),
-        )
-        texts = [
-            "the full model",
-            *(f"<b>{name}</b><br>{_hover(row, measure_of(run, group))}" for row in rows),
-        ]
-        y = [0.0, *(row["mean"] - row["full_mean"] for row in rows)]
-        line = {"color": style.colour, "width": 2, "dash": dash}
-        _add_tickets(
-            figure, rows, shift, y, texts, style, style.symbol, (14, 9), 1.4, line=line, name=name
-        )
-        entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 9))
-    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero")
-    figure.update_yaxes(nticks=7)
-    return figure
+    lost = {group: (part["mean"] - part["full_mean"]).min() for group, part in parts.items()}
+    worst = sorted(parts, key=lost.__getitem__)[:LONGEST]
+    looks = looks_of(choice, [group for group in parts if group in worst])
+    drawn = _drawn(pd.concat(parts.values()), measure_of(run, worst[0]))
+    ends = {name: drawn[name] - drawn["full_mean"] for name in ("mean", "mean_low", "mean_high")}
+    return lines(
+        choice,
+        drawn.assign(**ends),
+        "realised",
+        "mean",
+        looks,
+        (SHARE, "accuracy minus the full model's"),
+        by="group",
+        named=lambda group: plain(words.group_name(group)),
+        apart=BESIDE,
+        bars="- mean",
+        level=(0, FULL),
+    )
 
 
 def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> tuple[str, str]:
@@ -460,7 +379,7 @@ def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
     whole = (table["group"] == "").all()
-    return readable(table.drop(columns="group") if whole else table, COLUMNS)
+    return readable(table.drop(columns="group") if whole else table, COLUMNS, n="texts")
 
 
 ALL = "all texts"
@@ -473,17 +392,7 @@ OTHERS = (
 MOST_GROUPS = 6
 """Groups in the chart at most; the table always has all of them."""
 TICKET_COLUMNS = (
-    METHOD,
-    Column("axis", "axis", words.axis_name),
-    Column("group", "subgroup", group_or(ALL)),
-    Column("metric", "metric", words.metric_name),
-    *titled(sparsity="largest share", unbroken="unbroken up to", state="ticket", mean="mean"),
-    *titled(
-        std="standard deviation",
-        full_mean="full model's mean",
-        full_std="full model's standard deviation",
-    ),
-    *titled(n_seeds="seeds"),
+    "method axis group metric sparsity unbroken state mean std full_mean full_std n_seeds"
 )
 
 
@@ -516,7 +425,13 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
         question,
         answer,
         figure,
-        readable(mine, TICKET_COLUMNS),
+        readable(
+            mine,
+            TICKET_COLUMNS,
+            group=group_or(ALL),
+            sparsity="largest share",
+            unbroken="unbroken up to",
+        ),
         note,
         mind=mind,
         more=rest,
@@ -598,37 +513,18 @@ def _table_figure(
 ) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
     order, known = _arms(run, choice, table), table.set_index(["method", "group"])
-    shape = (len(order), len(groups))
-    values, texts, hovers = np.zeros(shape), np.full(shape, "", object), np.full(shape, "", object)
-    for place in np.ndindex(shape):
-        key = order[place[0]], groups[place[1]]
-        row = known.loc[key] if key in known.index else None
-        texts[place], hovers[place] = _cell(run, key, row, reach.get(key, Reach()))
-        values[place] = 0.0 if row is None else np.nan_to_num(row["sparsity"])
-    names = {method: wrapped(words.method_name(method), 18) for method in order}
-    lines = max((name.count("<br>") + 1 for name in names.values()), default=1)
-    figure = blank(choice, 110 + max(40, 16 * lines + 8) * len(order))
-    down, across = list(range(len(order))), list(range(len(groups)))
-    look = {"x": across, "y": down, "zmin": 0, "zmax": 1, "xgap": 3, "ygap": 3, "showscale": False}
-    look |= {
-        "customdata": hovers,
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "hoverongaps": None,
-    }
-    cells(figure, values, choice.theme.sequential, **look)
-    for y, x in np.ndindex(shape):
-        write(figure, choice, x, y, str(texts[y, x]), bool(values[y, x] > 0.72), 12)
-    named = [
-        f"<b>{name}</b>" if method == choice.method else name for method, name in names.items()
+    keys = [[(method, group) for group in groups] for method in order]
+    found = {key: known.loc[key] for row in keys for key in row if key in known.index}
+    cells = [
+        [_cell(run, key, found.get(key), reach.get(key, Reach())) for key in row] for row in keys
     ]
-    figure.update_yaxes(
-        tickvals=down, ticktext=named, autorange="reversed", showgrid=False, showline=False
-    )
-    columns = [wrapped(group_or(ALL)(group), 12) for group in groups]
-    figure.update_xaxes(
-        tickvals=across, ticktext=columns, side="top", showline=False, tickfont={"size": 11}
-    )
-    figure.update_xaxes(autotickangles=[0, -45])
+    values = [[found[key]["sparsity"] if key in found else 0.0 for key in row] for row in keys]
+    names = [wrapped(words.method_name(method), 18) for method in order]
+    if choice.method in order:
+        place = order.index(choice.method)
+        names[place] = f"<b>{names[place]}</b>"
+    across = [wrapped(group_or(ALL)(group), 12) for group in groups]
+    figure = table_map(choice, np.nan_to_num(np.array(values, float)), names, across, cells)
     figure.update_layout(margin={"t": 44})
     return figure
 

@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.by_group import ByGroup, columns, dumbbell, pairs
-from engine.report.charts.columns import readable
+from engine.report.charts.by_group import ByGroup, dumbbell, pairs, shown
 from engine.report.charts.marks import heading
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Measure
@@ -41,10 +40,7 @@ def borkan(run: Run, choice: Choice) -> Panel:
     found = _in_one_order(run, choice)
     parts = tuple(_column(run, choice, metric, table) for metric, table in found.items())
     table = pd.concat(
-        [
-            readable(part, columns(run)).assign(measure=_name(metric))
-            for metric, part in found.items()
-        ]
+        [shown(run, part).assign(measure=_name(metric)) for metric, part in found.items()]
     )
     positive = run.meta["data"]["classes"][1]
     note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")

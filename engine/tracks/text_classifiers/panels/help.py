@@ -15,31 +15,11 @@ from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import DIFFERENCE, METHOD, Column, group_or, readable, titled
-from engine.report.charts.differences import (
-    BY_CHANCE,
-    MAX_Q,
-    add_differences,
-    around_zero,
-    as_change,
-    direction,
-    q_said,
-)
-from engine.report.charts.marks import (
-    add_points,
-    bars_of,
-    beside,
-    dot,
-    entry,
-    hover,
-    null_band,
-    row_names,
-    title,
-)
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
-from engine.report.charts.reliability_parts import marker
+from engine.report.charts.differences import BY_CHANCE, MAX_Q, as_change, direction, q_said
+from engine.report.charts.kinds import dots, lines, looks_of, points
+from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.contract import Measure
-from engine.report.palette import series_styles
+from engine.report.schema import group_or, hovers, readable
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.importance import importance
@@ -56,16 +36,8 @@ from engine.tracks.text_classifiers.words import arm_style
 RANDOM = "random"
 LONGEST = 6
 """Groups drawn at most."""
-COLUMNS = (
-    Column("base", "procedure", own.procedure_name),
-    Column("score", "score", own.importance_name),
-    Column("other", "against", own.importance_name),
-    *titled(sparsity="share asked"),
-    Column("group", "subgroup", group_or("all texts")),
-    Column("metric", "metric", words.metric_name),
-    *DIFFERENCE,
-    *titled(p="p", q="q", n="texts", n_trials="seeds"),
-)
+COLUMNS = "base score other sparsity group metric value low high p q n n_trials"
+ALL = group_or("all texts")
 
 
 def score_difference(run: Run, choice: Choice) -> Panel:
@@ -92,9 +64,17 @@ def score_difference(run: Run, choice: Choice) -> Panel:
         f" {MAX_Q:g} are claimed."
     )
     (answer, rest), figure = _answer(run, choice, table, procedure, score), _figure(choice, table)
-    return Panel(
-        "score_difference", question, answer, figure, readable(table, COLUMNS), note, more=rest
+    shown = readable(
+        table,
+        COLUMNS,
+        base=own.procedure_name,
+        score=own.importance_name,
+        other=own.importance_name,
+        group=ALL,
+        value="difference",
+        n_trials="seeds",
     )
+    return Panel("score_difference", question, answer, figure, shown, note, more=rest)
 
 
 def _asked(run: Run, choice: Choice) -> tuple[str, str]:
@@ -210,62 +190,32 @@ def _groups_said(table: pd.DataFrame) -> str:
 
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     """A row per group, a point per other score."""
-    groups, others = (
-        list(dict.fromkeys(table["group"]))[: LONGEST + 1],
-        list(dict.fromkeys(table["other"])),
+    said = hovers(
+        table,
+        "group other value q n",
+        group=ALL,
+        other=_against,
+        value=f"difference of {_measure(table.iloc[0].to_dict()).name}",
     )
-    height = 110 + max(44, 22 * len(others) + 16) * len(groups)
-    figure = around_zero(
-        choice, height, "difference; right of zero: chosen better", choice.theme.ink
-    )
-    for other, style, shift in zip(
-        others, series_styles(choice.dark), beside(len(others), 0.24), strict=False
-    ):
-        rows = table[(table["other"] == other) & table["group"].isin(groups)]
-        y = [groups.index(group) + shift for group in rows["group"]]
-        name = f"against {own.importance_name(other)}"
-        add_differences(
-            figure, rows, y, style, _hovers(rows), thickness=1.8, name=name, showlegend=True
-        )
-    row_names(
-        figure,
-        ["<b>all texts</b>" if not group else wrapped(words.group_name(group)) for group in groups],
-    )
-    return figure
+    rows = {
+        group: wrapped(ALL(group)) for group in list(dict.fromkeys(table["group"]))[: LONGEST + 1]
+    }
+    looks = looks_of(choice, list(dict.fromkeys(table["other"])))
+    title = "difference; right of zero: chosen better"
+    drawn = table.assign(hover=said)
+    return dots(choice, drawn, "value", rows, looks, title, row="group", by="other", named=_against)
 
 
-def _hovers(table: pd.DataFrame) -> list[str]:
-    found = []
-    for row in table.to_dict("records"):
-        whom, measure = plain(group_or("all texts")(row["group"])), _measure(row)
-        head = f"<b>{whom}</b>, against {own.importance_name(row['other'])}"
-        found.append(
-            "<br>".join(
-                filter(
-                    None, [head, f"{measure.name} {measure.change(as_change(row))}", q_said(row)]
-                )
-            )
-        )
-    return found
+def _against(other: str) -> str:
+    return f"against {own.importance_name(other)}"
 
 
 CLAIMED_Q = 0.05
 """Largest false discovery rate at which an arm is said to beat chance."""
 APART = 0.012
 CHANCE_COLUMNS = (
-    METHOD,
-    Column("group", "subgroup", group_or("all texts")),
-    *titled(sparsity="share asked"),
-    Column("metric", "metric", words.metric_name),
-    *titled(value="mean of seeds", percentile="percentile"),
-    *titled(
-        p="p",
-        q="q",
-        null_mean="random masks, mean",
-        null_low="random masks, low",
-        null_high="random masks, high",
-    ),
-    *titled(n_masks="random masks", n_seeds="seeds", n="texts"),
+    "method group sparsity metric value percentile p q null_mean null_low null_high n_masks"
+    " n_seeds n"
 )
 
 
@@ -286,9 +236,8 @@ def random_masks(run: Run, choice: Choice, group: str = "") -> Panel:
         _chance_answer(run, choice, table, measure),
         _chance_figure(choice, table, measure),
     )
-    return Panel(
-        "tickets_chance", question, answer, figure, readable(table, CHANCE_COLUMNS), note, more=rest
-    )
+    shown = readable(table, CHANCE_COLUMNS, group=ALL, value="mean of seeds")
+    return Panel("tickets_chance", question, answer, figure, shown, note, more=rest)
 
 
 def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
@@ -302,44 +251,17 @@ def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
 
 
 def _chance_figure(choice: Choice, table: pd.DataFrame, measure: Measure) -> go.Figure:
-    figure = blank(choice, 380, "share of heads cut", measure.title)
+    said = hovers(table, "method sparsity value percentile null p q", value=measure.name)
+    looks = {name: arm_style(name, choice.dark) for name in dict.fromkeys(table["method"])}
     band = table.drop_duplicates("sparsity")
-    null_band(
-        figure, choice, *(band[name].tolist() for name in ("sparsity", "null_low", "null_high"))
-    )
+    titles = ("share of heads cut", measure.title)
+    how = {"apart": APART, "mode": "markers", "band": band}
+    figure = lines(choice, table.assign(hover=said), "sparsity", "value", looks, titles, **how)
     line = {"color": choice.theme.soft, "dash": "dot", "width": 1.4}
-    figure.add_scatter(
-        x=band["sparsity"],
-        y=band["null_mean"],
-        mode="lines",
-        line=line,
-        hoverinfo="skip",
-        name="random masks: mean and 95 %",
-    )
-    names = list(dict.fromkeys(table["method"]))
-    for method, shift in zip(names, beside(len(names), APART), strict=True):
-        rows, style = table[table["method"] == method], arm_style(method, choice.dark)
-        hovers = [_chance_hover(row, measure) for row in rows.to_dict("records")]
-        marker = dot(style, 13 if method == choice.method else 9, 1.6)
-        add_points(
-            figure, rows["sparsity"] + shift, rows["value"], hovers, marker, showlegend=False
-        )
-        entry(figure, words.method_name(method), mode="markers", marker=dot(style, 9, 1.6))
-    figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
-    figure.update_yaxes(nticks=7)
-    figure.update_layout(height=380 + 20 * ((len(names) + 2) // 2))
+    name = "random masks: mean and 95 %"
+    more = {"mode": "lines", "line": line, "hoverinfo": "skip", "name": name}
+    figure.add_scatter(x=band["sparsity"], y=band["null_mean"], **more)
     return figure
-
-
-def _chance_hover(row: dict[str, Any], measure: Measure) -> str:
-    lines = (
-        f"{measure.name} {measure.number(row['value'])}",
-        f"{_place(row)} of {row['n_masks']} random masks",
-        f"p = {phrasing.number(row['p'])}, q = {phrasing.number(row['q'])}",
-    )
-    return hover(
-        f"{words.method_name(row['method'])}, {phrasing.percent(row['sparsity'])} asked", *lines
-    )
 
 
 def _place(row: dict[str, Any]) -> str:
@@ -385,11 +307,7 @@ def _chance_answer(
 METRIC = "loss"
 """What silencing a head costs is drawn in: the loss sees every text, accuracy only those that tip
 over."""
-TRUTH_COLUMNS = (
-    Column("score", "score", own.importance_name),
-    *titled(metric="cost in", pearson="Pearson", spearman="Spearman", slope="slope per deviation"),
-    *titled(slope_low="low", slope_high="high", n_heads="heads"),
-)
+TRUTH_COLUMNS = "score metric pearson spearman slope slope_low slope_high n_heads"
 
 
 def score_truth(run: Run, choice: Choice) -> Panel:
@@ -414,78 +332,41 @@ def score_truth(run: Run, choice: Choice) -> Panel:
         " accuracy too."
     )
     answer, rest = _truth_answer(mine, score)
-    return Panel(
-        "score_truth",
-        question,
-        answer,
-        None,
-        readable(table, TRUTH_COLUMNS),
-        note,
-        parts,
-        True,
-        more=rest,
-    )
+    titles = {"metric": "cost in", "slope": "slope per deviation"}
+    shown = readable(table, TRUTH_COLUMNS, score=own.importance_name, **titles)
+    return Panel("score_truth", question, answer, None, shown, note, parts, True, more=rest)
 
 
 def _slopes(choice: Choice, table: pd.DataFrame) -> go.Figure:
     """A row per score: slope with its interval, the correlation beside its name."""
-    figure = blank(choice, 110 + 46 * len(table), "slope: nats per standard deviation of the score")
-    figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1})
-    texts = [_truth_hover(row) for row in table.to_dict("records")]
-    dots = {**marker(choice, 0), "size": 10}
-    error = bars_of(table, dots["color"], 1.8, "slope", "slope_low", "slope_high")
-    add_points(
-        figure,
-        table["slope"],
-        list(range(len(table))),
-        texts,
-        dots,
-        error_x=error,
-        showlegend=False,
-    )
-    names = [
-        f"{own.importance_name(row.score)} (r\u00a0=\u00a0{phrasing.correlation(row.pearson)})"
+    said = hovers(table, "score slope pearson spearman", score=own.importance_name)
+    rows = {
+        row.score: wrapped(
+            f"{own.importance_name(row.score)} (r\u00a0=\u00a0{phrasing.correlation(row.pearson)})",
+            22,
+        )
         for row in table.itertuples()
-    ]
-    row_names(figure, [wrapped(name, 22) for name in names])
-    return figure
-
-
-def _truth_hover(row: dict[str, Any]) -> str:
-    slope = phrasing.with_interval(row["slope"], row["slope_low"], row["slope_high"], few="heads")
-    both = (
-        f"Pearson {phrasing.correlation(row['pearson'])}, Spearman"
-        f" {phrasing.correlation(row['spearman'])}"
-    )
-    return hover(own.importance_name(row["score"]), f"slope {slope}", both)
+    }
+    drawn, looks = table.assign(hover=said, all=""), looks_of(choice, [""])
+    title = "slope: nats per standard deviation of the score"
+    return dots(choice, drawn, "slope", rows, looks, title, row="score", by="all")
 
 
 def _truth_scatter(run: Run, choice: Choice, score: str) -> go.Figure:
     """What silencing each head costs against its score, with the cost's interval."""
     truth = lookup.frame(run, "head_truth")
-    truth = truth[(truth["metric"] == METRIC) & (truth["seed"] == POOLED)].set_index("unit")
-    both = (
-        importance(run, score, TUNED)
-        .set_index("unit")[["value"]]
-        .join(truth[["cost", "low", "high"]])
-        .dropna()
+    truth = truth[(truth["metric"] == METRIC) & (truth["seed"] == POOLED)]
+    truth = truth.rename(columns={"low": "cost_low", "high": "cost_high"})
+    both = importance(run, score, TUNED)[["unit", "value"]].merge(
+        truth[["unit", "cost", "cost_low", "cost_high"]]
     )
-    figure = blank(choice, 360, f"{own.importance_name(score)}", "cost in nats")
-    figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    texts = [
-        hover(
-            head_said(run, unit),
-            f"score {phrasing.number(row.value)}",
-            f"costs {phrasing.with_interval(row.cost, row.low, row.high, few='texts')}",
-        )
-        for unit, row in zip(both.index, both.itertuples(), strict=True)
-    ]
-    dots = {**marker(choice, 0), "opacity": 0.8}
-    error = bars_of(both, choice.theme.soft, 1, "cost")
-    add_points(figure, both["value"], both["cost"], texts, dots, error_y=error, showlegend=False)
-    title(figure, own.importance_name(score))
-    figure.update_layout(margin={"t": 30})
-    return figure
+    both = both.dropna()
+    said = hovers(both, "unit value cost", unit=lambda unit: head_said(run, unit), value="score")
+    name = own.importance_name(score)
+    titles = (name, "cost in nats")
+    return points(
+        choice, both.assign(hover=said), "value", "cost", titles, title=name, bars="- cost"
+    )
 
 
 def _truth_answer(table: pd.DataFrame, score: str) -> tuple[str, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,21 +17,20 @@ from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import Column, group_or, readable, titled
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
-from engine.report.charts.marks import add_points, row_names, row_range
-from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.charts.kinds import dots, looks_of, points
+from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.charts.reliability_parts import (
     GOOD,
     ICC_SAID,
     chance_said,
     icc_figure,
     icc_said,
-    marker,
     overlap_row,
     row_of,
     shown,
 )
+from engine.report.schema import group_or, hovers, readable
 from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -48,31 +46,8 @@ from engine.tracks.text_classifiers.panels.survival import mostly_cut
 BOTH_SIGNS = ("conductance", "fixed_class")
 """Scores that can be negative: zero is the middle of their colours."""
 ABSENT = "This run kept no importance of heads."
-COLUMNS = titled(
-    {
-        "stage": "weights",
-        "layer": "layer",
-        "head": "head",
-        "value": "importance",
-        "low": "low",
-        "high": "high",
-        "n": "texts",
-        "n_constant": "texts without variation",
-    }
-)
-OF_ONE_HEAD = (
-    *titled(stage="weights"),
-    Column("score", "score", own.importance_name),
-    Column("group", "texts of", group_or("all")),
-    *titled(
-        value="importance",
-        low="low",
-        high="high",
-        rank="rank",
-        n="n",
-        n_constant="n without variation",
-    ),
-)
+COLUMNS = "stage layer head value low high n n_constant"
+OF_ONE_HEAD = "stage score group value low high rank n n_constant"
 
 
 def scores(run: Run, choice: Choice) -> list[str]:
@@ -143,7 +118,7 @@ def importance_maps(run: Run, choice: Choice, score: str = "conductance", group:
         question,
         answer,
         None,
-        readable(table, COLUMNS).reset_index(drop=True),
+        readable(table, COLUMNS, value="importance", n="texts"),
         _note(run, score, found, cut),
         parts,
         more=rest,
@@ -179,30 +154,19 @@ def _map(
     scale: Scale,
     cut: Sequence[int],
 ) -> go.Figure:
-    values = np.full(lookup.total_heads(run), np.nan)
-    values[table["unit"]] = table["value"]
-    rows = {row["unit"]: row for row in table.to_dict("records")}
-    hover = [_hover(run, score, stage, unit, rows.get(unit)) for unit in range(len(values))]
-    figure = head_grid(run, choice, values, scale, hover, own.stage_name(stage).capitalize())
+    whole = table.set_index("unit").reindex(range(lookup.total_heads(run))).reset_index()
+    name = own.stage_name(stage)
+    said = hovers(
+        whole,
+        "unit value n n_constant",
+        unit=lambda unit: f"{head_said(run, unit)}, {name}",
+        value=own.importance_name(score),
+        n="texts",
+    )
+    figure = head_grid(run, choice, whole["value"].to_numpy(), scale, said, name.capitalize())
     if stage == TUNED:
         mark(figure, run, choice, list(cut), "x-thin", "cut by most seeds")
     return figure
-
-
-def _hover(run: Run, score: str, stage: str, unit: int, row: dict[str, Any] | None) -> str:
-    head = f"<b>{head_said(run, unit)}</b>, {own.stage_name(stage)}"
-    if row is None or not math.isfinite(row["value"]):
-        return f"{head}<br>not measured"
-    text = f"{head}<br>{own.importance_name(score)} {phrasing.number(row['value'])}"
-    if math.isfinite(row["low"]):
-        text += f" ({phrasing.span(row['low'], row['high'], few='texts')})"
-    if row["n"] > 0:
-        text += f"<br>{phrasing.count(int(row['n']), 'text')}"
-    return text + (
-        f"<br>its maps never vary on {int(row['n_constant'])} of them"
-        if row["n_constant"] > 0
-        else ""
-    )
 
 
 def rank_correlation(first: pd.Series, second: pd.Series) -> float:
@@ -338,30 +302,12 @@ def importance_scatter(
 
 
 def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Figure:
-    figure = blank(choice, 400, f"{own.importance_name(score)}, pre-trained", "fine-tuned")
-    if score in BOTH_SIGNS:
-        line = {"color": choice.theme.soft, "width": 1}
-        figure.add_hline(y=0, line=line)
-        figure.add_vline(x=0, line=line)
-    texts = [f"<b>{head_said(run, unit)}</b>" for unit in both.index]
-    look = {
-        "unselected": {"marker": {"opacity": 0.45}},
-        "customdata": both.index.to_numpy()[:, None],
-    }
-    said = "%{text}<br>pre-trained %{x:.3f}<br>fine-tuned %{y:.3f}<extra></extra>"
-    dots = {**marker(choice, 0), "opacity": 0.8}
-    add_points(
-        figure,
-        both["before"],
-        both["after"],
-        texts,
-        dots,
-        hovertemplate=said,
-        showlegend=False,
-        **look,
-    )
-    figure.update_xaxes(showgrid=True, nticks=6)
-    return figure
+    drawn = both.rename_axis("unit").reset_index()
+    said = hovers(drawn, "unit before after", unit=lambda unit: head_said(run, unit))
+    titles = (f"{own.importance_name(score)}, pre-trained", "fine-tuned")
+    look = {"zero": "xy" if score in BOTH_SIGNS else "", "customdata": drawn[["unit"]].to_numpy()}
+    look["unselected"] = {"marker": {"opacity": 0.45}}
+    return points(choice, drawn.assign(hover=said), "before", "after", titles, **look)
 
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
@@ -378,7 +324,13 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
         ascending=False, method="min"
     )
     mine = table.assign(rank=rank)[table["unit"] == unit]
-    return readable(mine, OF_ONE_HEAD).reset_index(drop=True)
+    return readable(
+        mine.reset_index(drop=True),
+        OF_ONE_HEAD,
+        score=own.importance_name,
+        group=group_or("all"),
+        value="importance",
+    )
 
 
 def scores_agree(run: Run, choice: Choice) -> Panel:
@@ -509,12 +461,17 @@ def lowest_repeat(run: Run, choice: Choice) -> Panel:
 
 
 def _overlap_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    figure = blank(choice, 120 + 44 * len(table), "share of the lowest heads in common")
-    for place, row in enumerate(table.to_dict("records")):
-        row_range(figure, choice, place, row["chance low"], row["chance high"], 0.36)
-    look = {"mode": "markers", "marker": {**marker(choice, 0), "size": 11}, "showlegend": False}
-    said = "%{x:.0%} in common<extra></extra>"
-    figure.add_scatter(x=table["shared"], y=list(range(len(table))), hovertemplate=said, **look)
-    row_names(figure, [wrapped(own.importance_name(score), 18) for score in table["score"]])
-    figure.update_xaxes(range=[-0.02, 1.03], tickformat=".0%", nticks=6, showgrid=True)
+    said = hovers(table, "score shared", score=own.importance_name, shared=_in_common)
+    rows = {score: wrapped(own.importance_name(score), 18) for score in table["score"]}
+    chance = {"null_low": table["chance low"], "null_high": table["chance high"]}
+    drawn, title = table.assign(hover=said, all="", **chance), "share of the lowest heads in common"
+    looks = looks_of(choice, [""])
+    figure = dots(
+        choice, drawn, "shared", rows, looks, title, row="score", by="all", bars="-", zero=False
+    )
+    figure.update_xaxes(range=[-0.02, 1.03], tickformat=".0%")
     return figure
+
+
+def _in_common(share: float) -> str:
+    return f"{share:.0%} in common"

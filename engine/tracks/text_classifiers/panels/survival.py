@@ -17,12 +17,13 @@ from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
-from engine.report.charts.columns import METHOD, readable, titled
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
-from engine.report.charts.marks import add_points, dot, hover, remark
-from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.charts.kinds import lines
+from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.reliability_parts import chance_said, overlap_row
 from engine.report.contract import Measure
+from engine.report.palette import Style
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run
@@ -36,6 +37,8 @@ from engine.tracks.text_classifiers.panels.lookup import (
 )
 
 RANDOM = "random"
+MEAN = -1
+"""In place of a seed: the mean over them."""
 SAME_DRAWS = (
     "Random choice draws the same heads for the same seed on every task, so what tasks have in"
     " common would say nothing about them."
@@ -135,7 +138,7 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     mean = table.groupby("unit")["iteration"].mean().reindex(range(total))
     counts = table.groupby("unit").size().reindex(range(total), fill_value=0)
     hovers = [
-        hover(head_said(run, unit), _when_said(mean[unit], int(counts[unit])))
+        f"<b>{head_said(run, unit)}</b><br>{_when_said(mean[unit], int(counts[unit]))}"
         for unit in range(total)
     ]
     values = last + 1 - mean.to_numpy(dtype=float)  # the first to go is darkest
@@ -330,23 +333,7 @@ def mostly_cut(run: Run, choice: Choice) -> list[int]:
 
 SCORED_ONCE = ("once", "one-shot-isp")
 """Procedures whose iterations are the asked levels, all cut by one scoring."""
-ROUND_COLUMNS = (
-    METHOD,
-    *titled(
-        seed="seed",
-        iteration="iteration",
-        n_cut="heads cut",
-        sparsity="share cut",
-        heads="newly cut",
-    ),
-    *titled(
-        metric="metric",
-        delta="convergence delta",
-        n_texts="texts scored",
-        retrained="fine-tuned again",
-    ),
-    *titled(seconds="seconds"),
-)
+ROUND_COLUMNS = "method seed iteration n_cut sparsity heads metric delta n_texts retrained seconds"
 
 
 def iterations(run: Run, choice: Choice) -> Panel:
@@ -358,15 +345,17 @@ def iterations(run: Run, choice: Choice) -> Panel:
     measure, full = task(run), lookup.result(run, DENSE, task(run).metric)
     figure = _rounds_figure(run, choice, table, measure, full)
     answer, more = _rounds_answer(choice, table, measure, full)
-    return Panel(
-        "tickets_iterations",
-        question,
-        phrasing.sentence(answer),
-        figure,
-        readable(table.assign(heads=_heads_named(run, table)), ROUND_COLUMNS),
-        _rounds_note(table),
-        more=more,
+    shown = readable(
+        table.assign(heads=[heads_said(run, units, 99) for units in table["heads"]]),
+        ROUND_COLUMNS,
+        sparsity="share cut",
+        heads="newly cut",
+        metric=str,
+        delta="convergence delta",
+        retrained="fine-tuned again",
     )
+    said, note = phrasing.sentence(answer), _rounds_note(table)
+    return Panel("tickets_iterations", question, said, figure, shown, note, more=more)
 
 
 def steps(run: Run, method: str) -> pd.DataFrame:
@@ -381,59 +370,40 @@ def steps(run: Run, method: str) -> pd.DataFrame:
 def _rounds_figure(
     run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None
 ) -> go.Figure:
-    style, soft = track_of(run).style(choice.method, choice.dark), choice.theme.soft
-    figure = blank(choice, 360, "share of heads cut", measure.title)
-    if full is not None:
-        figure.add_hline(
-            y=full["value"], line={"color": choice.theme.ink, "width": 1, "dash": "dot"}
-        )
-        end = {"x": 1, "xref": "paper", "xanchor": "right", "y": full["value"], "yanchor": "bottom"}
-        remark(figure, choice, "full model", **end)
-    how: dict[str, Any] = {"mode": "lines+markers", "connectgaps": True}
-    dashes = ("dot", "dash", "dashdot", "longdash")
-    for place, (seed, part) in enumerate(table.groupby("seed")):
-        line = {"color": soft, "width": 1.2, "dash": dashes[place % len(dashes)]}
-        texts = [_rounds_hover(run, row, measure) for row in part.to_dict("records")]
-        add_points(
-            figure,
-            part["sparsity"],
-            part["metric"],
-            texts,
-            {"size": 5, "color": soft},
-            line=line,
-            opacity=0.75,
-            name=f"seed {seed}",
-            **how,
-        )
     mean = table.groupby("iteration")[["sparsity", "metric"]].mean().reset_index()
-    texts = [
-        f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}"
-        for row in mean.itertuples()
-    ]
-    add_points(
-        figure,
-        mean["sparsity"],
-        mean["metric"],
-        texts,
-        dot(style, 9),
-        name="mean over seeds",
-        line={"color": style.colour, "width": 3},
-        **how,
+    drawn = pd.concat([table, mean.assign(seed=MEAN)], ignore_index=True)
+    said = hovers(
+        drawn,
+        "seed iteration n_cut metric heads",
+        seed=_seed_said,
+        metric=measure.name,
+        heads=lambda units: (
+            f"newly: {heads_said(run, units, 6)}" if isinstance(units, list) else ""
+        ),
     )
-    figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0, rangemode="tozero")
-    figure.update_yaxes(nticks=6)
-    return figure
+    dashes = ("dot", "dash", "dashdot", "longdash")
+    looks = {
+        seed: Style(choice.theme.soft, "circle", dashes[place % len(dashes)])
+        for place, seed in enumerate(sorted(table["seed"].unique()))
+    }
+    looks[MEAN] = track_of(run).style(choice.method, choice.dark)
+    return lines(
+        choice,
+        drawn.assign(hover=said),
+        "sparsity",
+        "metric",
+        looks,
+        ("share of heads cut", measure.title),
+        by="seed",
+        named=_seed_said,
+        chosen=MEAN,
+        level=None if full is None else (full["value"], "full model"),
+        connectgaps=True,
+    )
 
 
-def _rounds_hover(run: Run, row: dict[str, Any], measure: Measure) -> str:
-    text = (
-        f"<b>seed {row['seed']}, iteration {row['iteration']}</b>:"
-        f" {phrasing.count(int(row['n_cut']), 'head')} cut"
-    )
-    text += f"<br>{measure.name} {measure.number(row['metric'])}"
-    if row["heads"]:
-        text += "<br>newly: " + "<br>".join(heads_said(run, row["heads"], 6).split("; "))
-    return text
+def _seed_said(seed: int) -> str:
+    return "mean over seeds" if seed == MEAN else f"seed {seed}"
 
 
 def _rounds_answer(
@@ -486,7 +456,3 @@ def _rounds_note(table: pd.DataFrame) -> str:
             f"Attributions miss the change of the model's output by at most {delta} on average."
         )
     return " ".join(parts)
-
-
-def _heads_named(run: Run, table: pd.DataFrame) -> list[str]:
-    return [heads_said(run, units, 99) for units in table["heads"]]

@@ -11,10 +11,11 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts.columns import CHANGE, Column, readable, titled
-from engine.report.charts.marks import add_points, bars_of, dot, entry, hover, row_names, title
-from engine.report.charts.panel import Choice, Panel, blank, plain, wrapped
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import entry, title
+from engine.report.charts.panel import Choice, Panel, plain, wrapped
 from engine.report.palette import series_styles
+from engine.report.schema import hovers, readable
 
 ENOUGH = 19
 """Random masks from which a rank among them can be as rare as .05."""
@@ -27,23 +28,8 @@ MATCHING = (
 )
 FEW = "seeds or texts"
 COLUMNS = (
-    *titled(mask="masks of", task="fine-tuned on"),
-    Column("metric", "metric", words.metric_name),
-    *titled(
-        mean="mean of seeds",
-        std="standard deviation",
-        full_mean="full model",
-        full_std="its standard deviation",
-    ),
-    *CHANGE,
-    *titled(
-        word="ticket",
-        percentile="percentile",
-        p="p",
-        n_random="random masks",
-        n_seeds="seeds",
-        n="texts",
-    ),
+    "mask task metric mean std full_mean full_std delta delta_low delta_high word percentile p"
+    " n_random n_seeds n"
 )
 
 
@@ -55,7 +41,8 @@ def universal_panel(table: pd.DataFrame, found: Mapping[str, bool | None], choic
     bars = "Bars: 95 % intervals over seeds and test texts, of each mask alone."
     note = f"{bars} {few_masks(table)}".strip()
     first, *rest = verdicts(table, found)
-    shown = readable(ranked(table), COLUMNS)
+    heads = {"mask": "masks of", "task": "fine-tuned on", "word": "ticket", "mean": "mean of seeds"}
+    shown = readable(ranked(table), COLUMNS, **heads, n_random="random masks", n="texts")
     return Panel("universal", QUESTION, first, None, shown, note, parts, more=" ".join(rest))
 
 
@@ -140,54 +127,36 @@ def _counts(row: Mapping[str, Any]) -> str:
     return f"{row['n_seeds']} seeds, {row['n']:.0f} texts"
 
 
+SYMBOLS = {"winning": "circle", "matching": "circle", "no": "circle-open", "": "x-thin-open"}
+
+
 def _figure(choice: Choice, table: pd.DataFrame, task: str) -> go.Figure:
     """One task: rows of the tasks' own masks with intervals, then all random ones in one row."""
-    mine = table[table["task"] == task].assign(chance=lambda rows: rows["mask"].map(_is_random))
-    own, chance = mine[~mine["chance"]], mine[mine["chance"]]
-    names = [mask_said(mask) for mask in own["mask"]]
-    names += [phrasing.count(len(chance), "random mask")] if len(chance) else []
-    figure = blank(
-        choice, 150 + 54 * len(names), f"change in {words.metric_name(own['metric'].iloc[0])}"
+    mine = ranked(table[table["task"] == task]).reset_index(drop=True)
+    chance = mine["mask"].map(_is_random)
+    own = mine.loc[~chance, "mask"]
+    rows = {mask: wrapped(mask_said(mask), 18) for mask in own}
+    if chance.any():
+        rows["random"] = wrapped(phrasing.count(int(chance.sum()), "random mask"), 18)
+    said = hovers(
+        mine, "mask delta mean std full_mean full_std percentile p n_seeds n", mask=mask_said
     )
-    figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1})
-    style = series_styles(choice.dark)[0]
-    for place, (_, row) in enumerate(own.iterrows()):
-        one = own.loc[[row.name]]
-        error = bars_of(one, style.colour, 1.8, "delta", "delta_low", "delta_high")
-        add_points(
-            figure,
-            one["delta"],
-            [place],
-            [_hover(row)],
-            _dot(choice, row),
-            error_x=error,
-            showlegend=False,
-        )
-    for _, row in chance.iterrows():
-        add_points(
-            figure,
-            [row["delta"]],
-            [len(own)],
-            [_hover(row)],
-            _dot(choice, row, 8),
-            showlegend=False,
-        )
-    for word, said in (("winning", "matching"), ("no", "not matching"), ("", "not told")):
+    drawn = mine.assign(
+        hover=said,
+        row=mine["mask"].mask(chance, "random"),
+        kind=chance.map({True: "random", False: ""}),
+        symbol=mine["word"].map(SYMBOLS),
+        delta_low=mine["delta_low"].mask(chance),
+        delta_high=mine["delta_high"].mask(chance),
+    )
+    styles = series_styles(choice.dark)
+    looks, name = {"": styles[0], "random": styles[5]}, words.metric_name(mine["metric"].iloc[0])
+    about = f"change in {name}"
+    figure = dots(choice, drawn, "delta", rows, looks, about, row="row", by="kind", apart=0)
+    for word, told in (("winning", "matching"), ("no", "not matching"), ("", "not told")):
         if (table["word"] == word).any():
-            entry(figure, said, mode="markers", marker=_dot(choice, {"word": word, "mask": ""}))
+            dot = {"symbol": SYMBOLS[word], "color": styles[0].colour, "size": 11}
+            entry(figure, told, mode="markers", marker=dot)
     title(figure, f"fine-tuned on {plain(task)}")
-    row_names(figure, [wrapped(name, 18) for name in names])
-    figure.update_xaxes(nticks=6)
-    figure.update_layout(legend_y=1.14)
+    figure.update_layout(legend_y=1.14, height=figure.layout.height + 40)
     return figure
-
-
-def _dot(choice: Choice, row: Mapping[str, Any], size: float = 11) -> dict[str, Any]:
-    """Filled where the masks match, open where not, a cross where nothing is said."""
-    symbol = {"no": "circle-open", "": "x-thin-open"}.get(row["word"], "circle")
-    return dot(series_styles(choice.dark)[5 if _is_random(row["mask"]) else 0], size, 1.6, symbol)
-
-
-def _hover(row: Mapping[str, Any]) -> str:
-    lines = (_levels(row), f"change {phrasing.change(row, few=FEW)}", among_said(row), _counts(row))
-    return hover(plain(f"{mask_said(row['mask'])} on {row['task']}"), *lines)
