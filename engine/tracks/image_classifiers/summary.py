@@ -11,6 +11,7 @@ from engine.core.words import AXES
 from engine.report.summaries import Summary, ends, number, paid_most
 from engine.store.runs import Run
 from engine.store.tables import where
+from engine.tracks.image_classifiers.panels.lookup import missed
 
 
 class Filters(Summary):
@@ -39,7 +40,9 @@ class Filters(Summary):
                 level = number(float(auc.get(item.variant, math.nan)), ".3f")
                 gap = gaps.loc[item.variant] if item.variant in gaps.index else None
                 found.append(f"  {item.variant:<32} {_gap(gap)}  AUC {level}{paid}{wrong}")
-        return found
+        missing = {name: missed(run, name) for name in variants.loc[variants["chosen"], "variant"]}
+        shown = [f"  {name:<32} {text}" for name, text in missing.items() if text]
+        return [*found, "\ntargets", *shown] if shown else found
 
 
 def _gap(row: pd.Series | None) -> str:

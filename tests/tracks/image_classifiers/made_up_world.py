@@ -102,6 +102,7 @@ def _trial(arm: str, speedup: float, trial: int) -> dict[str, Any]:
         "realised": mask.sparsity,
         "n_cut": mask.n_cut,
         "seed": trial,
+        "met": abs(speedup / achieved - 1) <= 1e-3,
         "chosen": False,
         "degenerate": int((arm, speedup, trial) == DEGENERATE),
         "cut": json.dumps(cut),

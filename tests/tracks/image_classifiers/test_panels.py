@@ -454,7 +454,11 @@ def test_cost_says_flops_in_theory_and_time_as_measured(run):
     panel = cost.cost(run, PLAIN)
     assert "By FLOPs alone it would be 16× as fast" in panel.said and "greedy" not in panel.said
     assert set(panel.table["what"]) == {"FLOPs", "parameters", "bytes", "time (ms)"}
-    assert "of the promise" in filters_speedup.speed(run, PLAIN).said
+    panel = filters_speedup.speed(run, PLAIN)
+    assert "of the promise" in panel.said
+    trials = where(run.table("variants"), pooled="autobot-16x")["achieved"]
+    assert panel.mind.startswith("3 of 3 trials miss 16× by more than 0.1 %: ")
+    assert all(f"{one:.4g}×" in panel.mind for one in trials), "what each trial reached is told"
 
 
 def timed(run: Run, folder, **values: float) -> str:

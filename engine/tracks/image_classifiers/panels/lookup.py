@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from engine.core import words
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
 from engine.report.charts.panel import Choice
@@ -53,6 +54,18 @@ def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) 
         .merge(rows, on="variant")
         .sort_values(["base", "loss", "speedup"], ignore_index=True)
     )
+
+
+def missed(run: Run, variant: str) -> str:
+    """What every trial of a pooled variant reached, where some miss the target; else ""."""
+    trials = where(run.table("variants"), pooled=variant)
+    wrong = int((~trials["met"].astype(bool)).sum())
+    if not wrong:
+        return ""
+    got = phrasing.listing(f"{one:.4g}×" for one in trials["achieved"])
+    miss = "misses" if wrong == 1 else "miss"
+    aim = phrasing.factor(trials["speedup"].iloc[0])
+    return f"{wrong} of {len(trials)} trials {miss} {aim} by more than 0.1 %: {got}"
 
 
 def arm_name(base: str, loss: str) -> str:

@@ -26,7 +26,14 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_name, bases
+from engine.tracks.image_classifiers.panels.lookup import (
+    PLAIN,
+    PW,
+    arm_groups,
+    arm_name,
+    bases,
+    missed,
+)
 
 SHOWN = ("change", "level")
 LONGEST = 4
@@ -268,7 +275,7 @@ class _Look:
 
 
 TIME_QUESTION = "Does the promised speedup arrive?"
-TIME_COLUMNS = "method target theoretical speedup speedup_low speedup_high n"
+TIME_COLUMNS = "method target theoretical speedup speedup_low speedup_high n trials"
 TIME_HEADS = {"target": "target speedup", "theoretical": "speedup by FLOPs", "speedup": "measured"}
 
 
@@ -285,8 +292,12 @@ def speed(run: Run, choice: Choice) -> Panel:
     )
     answer, figure = _speed_answer(run, choice, table), _figure(run, choice, table)
     ends = {"speedup_low": "measured low", "speedup_high": "measured high", "n": "timings"}
-    shown = readable(table, TIME_COLUMNS, **TIME_HEADS, **ends)
-    return Panel("speed", TIME_QUESTION, answer, figure, shown, note)
+    table["trials"] = [missed(run, name) for name in table["variant"]]
+    here = where(table, method=choice.method)
+    wrong = "".join(here.loc[at_level(here["target"], choice.level), "trials"])
+    heads = {**TIME_HEADS, **ends, "trials": "trials that miss the target"}
+    shown = readable(table, TIME_COLUMNS, **heads)
+    return Panel("speed", TIME_QUESTION, answer, figure, shown, note, mind=wrong and f"{wrong}.")
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
