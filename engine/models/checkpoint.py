@@ -34,6 +34,12 @@ _ADAPTER = re.compile(
     r"(^|\.)(lora_(A|B|embedding_A|embedding_B|magnitude_vector)|base_model\.model)\."
 )
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
+PROBE = (
+    "The  nurse's 3.14 \u20ac bill,\n\tna\u00efve caf\u00e9 \u2014 \u4f60\u597d \U0001f600 e\u0301 "
+    "HTTP://x.y/?a=1&b=2 </s> <|endoftext|> ..."
+)
+"""Text on which tokenizers part: blanks, digits, signs, other scripts, joined letters, names of
+special tokens."""
 MOST_LAYERS = 10_000
 IS_CUT = (
     "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."

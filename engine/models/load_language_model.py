@@ -19,6 +19,7 @@ from engine.models import catalog, runtime
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
+from engine.models.gguf_cache import folder_of, gguf_in
 from engine.models.runtime import refuse_too_large
 from engine.models.structure.adapter import Decoder, decoder_of
 from engine.models.structure.proofs import proved
@@ -150,7 +151,7 @@ def _nothing_said(*_: Any) -> None:
 
 def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path, str | None]:
     """The folder that holds a model, and the commit of a hub model. Downloads only safetensors,
-    JSON and vocabulary.
+    JSON and vocabulary. A GGUF file is dequantised into a folder once.
 
     Offline when HF_HUB_OFFLINE is set: then only what was downloaded before. RequestError where
     there is nothing.
@@ -162,8 +163,9 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
     if isinstance(place, Path):
         if revision:
             fix = "Leave the revision out."
-            raise RequestError(Fault("revision", f"{place} is a folder.", fix))
-        return place, None
+            raise RequestError(Fault("revision", f"{place} is a folder or a file.", fix))
+        file = gguf_in(place)
+        return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     try:
         folder = _snapshot(place, revision) if offline else _download(place, revision)

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.models.config_file import CONFIG, GENERATION, config_or_nothing
 from engine.models.file_fields import unread
+from engine.models.gguf_file import said_of
 from engine.models.weights import INDEX, PICKLES
 
 TOKENIZER = "tokenizer_config.json"
@@ -40,6 +41,7 @@ def notes_on(
     """Sentences. files: those that are read; unused: tensors in them that the model does not have;
     ends: tokens that end a text besides the tokenizer's own."""
     found = [
+        *said_of(folder),
         other_weights(folder, files),
         _modules(folder),
         unused_tensors(unused),

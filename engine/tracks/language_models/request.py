@@ -184,15 +184,15 @@ class AuditRequest(Request):
     model: str = asked(
         kind="source",
         metavar="NAME_OR_FOLDER",
-        help="demo-gpt2, a folder, or a hub name",
+        help="demo-gpt2, a folder, a GGUF file, or a hub name",
         counts="content",
         section=WHAT,
         label="Model",
         placeholder="Hub name or folder",
         offered=_embedded_models,
         hint=(
-            "Choose one, or type a hub name (EleutherAI/gpt-neo-125m) or a folder with a"
-            " safetensors checkpoint."
+            "Choose one, or type a hub name (EleutherAI/gpt-neo-125m), a folder with a safetensors"
+            " checkpoint, or a GGUF file."
         ),
         accepted=lambda values: catalog.remember(values["model"], values.get("revision")),
     )
@@ -274,8 +274,8 @@ class AuditRequest(Request):
         later=True,
         some=False,
         help=(
-            "another checkpoint with the model's tokenizer, compared as its variants are; may be"
-            " given several times"
+            "another checkpoint or GGUF file with the model's tokenizer, compared as its variants"
+            " are; may be given several times"
         ),
         section=HOW,
         label="Other checkpoints to compare",

@@ -19,12 +19,6 @@ from engine.models.config_file import quantisation_of
 from engine.tracks.language_models.perplexity import LONGEST, published_length
 from engine.tracks.language_models.words import AGAINST_PREFIX
 
-PROBE = (
-    "The  nurse's 3.14 \u20ac bill,\n\tna\u00efve caf\u00e9 \u2014 \u4f60\u597d \U0001f600 e\u0301 "
-    "HTTP://x.y/?a=1&b=2 </s> <|endoftext|> ..."
-)
-"""Text on which tokenizers part: blanks, digits, signs, other scripts, joined letters, names of
-special tokens."""
 MUCH = 20_000
 """Characters of the text for perplexity that both tokenizers cut."""
 
@@ -120,7 +114,7 @@ def _length_faults(where: str, request: Any, model: Any, other: Any) -> list[Fau
 
 def _parts_at(model: Any, other: Any, prompts: PromptSet, corpus: Corpus) -> str:
     """Where the two tokenizers part, in words; "" where they never do."""
-    from engine.models.checkpoint import load_tokenizer
+    from engine.models.checkpoint import PROBE, load_tokenizer
 
     one, two = (load_tokenizer(each.folder) for each in (model, other))
     if one.get_vocab() != two.get_vocab():
