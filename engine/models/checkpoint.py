@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import is_special
+from engine.core.text import visible
 from engine.models import runtime  # noqa: F401
 from engine.models.completeness import Match, incomplete, match_of, untied
 from engine.models.config_file import (
@@ -71,6 +72,8 @@ class ModelInfo:
     """What the folder holds that is not read, in sentences with a question each."""
     more_ends: tuple[int, ...] = ()
     """Tokens that end a text besides the tokenizer's own."""
+    begin: tuple[int, ...] = ()
+    """Tokens that its tokenizer puts before every text."""
     shared: bool = False
     """Whether a layer is gone through several times in one pass."""
 
@@ -107,7 +110,10 @@ def inspect_folder(
     if faults:
         raise RequestError(faults)
     adapter = adapter_of(config, causal)
-    ends = end_tokens(folder, load_tokenizer(folder).eos_token_id) if causal else ()
+    tokenizer = load_tokenizer(folder) if causal else None
+    ends = end_tokens(folder, tokenizer.eos_token_id) if tokenizer else ()
+    begin = begin_of(tokenizer) if tokenizer else ()
+    said = [notes, begin_said(tokenizer, begin)]
     vocab_size = int(config.vocab_size)
     return ModelInfo(
         name=name,
@@ -123,7 +129,8 @@ def inspect_folder(
         weight_hash=weight_hash(files),
         how=adapter.how,
         shared=adapter.shared,
-        notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, [notes])),
+        notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, said)),
+        begin=begin,
         more_ends=tuple(one for one in ends if one < vocab_size),
     )
 
@@ -280,6 +287,25 @@ def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
         spare = tokenizer.eos_token or tokenizer.bos_token or tokenizer.unk_token
         tokenizer.pad_token = spare or tokenizer.convert_ids_to_tokens(0)
     return tokenizer
+
+
+def begin_of(tokenizer: Any) -> tuple[int, ...]:
+    """Tokens that a tokenizer's own rule puts before every text; () where it puts none."""
+    whole, bare = (
+        tokenizer(PROBE, add_special_tokens=special, verbose=False)["input_ids"]
+        for special in (True, False)
+    )
+    room = range(len(whole) - len(bare) + 1)
+    at = next((at for at in room if whole[at : at + len(bare)] == bare), 0)
+    return tuple(whole[:at])
+
+
+def begin_said(tokenizer: Any, begin: tuple[int, ...]) -> str:
+    """A sentence on tokens that begin every text; "" where none do."""
+    if not begin:
+        return ""
+    named = visible(" ".join(tokenizer.convert_ids_to_tokens(list(begin))))
+    return f"Every prompt and every window of text begins with {named}, as its tokenizer has it."
 
 
 def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:

@@ -54,12 +54,15 @@ def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[l
 
 
 def token_rows(tokenizer: Any, texts: Sequence[str], limit: int | None) -> list[list[int]]:
-    """As `prompt_tokens`, before a model is loaded; limit: None for all tokens."""
-    end = tokenizer.eos_token_id
+    """As `prompt_tokens`, before a model is loaded; limit: None for all tokens. What begins a text
+    by the tokenizer's rule begins it once, also where the text itself has it."""
+    start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
     rows = []
     for ids in tokenizer(list(texts))["input_ids"]:
         while len(ids) > 1 and ids[-1] == end:
             ids = ids[:-1]
+        while start is not None and ids[:2] == [start, start]:
+            ids = ids[1:]
         rows.append(list(ids[:limit]))
     return rows
 

@@ -16,7 +16,13 @@ import torch
 from engine.core.errors import Fault, RequestError
 from engine.core.types import digest_of
 from engine.models import catalog, runtime
-from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.checkpoint import (
+    ModelInfo,
+    begin_of,
+    inspect_folder,
+    load_tokenizer,
+    read_config,
+)
 from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
 from engine.models.gguf_cache import folder_of, gguf_in
@@ -46,9 +52,14 @@ class LanguageModel(TransformerModel):
         return frozenset(self.more_ends) | ({own} if own is not None else set())
 
     @cached_property
+    def begin(self) -> tuple[int, ...]:
+        """Tokens that the tokenizer's own rule puts before every text."""
+        return begin_of(self.tokenizer)
+
+    @cached_property
     def reading_digest(self) -> str:
-        plain = super().reading_digest
-        return digest_of([plain, self.more_ends]) if self.more_ends else plain
+        plain, more = super().reading_digest, [one for one in (self.more_ends, self.begin) if one]
+        return digest_of([plain, *more]) if more else plain
 
 
 def inspect_model(

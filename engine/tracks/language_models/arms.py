@@ -196,9 +196,9 @@ SHORTEST = 8
 def calibration_of(context: PromptContext) -> list[list[int]]:
     """Windows of token ids, all of one length: the model's, or the whole text where that is
     shorter."""
-    tokens = context.tokens["validation"]
-    length = min(LONGEST, context.lm.n_positions, len(tokens))
+    tokens, begin = context.tokens["validation"], context.lm.begin
+    length = min(LONGEST, context.lm.n_positions - len(begin), len(tokens))
+    if length < SHORTEST:
+        return []
     starts = range(0, len(tokens) - length + 1, length)
-    return (
-        [tokens[start : start + length] for start in starts][:WINDOWS] if length >= SHORTEST else []
-    )
+    return [[*begin, *tokens[start : start + length]] for start in starts][:WINDOWS]

@@ -45,18 +45,17 @@ def window_nll(
 ) -> pd.DataFrame:
     """One row per window, or per `block` of its scored tokens: window (where it begins), nll (nats,
     summed), tokens (scored)."""
-    spans = spans_of(len(tokens), window, lm.n_positions)
-    text = torch.tensor(tokens, dtype=torch.int64)
+    spans = spans_of(len(tokens), window, lm.n_positions, lm.begin)
     rows: list[tuple[int, float, int]] = []
     longest, done = max((span.end - span.start for span in spans), default=1), 0
     for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()
         hooks.inside(done / len(spans))
         done += len(group)
-        ids = torch.stack([text[span.start : span.end] for span in group]).to(lm.device)
+        ids = torch.tensor([span.ids(tokens) for span in group], device=lm.device)
         nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
-            rows += rows_in(row[span.first - span.start - 1 :], span, block)
+            rows += rows_in(row[span.scored - 1 :], span, block)
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
 
 

@@ -11,6 +11,7 @@ numbers only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,24 +34,40 @@ interval to rest on."""
 
 @dataclass(frozen=True)
 class Span:
-    """Tokens [start, end) go in; those from `first` on are scored."""
+    """Tokens [start, end) go in, behind those that begin every text; those from `first` on are
+    scored."""
 
     start: int
     end: int
     first: int
+    begin: tuple[int, ...] = ()
+
+    def ids(self, tokens: Sequence[int]) -> list[int]:
+        """What the model reads of a text's tokens."""
+        return [*self.begin, *tokens[self.start : self.end]]
+
+    @property
+    def scored(self) -> int:
+        """The place in `ids` of the first token that is scored."""
+        return self.first - self.start + len(self.begin)
 
 
-def spans_of(n_tokens: int, window: Window, n_positions: int) -> list[Span]:
-    """Windows over a text of n_tokens. Token 0 has no context and is never scored."""
+def spans_of(
+    n_tokens: int, window: Window, n_positions: int, begin: tuple[int, ...] = ()
+) -> list[Span]:
+    """Windows over a text of n_tokens. Token 0 is scored only behind tokens that begin a text.
+
+    begin: those that the tokenizer puts before every text; the published windows have none.
+    """
     if window.published:
         return _published(n_tokens, published_length(n_positions))
-    length = min(window.length or LONGEST, n_positions)
+    length = min(window.length or LONGEST, n_positions - len(begin))
     stride = min(window.stride or max(length // 2, 1), length)
-    spans, done = [], 1
+    spans, done = [], 0 if begin else 1
     for start in range(0, n_tokens, stride):
         end = min(start + length, n_tokens)
         if end > done:
-            spans.append(Span(start, end, done))
+            spans.append(Span(start, end, done, begin))
             done = end
     return spans
 

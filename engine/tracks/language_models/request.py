@@ -703,7 +703,7 @@ class PromptPlan(Plan):
 def _of_model(model: Any) -> list[Any]:
     """Hashes of a checkpoint: its weights, and the files of its configuration and tokenizer."""
     found = [model.weight_hash, [sha256_of(path) for path in sorted(model.folder.glob("*.json"))]]
-    return [*found, list(model.more_ends)] if model.more_ends else found
+    return [*found, *(list(one) for one in (model.more_ends, model.begin) if one)]
 
 
 def validate(request: AuditRequest) -> PromptPlan:

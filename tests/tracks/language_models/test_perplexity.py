@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from engine.core import memory
 from engine.core.errors import RequestError
 from engine.core.types import Window
 from engine.models import runtime
+from engine.models.decode import prompt_tokens
 from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.likelihoods import prompt_nll, window_nll
@@ -25,6 +28,7 @@ from engine.tracks.language_models.perplexity import (
     spans_of,
 )
 from engine.tracks.language_models.request import _length_faults, validate
+from tests.models.folders import copied
 from tests.tiny import text, tiny_model
 from tests.tracks.language_models.worlds import world_request
 
@@ -65,6 +69,48 @@ def test_equals_a_plain_forward_when_the_text_fits():
     logits = lm.model(input_ids=ids).logits.double().log_softmax(-1)
     nll = -logits[0, :-1].gather(1, ids[0, 1:, None]).mean()
     assert perplexity(window_nll(lm, tokens, Window())) == pytest.approx(float(nll.exp()), rel=1e-5)
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A model whose tokenizer begins every text with <s>, token 1."""
+    folder = copied("llama", tmp_path)
+    plain = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    plain.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    plain.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_every_window_begins_as_the_tokenizer_begins_a_text(begun):
+    lm = load_language_model(begun, device="cpu")
+    tokens = [3 + (at * at) % 40 for at in range(100)]
+    table = window_nll(lm, tokens, Window(16, 8))
+    assert table["tokens"].sum() == 100, "the first word is scored, too"
+    for row in table.itertuples():
+        ids = torch.tensor([[1, *tokens[row.window : row.window + 16]]])
+        nll = -lm.model(input_ids=ids).logits[0, :-1].double().log_softmax(-1)
+        nll = nll.gather(1, ids[0, 1:, None])[-row.tokens :]
+        assert row.nll == pytest.approx(float(nll.sum()), rel=1e-5)
+    assert window_nll(lm, tokens, Window())["window"].max() + 63 >= 100, "<s> has a place"
+
+
+def test_what_begins_a_text_begins_it_once(begun):
+    lm = load_language_model(begun, device="cpu")
+    assert prompt_tokens(lm, ["w2 w3", "<s> w2 w3"], 22) == [[1, 5, 6]] * 2
+    assert tiny_model("llama").begin == ()
+
+
+def test_the_beginning_is_said_and_part_of_the_audit(begun, tmp_path, words_judged):
+    plan = validate(world_request(tmp_path, model=str(begun)))
+    assert any("begins with <s>, as its tokenizer has it" in note for note in plan.warnings)
+    context = context_of(plan)
+    dense = Shard("windows", (), split="test")
+    (table,) = context.fetch([dense])
+    assert table["tokens"].sum() == len(context.corpus_tokens("test"))
+    for name in ("divergence", "michel", "head_means", "window_gradients"):
+        assert len(context.fetch([replace(dense, kind=name)])[0])
+    single = context.fetch([Shard("windows", (unit,), split="test") for unit in range(2)])
+    assert all(one["tokens"].equals(table["tokens"]) for one in single)
 
 
 def test_batching_changes_nothing():

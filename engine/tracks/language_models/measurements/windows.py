@@ -65,11 +65,7 @@ class Windows(Measurement):
         block = kept_in(context, shards[0].split)
         if len(shards[0].cut) == 1 and len(shards) > 1 and not block:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
-        window = (
-            windows_alike(context.settings.window, context.lm.n_positions)
-            if shards[0].arm
-            else None
-        )
+        window = windows_alike(context.settings.window, context.lm) if shards[0].arm else None
         with context.applied(shards[0]) as lm:
             return [
                 window_nll(
@@ -99,21 +95,25 @@ def kept_in(context: PromptContext, split: str) -> int | None:
     return block_of(n_tokens, window, context.lm.n_positions)
 
 
-def windows_alike(window: Window, n_positions: int) -> Window:
-    """The windows that a model of so many positions takes, for one that may have more."""
+def windows_alike(window: Window, lm: LanguageModel) -> Window:
+    """The windows that a model takes, for one that may have more positions."""
+    room = lm.n_positions - len(lm.begin)
     return (
-        window
-        if window.published
-        else replace(window, length=min(window.length or LONGEST, n_positions))
+        window if window.published else replace(window, length=min(window.length or LONGEST, room))
     )
+
+
+def _windows(context: PromptContext, tokens: Sequence[int]) -> tuple[list[Span], list[list[int]]]:
+    """The windows of a text, and what the model reads of each."""
+    lm = context.lm
+    spans = spans_of(len(tokens), context.settings.window, lm.n_positions, lm.begin)
+    return spans, [span.ids(tokens) for span in spans]
 
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
     """The tables of single heads off, by prefix reuse."""
-    tokens = context.corpus_tokens(split)
-    spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
-    texts = [tokens[span.start : span.end] for span in spans]
-    first = [span.first - span.start for span in spans]
+    spans, texts = _windows(context, context.corpus_tokens(split))
+    first = [span.scored for span in spans]
     _, off = row_logps(context.lm, texts, first, units, hooks=context.telling, whole=False)
     if not np.isfinite(off).all():
         bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1)).tolist()]
@@ -145,10 +145,8 @@ class WindowGradients(Measurement):
         return [self._one(context, shard.split) for shard in shards]
 
     def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
-        tokens = context.corpus_tokens(split)
-        spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
-        texts = [tokens[span.start : span.end] for span in spans]
-        first = [span.first - span.start for span in spans]
+        spans, texts = _windows(context, context.corpus_tokens(split))
+        first = [span.scored for span in spans]
         logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
         table = {"window": [span.start for span in spans], "nll": -logps}
         table["tokens"] = [span.end - span.first for span in spans]
@@ -184,14 +182,11 @@ class Divergence(Measurement):
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         tokens = context.tokens[shards[0].split]
-        window = windows_alike(context.settings.window, context.lm.n_positions)
-        spans = spans_of(len(tokens), window, context.lm.n_positions)
+        spans, _ = _windows(context, tokens)
         rows: list[tuple[int, float, int, int]] = []
         for group in same_length(spans, _batch(context, spans)):
             context.hooks.check()
-            ids = torch.tensor(
-                [tokens[span.start : span.end] for span in group], device=context.lm.device
-            )
+            ids = torch.tensor([span.ids(tokens) for span in group], device=context.lm.device)
             dense = _logits(context.lm, ids)
             with context.applied(shards[0]) as lm:
                 other = _logits(lm, ids)
@@ -222,7 +217,7 @@ def _apart(
     known = min(dense.shape[-1], other.shape[-1])
     found = []
     for at, span in enumerate(group):
-        scored = slice(span.first - span.start - 1, span.end - span.start - 1)
+        scored = slice(span.scored - 1, -1)
         one, two = (logits[at, scored, :known].log_softmax(-1) for logits in (dense, other))
         kl = (one.exp() * (one - two)).sum(-1).double().clamp(min=0).cpu().numpy()
         flipped = (one.argmax(-1) != two.argmax(-1)).cpu().numpy()
@@ -249,9 +244,10 @@ class HeadMeans(Measurement):
         return [self._one(context, shard.split) for shard in shards]
 
     def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
-        tokens, lm = context.tokens[split], context.lm
-        spans = spans_of(len(tokens), context.settings.window, lm.n_positions)
-        windows = [(tokens[span.start : span.end - 1], span.end - span.first) for span in spans]
+        lm, (spans, texts) = context.lm, _windows(context, context.tokens[split])
+        windows = [
+            (ids[:-1], span.end - span.first) for span, ids in zip(spans, texts, strict=True)
+        ]
         return means_table(head_means(lm, windows, context.hooks), lm.n_heads)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
@@ -284,15 +280,15 @@ class GateGradients(Measurement):
     def _sums(self, context: PromptContext, split: str) -> np.ndarray:
         """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units]
         float64."""
-        lm, tokens = context.lm, torch.tensor(context.tokens[split], dtype=torch.int64)
+        lm = context.lm
         total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
-        for span in spans_of(len(tokens), context.settings.window, lm.n_positions):
+        for span, text in zip(*_windows(context, context.tokens[split]), strict=True):
             context.hooks.check()
-            ids = tokens[span.start : span.end].unsqueeze(0).to(lm.device)
+            ids = torch.tensor([text], device=lm.device)
             gates = torch.ones(lm.n_layers, lm.n_heads, device=lm.device, requires_grad=True)
             with torch.enable_grad(), gated(lm, gates):
                 nll = token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
-                loss = nll[:, span.first - span.start - 1 :].mean()
+                loss = nll[:, span.scored - 1 :].mean()
                 total += torch.autograd.grad(loss, gates)[0].abs().double().cpu()
         return total.reshape(-1).numpy()
 
