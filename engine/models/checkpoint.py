@@ -26,9 +26,10 @@ from engine.models.config_file import (
     quantised_faults,
 )
 from engine.models.file_fields import FIELDS, refusals
+from engine.models.gguf_file import record_of
 from engine.models.notes import TOKENIZER, notes_on
 from engine.models.structure.adapter import FAMILIES, adapter_of, known_types
-from engine.models.weights import count_parameters, weight_hash, weights_in
+from engine.models.weights import bytes_in, count_parameters, weight_hash, weights_in
 
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 _ADAPTER = re.compile(
@@ -74,6 +75,10 @@ class ModelInfo:
     """Tokens that end a text besides the tokenizer's own."""
     begin: tuple[int, ...] = ()
     """Tokens that its tokenizer puts before every text."""
+    width: float = 4.0
+    """Bytes that a number takes in the files, on average: 2 in a bf16 checkpoint."""
+    n_bytes: int = 0
+    """Bytes of all weights in the files, or in the GGUF file that they were made of."""
     shared: bool = False
     """Whether a layer is gone through several times in one pass."""
 
@@ -114,7 +119,8 @@ def inspect_folder(
     ends = end_tokens(folder, tokenizer.eos_token_id) if tokenizer else ()
     begin = begin_of(tokenizer) if tokenizer else ()
     said = [notes, begin_said(tokenizer, begin)]
-    vocab_size = int(config.vocab_size)
+    vocab_size, n_parameters = int(config.vocab_size), count_parameters(shapes)
+    held = bytes_in(files)
     return ModelInfo(
         name=name,
         revision=revision,
@@ -124,7 +130,9 @@ def inspect_folder(
         n_heads=adapter.n_heads,
         n_positions=adapter.n_positions,
         vocab_size=vocab_size,
-        n_parameters=count_parameters(shapes),
+        n_parameters=n_parameters,
+        width=held / n_parameters,
+        n_bytes=record_of(folder).get("n_bytes", held),
         files=tuple(path.name for path in files),
         weight_hash=weight_hash(files),
         how=adapter.how,

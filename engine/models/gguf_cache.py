@@ -114,8 +114,10 @@ def _make(file: Gguf, beside: Sequence[Path], target: Path) -> None:
     """Write config, weights, tokenizer and the record of them into an empty folder."""
     config, tensors = _dequantised(file)
     config.save_pretrained(target)
-    shortest = {name: _shortest(one) for name, one in tensors.items()}
-    save_file(shortest, target / SINGLE, metadata={"format": "pt"})
+    if file.kind in ("F16", "BF16"):
+        tensors = {name: _shortest(one) for name, one in tensors.items()}
+    whole = {name: one.contiguous() for name, one in tensors.items()}
+    save_file(whole, target / SINGLE, metadata={"format": "pt"})
     (target / SINGLE).chmod(0o644)  # as all files of a store
     _with_tokenizer(file, beside, target)
     document = {
@@ -215,8 +217,8 @@ def _shortest(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in 16 bits, where these hold them to the bit."""
     for kind in (torch.bfloat16, torch.float16):
         if torch.equal(tensor.to(kind).to(tensor.dtype), tensor):
-            return tensor.to(kind).contiguous()
-    return tensor.contiguous()
+            return tensor.to(kind)
+    return tensor
 
 
 def _with_tokenizer(file: Gguf, beside: Sequence[Path], target: Path) -> None:

@@ -44,6 +44,8 @@ class LanguageModel(TransformerModel):
     adapter: Decoder
     more_ends: tuple[int, ...] = ()
     """Tokens that end a text besides the tokenizer's own, as the files beside the weights say."""
+    width: float = 4.0
+    """Bytes that a number takes in the files it is from, whatever it is computed in."""
 
     @property
     def ends(self) -> frozenset[int]:
@@ -103,6 +105,7 @@ def load_language_model(
         place,
         kind,
         more_ends=info.more_ends,
+        width=info.width,
     )
 
 

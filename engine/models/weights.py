@@ -180,6 +180,16 @@ def count_parameters(shapes: dict[str, list[int]]) -> int:
     return sum(math.prod(shape) for shape in shapes.values() if len(shape) < 4)
 
 
+def bytes_in(files: list[Path]) -> int:
+    """Bytes of the numbers that `count_parameters` counts, as the files keep them."""
+    return sum(
+        entry["data_offsets"][1] - entry["data_offsets"][0]
+        for path in files
+        for entry in read_header(path)[0].values()
+        if len(entry["shape"]) < 4
+    )
+
+
 def weight_hash(files: list[Path]) -> str:
     """SHA-256 (hex) of the files' bytes, one after the other in name order (`cat *.safetensors |
     sha256sum`)."""

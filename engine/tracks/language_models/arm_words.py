@@ -49,7 +49,7 @@ def amount(variant: Mapping[str, Any]) -> str:
 def _amount(variant: Mapping[str, Any]) -> str:
     share = phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
-        return f"{share} fewer numbers or bytes" if variant["sparsity"] > 0 else "no smaller"
+        return f"{share} fewer bytes" if variant["sparsity"] > 0 else "no smaller"
     said = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "of bytes saved"}
     return f"{share} {said[_saves(variant)]}"
 
@@ -93,7 +93,7 @@ def of_request(request: Mapping[str, Any]) -> bool:
 def level_title(method: str) -> str:
     """What the level of an arm's method is a share of; "" for methods that cut heads."""
     if own.is_against(method):
-        return "Share of numbers or bytes saved"
+        return "Share of bytes saved"
     said = {"weights": "weights zero", "layers": "layers dropped", "bytes": "bytes saved"}
     return f"Share of {said[compressions()[method].saves]}" if method in compressions() else ""
 

@@ -90,14 +90,11 @@ class Other:
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
         from engine.models.config_file import quantisation_of
+        from engine.models.gguf_file import record_of
         from engine.tracks.language_models.measurements.cost import bytes_of
 
-        plain = not quantisation_of(self.info.folder)
-        stored = (
-            bytes_of(lm)
-            if plain
-            else sum((self.info.folder / name).stat().st_size for name in self.info.files)
-        )
+        packed = quantisation_of(self.info.folder) or record_of(self.info.folder)
+        stored = self.info.n_bytes if packed else bytes_of(lm)
         return stored, stored
 
     def reached(self, lm: LanguageModel) -> float:
@@ -153,7 +150,7 @@ def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, conte
 def _levels(request: AuditRequest, plan: PromptPlan, name: str) -> Sequence[Made]:
     method = compression(name)
     asked = sorted({value for value in request.sparsities if value > 0})
-    levels = dict.fromkeys(method.levels(plan.model, asked, _bits(request, plan)))
+    levels = dict.fromkeys(method.levels(plan.model, asked, 8 * plan.model.width))
     return [Made(method, level, seed) for level in levels for seed in _seeds(request, name)]
 
 
@@ -165,18 +162,6 @@ def _seeds(request: AuditRequest, name: str) -> Sequence[int]:
 def variants_of_arm(request: AuditRequest, name: str, level: float) -> list[Variant]:
     """A compression at a level as variants, one per seed where it draws."""
     return [_variant(name, level, seed) for seed in _seeds(request, name)]
-
-
-def _bits(request: AuditRequest, plan: PromptPlan) -> int:
-    """Bits of a number as the model is loaded: not those of its files."""
-    from engine.models import runtime
-
-    return (
-        8
-        * runtime.pick_dtype(
-            plan.model.n_parameters, runtime.pick_device(request.device), request.dtype
-        ).itemsize
-    )
 
 
 def _variant(method: str, level: float, seed: int) -> Variant:

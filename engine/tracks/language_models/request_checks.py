@@ -15,7 +15,6 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
 from engine.core.types import Corpus, PromptSet
 from engine.core.words import axis_name
-from engine.models.config_file import quantisation_of
 from engine.tracks.language_models.perplexity import LONGEST, published_length
 from engine.tracks.language_models.words import AGAINST_PREFIX
 
@@ -57,15 +56,9 @@ def methods_of(others: Iterable[Any]) -> list[str]:
 
 
 def saved_by(other: Any, model: Any) -> float:
-    """Share of the model's numbers that the other checkpoint saves, of its bytes where that is
-    quantised; 0 where it is no smaller. A number that is kept shorter in a file is loaded like the
-    model's own."""
-    if not quantisation_of(other.folder):
-        return round(max(0.0, 1 - other.n_parameters / model.n_parameters), 3)
-    own, its = (
-        sum((one.folder / name).stat().st_size for name in one.files) for one in (model, other)
-    )
-    return round(max(0.0, 1 - its / own), 3)
+    """Share of the model's bytes that the other checkpoint saves, as the files of both keep them
+    (a GGUF model as dequantised); 0 where it is no smaller."""
+    return round(max(0.0, 1 - other.n_bytes / (model.n_parameters * model.width)), 3)
 
 
 def faults_against(

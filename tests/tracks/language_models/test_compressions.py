@@ -8,14 +8,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine.models.load_language_model import inspect_model
+from engine.models.load_language_model import inspect_model, load_language_model
 from engine.tracks.language_models.arm_words import amount
 from engine.tracks.language_models.compressions._linear import linear_weights, lowest
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.compressions.layer_drop import cosines_of, drop_layers
 from engine.tracks.language_models.compressions.rounding import rounded
 from engine.tracks.language_models.compressions.wanda import scores, sparse
-from tests.tiny import VOCABULARY, folder_of, tiny_language_model
+from engine.tracks.language_models.measurements.cost import bytes_of
+from tests.tiny import VOCABULARY, folder_of, save_tokenizer, tiny_language_model
 
 from transformers import GPT2Config, GPT2LMHeadModel  # isort: skip
 
@@ -161,11 +162,25 @@ def test_as_many_ends_of_a_text_as_layers_are_not_dropped_with_them():
     assert model.config.eos_token_id == [3, 4] and model.config.n_layer == 1
 
 
-def test_a_level_of_bytes_follows_the_numbers_as_they_are_loaded_not_as_they_lie_in_files():
-    model, method = inspect_model(folder_of("gpt2")), compression("int8")
-    (loaded,), (halves,) = (method.levels(model, (0.5,), bits) for bits in (32, 16))
-    assert halves == pytest.approx(loaded * 2 / 3, abs=1e-3)
-    assert loaded == pytest.approx(method.reached(tiny_language_model("gpt2"), loaded), abs=0.05)
+def test_bytes_are_those_of_the_files_whatever_is_computed_in(tmp_path):
+    """A bf16 checkpoint has half of fp32's bytes, and int8 saves half of its weights', not three
+    quarters."""
+    method, saved = compression("int8"), {}
+    for dtype in (torch.float32, torch.bfloat16):
+        folder = tmp_path / str(dtype)
+        tiny_language_model("llama").model.to(dtype).save_pretrained(folder)
+        save_tokenizer(folder)
+        info, lm = inspect_model(folder), load_language_model(folder, device="cpu")
+        assert (lm.dtype, info.width, lm.width) == (torch.float32, dtype.itemsize, dtype.itemsize)
+        assert bytes_of(lm) == info.n_bytes == dtype.itemsize * lm.n_parameters
+        (level,) = method.levels(info, (0.5,), 8 * info.width)
+        found = method.applied(lm, level, TEXT, 0)
+        saved[dtype] = method.reached(found, level)
+        assert level == pytest.approx(saved[dtype], abs=0.08)
+        zeroed = compression("wanda").applied(lm, 0.5, TEXT, 0)
+        stored, packed = compression("wanda").bytes(zeroed)
+        assert stored == bytes_of(lm) > packed
+    assert saved[torch.bfloat16] == pytest.approx(saved[torch.float32] * 2 / 3, abs=0.06)
 
 
 def test_a_level_that_rounds_to_no_weight_reaches_nothing_and_says_so():

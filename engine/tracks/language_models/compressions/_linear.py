@@ -95,6 +95,7 @@ def lowest(importance: torch.Tensor, share: float) -> torch.Tensor:
     return torch.zeros_like(importance, dtype=torch.bool).scatter_(1, order, True)
 
 
-def packed_bits(weight: torch.Tensor) -> float:
-    """Bits per number where zeros are left out and one bit per number says where they are."""
-    return 1.0 + 8.0 * weight.element_size() * float((weight != 0).float().mean())
+def packed_bits(weight: torch.Tensor, width: float) -> float:
+    """Bits per number where zeros are left out, one bit per number says where they are, and the
+    others take `width` bytes."""
+    return 1.0 + 8.0 * width * float((weight != 0).float().mean())

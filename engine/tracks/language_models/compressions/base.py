@@ -39,9 +39,9 @@ class Compression(ABC):
         """Whether its levels are its own, and not those asked for."""
         return False
 
-    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
+    def levels(self, model: Any, asked: Sequence[float], bits: float = 32) -> Sequence[float]:
         """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo;
-        bits: of a number as the model is loaded."""
+        bits: of a number in the model's files."""
         return asked
 
     def offered(self, model: Any) -> Sequence[float]:
@@ -58,11 +58,11 @@ class Compression(ABC):
         numbers. `lm`: dense."""
         return level
 
-    def bits(self, weight: Any, packed: bool) -> float:
+    def bits(self, weight: Any, packed: bool, width: float) -> float:
         """Bits that a number of a compressed linear weight [out, in] takes on average, with all
         that is needed to read it. packed: in the smallest way known, else in the way in which it is
-        run."""
-        return 8.0 * weight.element_size()
+        run; width: bytes of one that is kept as it was."""
+        return 8.0 * width
 
     @abstractmethod
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
@@ -84,14 +84,13 @@ class Compression(ABC):
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
         """Bytes of a model that it compressed: as it is run, and packed. Linear weights of the
-        blocks as `bits` has it, all other numbers as they are loaded."""
+        blocks as `bits` has it, all other numbers as the model's files keep them."""
         from engine.tracks.language_models.compressions._linear import linear_weights
 
         linear = list(linear_weights(lm))
-        rest = sum(one.numel() * one.element_size() for one in lm.model.parameters())
-        rest -= sum(one.numel() * one.element_size() for one in linear)
+        rest = round((lm.n_parameters - sum(one.numel() for one in linear)) * lm.width)
         stored, small = (
-            sum(self.bits(one, packed) * one.numel() for one in linear) / 8
+            sum(self.bits(one, packed, lm.width) * one.numel() for one in linear) / 8
             for packed in (False, True)
         )
         return rest + round(stored), rest + round(min(small, stored))
@@ -111,10 +110,10 @@ class Zeroing(Compression):
         gone = sum(self.zeros(rows, width, level) for rows, width in shapes)
         return gone / sum(rows * width for rows, width in shapes)
 
-    def bits(self, weight: Any, packed: bool) -> float:
+    def bits(self, weight: Any, packed: bool, width: float) -> float:
         from engine.tracks.language_models.compressions._linear import packed_bits
 
-        return packed_bits(weight) if packed else super().bits(weight, packed)
+        return packed_bits(weight, width) if packed else super().bits(weight, packed, width)
 
 
 @cache

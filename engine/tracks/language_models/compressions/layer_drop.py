@@ -24,7 +24,7 @@ class LayerDrop(Compression):
     own_levels = True
     saves = "layers"
 
-    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
+    def levels(self, model: Any, asked: Sequence[float], bits: float = 32) -> Sequence[float]:
         """One level per number of layers: the share it drops. A level below one layer drops none
         and is left out."""
         counts = sorted({exact_count(level, model.n_layers) for level in asked} - {0})

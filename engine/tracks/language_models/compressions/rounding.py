@@ -51,8 +51,8 @@ class Rounding(Compression):
     saves = "bytes"
     version: int = 1
 
-    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
-        """One: the share of the bytes, as the model is loaded, that it saves; scales, which `bits`
+    def levels(self, model: Any, asked: Sequence[float], bits: float = 32) -> Sequence[float]:
+        """One: the share of the bytes of the model's files that it saves; scales, which `bits`
         counts, are left out of it."""
         from engine.tracks.language_models.compressions.rounding import linear_share
 
@@ -64,7 +64,7 @@ class Rounding(Compression):
 
         return 1 - self.bytes(lm)[0] / bytes_of(lm)
 
-    def bits(self, weight: Any, packed: bool) -> float:
+    def bits(self, weight: Any, packed: bool, width: float) -> float:
         size = self.group if self.group and weight.shape[1] % self.group == 0 else weight.shape[1]
         return self.width + SCALE / size
 

@@ -32,7 +32,9 @@ class Cost(Measurement):
     pace = 2.1
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return {"repeats": REPEATS, "batch": BATCH}
+        width = context.lm.width  # as it was counted before, where that is how it is loaded
+        kept = {} if width == context.lm.dtype.itemsize else {"width": width}
+        return {"repeats": REPEATS, "batch": BATCH, **kept}
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         return shard.cut, shard.arm
@@ -78,8 +80,8 @@ def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
 
 
 def bytes_of(lm: LanguageModel) -> int:
-    """Bytes of all numbers of a model as they are loaded; tied weights count once."""
-    return sum(parameter.numel() * parameter.element_size() for parameter in lm.model.parameters())
+    """Bytes of all numbers of a model as its files keep them; tied weights count once."""
+    return round(lm.n_parameters * lm.width)
 
 
 def _latency(context: PromptContext, own: LanguageModel, whole: LanguageModel) -> dict[str, float]:
