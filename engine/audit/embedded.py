@@ -2,6 +2,10 @@
 assets/demo-run.
 
 python -m engine.audit.embedded [TRACK] [--store DIR]
+python -m engine.audit.embedded --run ID [--store DIR]
+
+The second takes over a finished audit: of a model that the project cannot ship, whose command its
+pages show. Its tables are all that is kept of it.
 """
 
 from __future__ import annotations
@@ -26,7 +30,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--store", default=default_root(), help="where parts are kept, so that it can be resumed"
     )
+    parser.add_argument("--run", metavar="ID", help="take over this finished audit, compute none")
     args = parser.parse_args(words)
+    if args.run:
+        keep(Store(args.store).open(args.run))
+        return 0
     for name in [args.track] if args.track else tracks():
         for request in track_named(name).part("embedded"):
             embed(request, Store(args.store))
@@ -34,8 +42,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def embed(request: Any, store: Store) -> None:
-    """Audit in the store, then put the run where the app looks for its demos."""
-    run = run_job(store, request, _tell)
+    """Audit in the store, then `keep` the run."""
+    keep(run_job(store, request, _tell))
+
+
+def keep(run: Run) -> None:
+    """Put a finished run where the app looks for what is embedded, in place of an older one."""
     for old in Store(EMBEDDED, read_only=True).ids():
         if _same(Run(EMBEDDED / "runs" / old), run):
             shutil.rmtree(EMBEDDED / "runs" / old)

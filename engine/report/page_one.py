@@ -16,7 +16,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.small import who_pays_small
 from engine.report.tracks import track_of
 from engine.report.verdict import Fact, Verdict, verdict
-from engine.store.runs import EMBEDDED, Run
+from engine.store.runs import EMBEDDED, Run, is_demo
 
 TALLEST = 400
 """Pixels of a chart that leaves room for the rest of the page."""
@@ -101,7 +101,7 @@ def _again(run: Run, variant: Mapping[str, Any]) -> str:
 def audit_command(run: Run) -> str:
     """The command that computes the audit again; "" where words cannot say its request, which the
     settings hold."""
-    if run.path.parents[1] == EMBEDDED:
+    if run.path.parents[1] == EMBEDDED and is_demo(run.meta["model"]["name"]):
         return f"python -m engine.audit.embedded {track_of(run).name}"
     return command_of(run.meta["request"])
 

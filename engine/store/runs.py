@@ -28,6 +28,11 @@ RESTS_ON = "rests_on.json"
 EMBEDDED = ASSETS / "demo-run"
 
 
+def is_demo(model: str) -> bool:
+    """Whether a model of this name was made for the demo and lies in assets/."""
+    return model.startswith("demo-")
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """One line of a list of runs."""
@@ -39,6 +44,11 @@ class RunSummary:
     axes: tuple[str, ...]
     methods: tuple[str, ...]
     embedded: bool
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether it is an embedded audit of a model that was made for that."""
+        return self.embedded and is_demo(self.model)
 
 
 @dataclass(frozen=True)
@@ -213,11 +223,11 @@ class Store:
     def list(self) -> list[RunSummary]:
         """Finished runs, newest first; damaged ones are left out.
 
-        Of the embedded ones the oldest come first, so that the app opens on the same one.
+        Of the embedded ones those of real models come first, then the oldest, so that the app opens
+        on the same one.
         """
-        return sorted(
-            self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only
-        )
+        found = sorted(self._read()[0], key=lambda one: one.created, reverse=not self.read_only)
+        return sorted(found, key=lambda one: one.is_demo)
 
     @contextlib.contextmanager
     def alone(self, run_id: str, check: Callable[[], None]) -> Iterator[None]:

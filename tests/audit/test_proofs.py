@@ -10,9 +10,10 @@ import pytest
 from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.core.errors import MaskError
-from engine.store.runs import EMBEDDED, Store
+from engine.store.runs import Store
 from engine.surgery.filters import graph
 from engine.surgery.heads import mask
+from tests.places import demo_of
 
 MEASURED = {"language_models": ["--sparsity", "0.13"]}
 """How more is asked of an embedded run, by track; of others a set by hand, where they have a bench.
@@ -44,10 +45,9 @@ def test_an_audit_proves_its_masks(track, tmp_path, asked):
 
 @pytest.mark.parametrize("track", [name for name, entry in tracks().items() if entry.grow])
 def test_more_of_a_run_proves_its_masks(track, tmp_path, asked):
-    store = Store(EMBEDDED, read_only=True)
-    run = next(one for one in store.list() if store.open(one.id).meta["track"] == track)
-    words = MEASURED.get(track) or ["--mask", str(some_mask(run.id, tmp_path))]
-    assert main(["measure", run.id, *words, "--store", str(tmp_path / "store")]) == 1
+    run = demo_of(track)
+    words = MEASURED.get(track) or ["--mask", str(some_mask(run, tmp_path))]
+    assert main(["measure", run, *words, "--store", str(tmp_path / "store")]) == 1
     assert len(asked) == 1
 
 

@@ -1,5 +1,5 @@
-"""A change of code that changes numbers is never answered by an old run; embedded runs lie under
-their present ids."""
+"""A change of code that changes numbers is never answered by an old run; embedded runs whose model
+is here lie under their present ids."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from engine.classifiers.images.request import ImagePlan
 from engine.core.discover import members, modules
 from engine.core.files import json_able
 from engine.store.runs import EMBEDDED, Run, Store
+from tests.places import DEMOS
 
-RUNS = sorted((EMBEDDED / "runs").iterdir())
+RUNS = list(DEMOS)
 
 
 def meta_of(folder: Path) -> dict[str, Any]:

@@ -14,8 +14,9 @@ import pytest
 from benchmarks import app_server
 from engine.core.files import PROJECT
 from engine.resident import client
-from engine.store.runs import EMBEDDED, Store
+from engine.store.runs import Store
 from engine.surgery.record import read_mask
+from tests.places import demo_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PREDICTED = "Predicted, not measured"
@@ -54,8 +55,7 @@ def settled(page):
 
 
 def run_id() -> str:
-    store = Store(EMBEDDED, read_only=True)
-    return next(one for one in store.ids() if store.open(one).meta["track"] == "language_models")
+    return demo_of("language_models")
 
 
 def test_a_set_of_ones_own_is_measured_kept_and_its_mask_applied(sized, app, tmp_path):
@@ -102,8 +102,7 @@ def test_a_level_between_finished_ones_is_measured_in_place(page, app):
 
 
 def test_filters_are_switched_off_measured_and_kept(page, app):
-    store = Store(EMBEDDED, read_only=True)
-    run = next(one for one in store.ids() if store.open(one).meta["track"] == "image_classifiers")
+    run = demo_of("image_classifiers")
     page.set_default_timeout(120_000)
     page.goto(f"{app}/bench?run={run}&off=conv1.0-3_7,layer4.0.conv1.5-20")
     settled(page)

@@ -14,6 +14,7 @@ from engine.core.ids import rng
 from engine.stats.measured_sets import ENOUGH
 from engine.store.runs import EMBEDDED, Run, Store, open_run
 from engine.tracks.language_models.predicted import WIDE, Scale, Singles, fitted, predicted
+from tests.places import demo_of
 
 HEADS = 4
 Z = {0: 0.2, 1: 0.1, 2: -0.05, 3: 0.0}
@@ -142,9 +143,7 @@ def test_sets_larger_than_any_that_was_measured_are_said_to_be(tmp_path):
     singles = Singles(np.zeros(10), np.ones(10))
     scale = fitted(singles, sets, together=False)
     assert scale.most == 2 and len(sets) >= ENOUGH
-    embedded = next(
-        run for run in map(Store(EMBEDDED).open, Store(EMBEDDED).ids()) if run.has("head_groups")
-    )
+    embedded = Store(EMBEDDED).open(demo_of("language_models"))
     axis = embedded.meta["request"]["axes"][0]
     assert "too little" in predicted(embedded, range(48), axis).note
     assert "too little" not in predicted(embedded, range(5), axis).note
@@ -176,10 +175,7 @@ def test_intervals_hold_what_is_measured_where_effects_interact():
 
 
 def test_the_embedded_audit_predicts_from_its_own_sets():
-    store = Store(EMBEDDED, read_only=True)
-    run = next(
-        one for one in map(store.open, store.ids()) if one.meta["track"] == "language_models"
-    )
+    run = Store(EMBEDDED).open(demo_of("language_models"))
     found = predicted(open_run(run.path), (1, 9, 17), run.meta["request"]["axes"][0])
     assert found.sets > 100 and found.change.low < found.change.value < found.change.high
     assert found.perplexity.low <= found.perplexity.value <= found.perplexity.high < 100
