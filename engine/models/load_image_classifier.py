@@ -236,11 +236,11 @@ def is_architecture(name: str) -> bool:
 
 def is_classifier_name(name: str) -> bool:
     """Whether a name can only mean an image classifier: an architecture, a folder with its card, or
-    a weight file."""
+    a weight file, but none of a language model."""
     if is_architecture(name):
         return True
     source, faults = resolve(str(name).strip(), None, None)
-    return not faults and source.file is not None
+    return not faults and source.file is not None and source.file.suffix.lower() != ".gguf"
 
 
 def save_classifier(

