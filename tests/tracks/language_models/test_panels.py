@@ -17,8 +17,10 @@ from engine.report import contents, phrasing
 from engine.report.charts import by_group, compare, cost, lookup, pareto
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, apart
+from engine.report.model_card import model_card
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store
+from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
@@ -115,6 +117,19 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
         "Not supported for gender and sex"
     )
     assert not heads.head_map(run, CHOICE, "z_ppl").said.startswith(heads.NOT_SUPPORTED)
+
+
+def test_a_cut_by_a_ranking_that_chance_gives_says_so_by_name_and_in_its_mask(store):
+    mark, run = "(ranking not supported)", store.open("null")
+    table = run.table("variants").set_index("variant", drop=False)
+    rows = [row.to_dict() for _, row in table[table["chosen"]].iterrows()]
+    ranked = {row["target_axis"]: row for row in rows if row["method"] == "fasp"}
+    noise, other = ranked[CHOICE.axis], ranked["religion"]
+    drawn = next(row for row in rows if row["target_axis"] == CHOICE.axis and row["seed"] >= 0)
+    assert mark in lookup.variant_label(run, noise) and mark in model_card(run, noise)
+    assert not any(mark in lookup.variant_label(run, row) for row in (other, drawn))
+    masks = {row["variant"]: mask_record(run, row).settings for row in (noise, other)}
+    assert [("warning" in settings) for settings in masks.values()] == [True, False]
 
 
 def with_group_band(run: Run, folder, times: float) -> Run:
