@@ -120,16 +120,13 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
 
 
 def test_a_cut_by_a_ranking_that_chance_gives_says_so_by_name_and_in_its_mask(store):
-    mark, run = "(ranking not supported)", store.open("null")
-    table = run.table("variants").set_index("variant", drop=False)
-    rows = [row.to_dict() for _, row in table[table["chosen"]].iterrows()]
-    ranked = {row["target_axis"]: row for row in rows if row["method"] == "fasp"}
-    noise, other = ranked[CHOICE.axis], ranked["religion"]
-    drawn = next(row for row in rows if row["target_axis"] == CHOICE.axis and row["seed"] >= 0)
-    assert mark in lookup.variant_label(run, noise) and mark in model_card(run, noise)
-    assert not any(mark in lookup.variant_label(run, row) for row in (other, drawn))
-    masks = {row["variant"]: mask_record(run, row).settings for row in (noise, other)}
-    assert [("warning" in settings) for settings in masks.values()] == [True, False]
+    mark, null, plain = "(ranking not supported)", store.open("null"), store.open("plain")
+    cut = lookup.variant_of(null, CHOICE)
+    drawn = lookup.variant_of(null, replace(CHOICE, method="random_noncritical"))
+    assert mark in lookup.variant_label(null, cut) and mark in model_card(null, cut)
+    assert "not supported" in mask_record(null, cut).settings["warning"]
+    assert mark not in lookup.variant_label(null, drawn) + lookup.variant_label(plain, cut)
+    assert "warning" not in mask_record(plain, cut).settings
 
 
 def with_group_band(run: Run, folder, times: float) -> Run:
