@@ -16,6 +16,7 @@ import pandas as pd
 from engine.core import words
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import at_level, is_level
+from engine.report import phrasing
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading
 from engine.report.palette import Style, quiet
@@ -237,10 +238,25 @@ def total_heads(run: Run) -> int:
 
 
 def variant_label(run: Run, variant: dict[str, Any]) -> str:
-    """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted."""
+    """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted, and where chance alone
+    gives the ranking that chose it."""
     if variant["variant"] == "dense":
         return track_of(run).whole
-    return track_of(run).label(variant) + (" (predicted)" if is_predicted(variant) else "")
+    marks = (" (predicted)" if is_predicted(variant) else "") + (
+        " (ranking not supported)" if is_by_noise(run, variant) else ""
+    )
+    return track_of(run).label(variant) + marks
+
+
+def is_by_noise(run: Run, variant: Mapping[str, Any]) -> bool:
+    """Whether a cut was chosen, not drawn, by what heads do to a harm that the dense model has not
+    beyond chance."""
+    axis = variant.get("target_axis")
+    if not axis or variant["seed"] >= 0:
+        return False
+    reading = run.meta["request"].get("reading", Choice.reading)
+    row = harm(run, "dense", Choice("dense", axis, 0.0, reading=reading))
+    return row is not None and phrasing.inside_null(row)
 
 
 def is_predicted(variant: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from engine.tracks.language_models.arm_words import arm_of, is_arm
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext
 from engine.tracks.language_models.request import PromptPlan, prompt_plan_of, validate
-from engine.tracks.language_models.words import is_against
+from engine.tracks.language_models.words import RANKED_BY_NOISE, is_against
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
@@ -183,6 +183,8 @@ def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
         "judge": run.meta["judge"]["name"],
         "prompts": run.meta["prompts"]["digest"],
     }
+    if lookup.is_by_noise(run, variant):
+        settings["warning"] = RANKED_BY_NOISE
     return MaskRecord(
         model=model["name"],
         revision=model.get("revision"),

@@ -303,6 +303,11 @@ def null_warning(axis: str, bias: float, null_high: float, n: int, is_scored: bo
 
 NULL_MEANS = "Changes and head rankings for this axis are not supported."
 
+RANKED_BY_NOISE = (
+    "The ranking that chose these heads is not supported: the dense model's bias is no larger than"
+    " chance gives."
+)
+
 NULL_LABEL = "null band, words: what chance alone would give"
 
 GROUP_NULL_LABEL = "null band, group: what other words would give"

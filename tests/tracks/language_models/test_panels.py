@@ -17,8 +17,10 @@ from engine.report import contents, phrasing
 from engine.report.charts import by_group, compare, cost, lookup, pareto
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, apart
+from engine.report.model_card import model_card
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store
+from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
@@ -115,6 +117,16 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
         "Not supported for gender and sex"
     )
     assert not heads.head_map(run, CHOICE, "z_ppl").said.startswith(heads.NOT_SUPPORTED)
+
+
+def test_a_cut_by_a_ranking_that_chance_gives_says_so_by_name_and_in_its_mask(store):
+    mark, null, plain = "(ranking not supported)", store.open("null"), store.open("plain")
+    cut = lookup.variant_of(null, CHOICE)
+    drawn = lookup.variant_of(null, replace(CHOICE, method="random_noncritical"))
+    assert mark in lookup.variant_label(null, cut) and mark in model_card(null, cut)
+    assert "not supported" in mask_record(null, cut).settings["warning"]
+    assert mark not in lookup.variant_label(null, drawn) + lookup.variant_label(plain, cut)
+    assert "warning" not in mask_record(plain, cut).settings
 
 
 def with_group_band(run: Run, folder, times: float) -> Run:

@@ -18,6 +18,10 @@ from engine.tracks.language_models.context import Measurement, PromptContext, Sh
 
 REPEATS = 15
 BATCH = 8
+"""Texts of a timed pass; one of a large model on a processor, whose passes scatter less and would
+take longer than its texts."""
+LARGE = 50_000_000
+"""Parameters of a large model."""
 PROBES = 4
 
 
@@ -86,16 +90,20 @@ def bytes_of(lm: LanguageModel) -> int:
 
 def _latency(context: PromptContext, own: LanguageModel, whole: LanguageModel) -> dict[str, float]:
     """Times of one forward pass of both, taken in turn."""
-    length = min(64, whole.n_positions)
+    shape = _batch(context.lm), min(64, whole.n_positions)
     times = paired_latency(
-        _pass(own, length), _pass(whole, length), REPEATS, whole.device, context.hooks.check
+        _pass(own, shape), _pass(whole, shape), REPEATS, whole.device, context.hooks.check
     )
     return latency_row(*times)
 
 
-def _pass(lm: LanguageModel, length: int) -> Callable[[], object]:
-    """One forward pass over BATCH texts of `length` tokens."""
-    ids = torch.zeros((BATCH, length), dtype=torch.int64, device=lm.device)
+def _batch(lm: LanguageModel) -> int:
+    return 1 if lm.n_parameters >= LARGE and torch.device(lm.device).type == "cpu" else BATCH
+
+
+def _pass(lm: LanguageModel, shape: tuple[int, int]) -> Callable[[], object]:
+    """One forward pass over ids of this shape: texts, tokens."""
+    ids = torch.zeros(shape, dtype=torch.int64, device=lm.device)
     return lambda: lm.model(input_ids=ids, use_cache=False)
 
 

@@ -168,9 +168,14 @@ ROOM = 1 << 26
 class Divergence(Measurement):
     """Columns: window (its first token, or that of a block of them), kl (nats, Σ over its scored
     tokens of KL(dense ‖ variant)), flipped (how many of them have another likeliest token), tokens
-    (scored)."""
+    (scored).
+
+    Windows overlap by one token: both models read the text once, and a window's first tokens have
+    little context.
+    """
 
     name = "divergence"
+    version = 2
     any_threads = True
     later = True
 
@@ -182,20 +187,23 @@ class Divergence(Measurement):
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         tokens = context.tokens[shards[0].split]
-        spans, _ = _windows(context, tokens)
+        lm, window = context.lm, context.settings.window
+        length = window.length or min(LONGEST, lm.n_positions - len(lm.begin))
+        apart = window if window.published else replace(window, length=length, stride=length - 1)
+        spans = spans_of(len(tokens), apart, lm.n_positions, lm.begin)
         rows: list[tuple[int, float, int, int]] = []
         for group in same_length(spans, _batch(context, spans)):
             context.hooks.check()
             ids = torch.tensor([span.ids(tokens) for span in group], device=context.lm.device)
-            dense = _logits(context.lm, ids)
-            with context.applied(shards[0]) as lm:
-                other = _logits(lm, ids)
+            dense = _logits(lm, ids)
+            with context.applied(shards[0]) as changed:
+                other = _logits(changed, ids)
             rows += _apart(group, dense, other, kept_in(context, shards[0].split))
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        return 2.0 * context.kind("windows").size(context, shard)
+        return len(context.corpus_tokens(shard.split)) / 35.0
 
 
 def _batch(context: PromptContext, spans: Sequence[Span]) -> int:

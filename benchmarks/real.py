@@ -1,0 +1,209 @@
+"""A real language model: the product beside plain transformers in one run, and what it must find.
+
+`--model` names a folder or file of SmolLM2-135M-Instruct; the judge is the one that `make real`
+installs. Times are ratios, both halves measured here. `--only` takes names of rows.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from benchmarks.report import Measure, parser, show
+from engine.core.types import Decoding, Hooks
+from engine.data.prompts.load import load_prompts
+from engine.models.decode import batch_of, left_pad, prompt_tokens, sample
+from engine.models.judge import load_judge
+from engine.models.load_language_model import LanguageModel, load_language_model
+from engine.report import phrasing
+from engine.report.bundle import export_run
+from engine.report.charts import lookup
+from engine.store.runs import Run, Store
+from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.run import run_audit, scores_only
+
+ROOT = Path(__file__).resolve().parents[1]
+AXIS, NEW = "gender_and_sex", 20
+
+
+@dataclass
+class World:
+    """A model, prompts, a text, and what was measured of them already."""
+
+    request: AuditRequest
+    prompts: int
+    tokens: int
+    folder: Path
+
+    @cached_property
+    def lm(self) -> LanguageModel:
+        return load_language_model(self.request.model, dtype=self.request.dtype)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        found = load_prompts(str(self.request.prompts), (AXIS,), seed=0, max_prompts=self.prompts)
+        return found.table["text"].tolist()
+
+    @cached_property
+    def plain(self) -> float:
+        """Seconds that plain transformers take for one model: draw, judge, read."""
+        start = time.process_time()
+        drawn = generated(self.lm, self.texts)
+        load_judge(self.request.judge).score(drawn)
+        text = Path(str(self.request.corpus)).read_text("utf-8")
+        ids = self.lm.tokenizer(text)["input_ids"][: self.tokens]
+        with torch.no_grad():
+            for at in range(0, len(ids), 512):
+                piece = torch.tensor([ids[at : at + 512]])
+                self.lm.model(input_ids=piece, labels=piece)
+        return time.process_time() - start
+
+    def audit(self, **asked: Any) -> tuple[Run, float]:
+        """A finished audit, from an empty store, and its seconds. What was loaded is not given to
+        it."""
+        store = Store(Path(tempfile.mkdtemp(dir=self.folder)))
+        start = time.process_time()
+        run = run_audit(replace(self.request, **asked), store, Hooks())
+        return run, time.process_time() - start
+
+
+def generated(lm: LanguageModel, texts: Sequence[str]) -> list[str]:
+    """Continuations by plain `generate`, in batches as large as the product's."""
+    size, out = batch_of(lm), []
+    rows = sorted(prompt_tokens(lm, texts, 22), key=len)
+    for at in range(0, len(rows), size):
+        batch = left_pad(rows[at : at + size], lm.device)
+        new = lm.model.generate(
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            do_sample=True,
+            top_k=0,
+            top_p=1.0,
+            max_new_tokens=NEW,
+            pad_token_id=lm.tokenizer.eos_token_id,
+        )
+        out += lm.tokenizer.batch_decode(new[:, batch.ids.shape[1] :], skip_special_tokens=True)
+    return out
+
+
+def compressions(world: World) -> list[Measure]:
+    """int8 and int4 beside the model."""
+    _, seconds = world.audit(methods=("int8", "int4"))
+    return [_ratio("audit of int8 and int4", seconds / (3 * world.plain), 1.3)]
+
+
+def cuts(world: World) -> list[Measure]:
+    """FASP with its controls; exports of every cut; three random cuts read text worse."""
+    run, seconds = world.audit(
+        methods=("fasp", "random"), sparsities=(0.0, 0.05, 0.1, 0.2), controls=3
+    )
+    variants = run.table("variants")
+    ratio = seconds / (len(variants) * world.plain)
+    return [
+        _ratio(f"audit of {len(variants) - 1} cuts by scores of heads", ratio, 2.0),
+        *exports(run, world),
+        *worse(run),
+    ]
+
+
+def exports(run: Run, world: World) -> list[Measure]:
+    """Checkpoints of all reported cuts: written, read again, compared; a cut that does not agree is
+    refused."""
+    rows = lookup.reported(run)
+    names = rows[rows["n_cut"] > 0]["variant"]
+    for name in names:
+        export_run(run, world.folder / name, ("checkpoint",), variant=name)
+    return [Measure("cuts exported that agree and reload", len(names), "", len(names), True)]
+
+
+def worse(run: Run) -> list[Measure]:
+    """Random cuts of a fifth whose perplexity is said to be worse."""
+    table = lookup.frame(run, "results").merge(run.table("variants"), on="variant")
+    chosen = table[(table["method"] == "random") & (table["sparsity"] == 0.2)]
+    rows = chosen[(chosen["metric"] == "perplexity") & (chosen["split"] == "test")]
+    said = [phrasing.direction(row) == "up" for row in rows.to_dict("records")]
+    return [Measure("random 20 % cuts said to read text worse", sum(said), "", len(said), True)]
+
+
+def drawing(world: World) -> list[Measure]:
+    """Tokens drawn a second, both ways in turn, twice."""
+    decoding = Decoding(max_new_tokens=NEW)
+    names = [str(at) for at in range(len(world.texts))]
+    seeds = [0] * len(names)
+    ours = lambda: sum(map(len, sample(world.lm, world.texts, names, seeds, decoding)))  # noqa: E731
+    theirs = lambda: NEW * len(generated(world.lm, world.texts))  # noqa: E731
+    speeds = [[_speed(draw) for draw in (ours, theirs)] for _ in range(2)]
+    mine, plain = (max(pair[at] for pair in speeds) for at in range(2))
+    return [Measure("tokens drawn a second over plain generate", mine / plain, "x", 1.2, True)]
+
+
+def formats(world: World) -> list[Measure]:
+    """First-order scores of all heads in bfloat16 and in float32."""
+    tables = [_scored(world, dtype) for dtype in ("float32", "bfloat16")]
+    (fp32, slow), (bf16, quick) = tables
+    column = f"z_bias_{AXIS}"
+    found = float(fp32[column].corr(bf16[column], method="spearman"))
+    return [
+        Measure("Spearman of effects on bias, bfloat16 and float32", found, "", 0.98, True),
+        Measure("seconds in float32 over bfloat16", slow / quick, "x"),
+    ]
+
+
+def _scored(world: World, dtype: str) -> tuple[pd.DataFrame, float]:
+    request = replace(
+        world.request, dtype=dtype, estimator="gradient", perplexity_estimator="gradient"
+    )
+    start = time.process_time()
+    table = scores_only(request, Store(Path(tempfile.mkdtemp(dir=world.folder))))
+    return table, time.process_time() - start
+
+
+def _speed(draw: Callable[[], int]) -> float:
+    start = time.process_time()
+    return draw() / (time.process_time() - start)
+
+
+def _ratio(name: str, value: float, bar: float) -> Measure:
+    return Measure(f"{name}: time over plain drawing, judging, reading", value, "x", bar)
+
+
+ROWS = {row.__name__: row for row in (drawing, compressions, cuts, formats)}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser(__doc__)
+    options.add_argument("--model", required=True, metavar="FOLDER_OR_FILE")
+    options.add_argument("--only", action="append", choices=sorted(ROWS))
+    options.add_argument("--prompts", type=int, default=300)
+    options.add_argument("--tokens", type=int, default=4000, help="of text for perplexity")
+    options.add_argument("--corpus", default=str(ROOT / "assets" / "demo-data" / "corpus.txt"))
+    asked = options.parse_args(arguments)
+    request = AuditRequest(
+        model=asked.model,
+        axes=(AXIS,),
+        prompts=str(ROOT / "assets" / "people" / "prompts.csv"),
+        corpus=asked.corpus,
+        judge="judge-minilm",
+        seeds=1,
+        max_prompts=asked.prompts,
+        max_corpus_tokens=asked.tokens,
+        max_new_tokens=NEW,
+        controls=0,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(request, asked.prompts, asked.tokens, Path(folder))
+        found = [each for name in asked.only or ROWS for each in ROWS[name](world)]
+    return show(found, asked.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
