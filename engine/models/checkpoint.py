@@ -13,6 +13,7 @@ from typing import Any
 from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import is_special
 from engine.core.text import visible
+from engine.core.types import digest_of
 from engine.models import runtime  # noqa: F401
 from engine.models.completeness import Match, incomplete, match_of, untied
 from engine.models.config_file import (
@@ -75,6 +76,8 @@ class ModelInfo:
     """Tokens that end a text besides the tokenizer's own."""
     begin: tuple[int, ...] = ()
     """Tokens that its tokenizer puts before every text."""
+    template: str = ""
+    """Digest of its tokenizer's chat template; "" where it has none."""
     width: float = 4.0
     """Bytes that a number takes in the files, on average: 2 in a bf16 checkpoint."""
     n_bytes: int = 0
@@ -139,6 +142,9 @@ def inspect_folder(
         shared=adapter.shared,
         notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, said)),
         begin=begin,
+        template=digest_of(tokenizer.chat_template)
+        if tokenizer and tokenizer.chat_template
+        else "",
         more_ends=tuple(one for one in ends if one < vocab_size),
     )
 
@@ -314,6 +320,24 @@ def begin_said(tokenizer: Any, begin: tuple[int, ...]) -> str:
         return ""
     named = visible(" ".join(tokenizer.convert_ids_to_tokens(list(begin))))
     return f"Every prompt and every window of text begins with {named}, as its tokenizer has it."
+
+
+def turn_of(tokenizer: Any, name: str) -> tuple[list[int], list[int]]:
+    """Tokens that its chat template puts before a user's turn, and behind it, where the answer
+    begins. RequestError where there is no template, or none that holds such a turn."""
+    before, found, behind, what = "", "", "", "has no chat template to put prompts into."
+    if tokenizer.chat_template:
+        turn = [{"role": "user", "content": PROBE}]
+        try:
+            whole = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+            before, found, behind = str(whole).partition(PROBE)
+            what = "has a chat template that changes or drops what the user says."
+        except Exception as error:  # whatever a template can be wrong in
+            what = f"has a chat template that cannot be used: {said_by(error)}."
+    if not found:
+        raise RequestError(Fault("chat", f"{name} {what}", "Leave it out: prompts are then raw."))
+    ids = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, behind)]
+    return ids[0], ids[1]
 
 
 def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:

@@ -41,7 +41,7 @@ def config_or_nothing(folder: Path, name: str = CONFIG) -> dict[str, Any]:
 def hashes_beside(folder: Path) -> list[str]:
     """SHA-256 of every small file beside weights that decides what they compute; none where there
     is no folder."""
-    endings = ("*.json", "*.txt", "*.model")
+    endings = ("*.json", "*.txt", "*.model", "*.jinja")
     beside = [path for ending in endings for path in sorted(folder.glob(ending))]
     return [sha256_of(path) for path in beside if path.is_file()]
 

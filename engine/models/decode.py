@@ -49,8 +49,12 @@ def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
 
 def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[list[int]]:
     """Token ids of each prompt, its first `limit` tokens; an end-of-text the tokenizer appends is
-    taken off."""
-    return token_rows(lm.tokenizer, texts, limit)
+    taken off. In a chat they stand in the template, which says itself what begins a text."""
+    if not lm.chat:
+        return token_rows(lm.tokenizer, texts, limit)
+    before, behind = lm.turn
+    rows = lm.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    return [[*before, *ids[:limit], *behind] for ids in rows]
 
 
 def token_rows(tokenizer: Any, texts: Sequence[str], limit: int | None) -> list[list[int]]:

@@ -194,9 +194,13 @@ _TOKENIZER = _fates(
         "model_max_length max_len",
     ),
     (
-        irrelevant("prompts are plain texts: none is put into the words of a chat"),
+        obeyed("with --chat every prompt stands in it, as a user's turn; without, it is told"),
+        "chat_template",
+    ),
+    (
+        irrelevant("answers are read as plain texts"),
         """
-        chat_template response_template response_schema chat_control_tokens
+        response_template response_schema chat_control_tokens
         use_default_system_prompt
         """,
     ),

@@ -21,6 +21,7 @@ from engine.core.files import write_json, write_whole
 from engine.core.ids import key_of, rng
 from engine.models import runtime
 from engine.models.config_file import class_name_faults
+from engine.models.gguf_file import ENDING
 from engine.models.image_classifier_sources import (
     CARD,
     IMAGENET,
@@ -236,11 +237,11 @@ def is_architecture(name: str) -> bool:
 
 def is_classifier_name(name: str) -> bool:
     """Whether a name can only mean an image classifier: an architecture, a folder with its card, or
-    a weight file, but none of a language model."""
+    a weight file, which a GGUF file is not."""
     if is_architecture(name):
         return True
     source, faults = resolve(str(name).strip(), None, None)
-    return not faults and source.file is not None and source.file.suffix.lower() != ".gguf"
+    return not faults and source.file is not None and source.file.suffix.lower() != ENDING
 
 
 def save_classifier(

@@ -22,6 +22,7 @@ from engine.models.checkpoint import (
     inspect_folder,
     load_tokenizer,
     read_config,
+    turn_of,
 )
 from engine.models.completeness import Match, incomplete, loaded, unlike_files
 from engine.models.config_file import hashes_beside, quantisation_of
@@ -33,7 +34,7 @@ from engine.models.transformer import TransformerModel
 
 __all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
 
-WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model"]
+WANTED = ["*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class LanguageModel(TransformerModel):
     """Tokens that end a text besides the tokenizer's own, as the files beside the weights say."""
     width: float = 4.0
     """Bytes that a number takes in the files it is from, whatever it is computed in."""
+    chat: bool = False
+    """Whether prompts stand in its chat template."""
 
     @property
     def ends(self) -> frozenset[int]:
@@ -59,9 +62,15 @@ class LanguageModel(TransformerModel):
         return begin_of(self.tokenizer)
 
     @cached_property
+    def turn(self) -> tuple[list[int], list[int]]:
+        """Tokens before and behind every prompt; none where prompts are read raw."""
+        return turn_of(self.tokenizer, self.name) if self.chat else ([], [])
+
+    @cached_property
     def reading_digest(self) -> str:
-        plain, more = super().reading_digest, [one for one in (self.more_ends, self.begin) if one]
-        return digest_of([plain, *more]) if more else plain
+        more: list[Any] = [one for one in (self.more_ends, self.begin) if one]
+        more += [self.turn] if self.chat else []
+        return digest_of([super().reading_digest, *more]) if more else super().reading_digest
 
 
 def inspect_model(
@@ -83,9 +92,13 @@ def load_language_model(
     dtype: str = "auto",
     revision: str | None = None,
     as_arm: bool = False,
+    chat: bool = False,
 ) -> LanguageModel:
     """Inspect, then load. safetensors only, never code of the checkpoint. RequestError as for
-    `inspect_model`."""
+    `inspect_model`.
+
+    chat: prompts are to stand in its chat template.
+    """
     info = inspect_model(name_or_folder, revision, as_arm)
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
@@ -106,6 +119,7 @@ def load_language_model(
         kind,
         more_ends=info.more_ends,
         width=info.width,
+        chat=chat,
     )
 
 

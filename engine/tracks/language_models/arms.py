@@ -85,7 +85,7 @@ class Other:
         dtype, device = str(context.lm.dtype).removeprefix("torch."), str(context.lm.device)
         lm = load_language_model(self.info.folder, device=device, dtype=dtype, as_arm=True)
         return replace(
-            lm, name=self.info.name, tokenizer=context.lm.tokenizer
+            lm, name=self.info.name, tokenizer=context.lm.tokenizer, chat=context.lm.chat
         )  # the same, as was checked
 
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:

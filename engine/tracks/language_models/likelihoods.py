@@ -87,7 +87,7 @@ def prompt_nll(
     batch_size: int = 256,
 ) -> pd.DataFrame:
     """How well the model knows each prompt: nll (nats) and tokens scored, one row per text, in the
-    order given."""
+    order given. Of a chat's turn the prompt alone is scored."""
     rows = prompt_tokens(lm, texts, limit)
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
     out = np.zeros((len(rows), 2))
@@ -103,9 +103,17 @@ def prompt_nll(
             use_cache=False,
         ).logits
         scored = batch.mask[:, :-1] * batch.mask[:, 1:]
+        scored = scored * own_tokens(batch.mask, *map(len, lm.turn))
         nll = (token_nll(logits, batch.ids) * scored).sum(1)
         out[places, 0], out[places, 1] = nll.cpu().numpy(), scored.sum(1).cpu().numpy()
     return pd.DataFrame({"nll": out[:, 0], "tokens": out[:, 1].astype(int)})
+
+
+def own_tokens(mask: torch.Tensor, before: int, behind: int) -> torch.Tensor:
+    """Whether the token after each place is the prompt's own, not one of the `before` and `behind`
+    around it: mask [b, t], padded left -> [b, t-1]."""
+    place = mask.cumsum(1)[:, 1:]
+    return (place > before) & (place <= mask.sum(1, keepdim=True) - behind)
 
 
 # How likely a model finds each text of a benchmark: log-likelihoods in nats, of whole texts or

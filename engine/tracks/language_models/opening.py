@@ -99,10 +99,15 @@ def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -
     """
     beside = files_beside(request.model, request.revision)
     where = [weight_hash, beside, request.model, request.revision, request.device, request.dtype]
+    where += ["chat"] if request.chat else []
     return warm.get(
         f"language model {name} {digest_of(where)[:16]}",
         lambda: load_language_model(
-            request.model, device=request.device, dtype=request.dtype, revision=request.revision
+            request.model,
+            device=request.device,
+            dtype=request.dtype,
+            revision=request.revision,
+            chat=request.chat,
         ),
         lambda lm: lm.n_parameters * lm.dtype.itemsize,
     )

@@ -546,6 +546,14 @@ class AuditRequest(Request):
         label="Prompt tokens at most",
         help="longer prompts are cut",
     )
+    chat: bool = asked(
+        False,
+        kind="flag",
+        later=True,
+        section=MORE,
+        label="Prompts as a user's turns",
+        help="put every prompt into the model's chat template; what it answers is judged",
+    )
     temperature: float = asked(
         1.0, kind="number", above=0.0, help="of decoding; 1 is plain sampling"
     )
@@ -642,6 +650,7 @@ class PromptPlan(Plan):
         """Hashes of weights, configuration and tokenizer, prompts, text and judge."""
         found = [*_of_model(self.model), self.prompts.digest, self.corpus.digest, self.judge.digest]
         found += [[one.name, one.digest] for one in self.benchmarks]
+        found += [self.model.template] if self.request.chat else []
         return [*found, [_of_model(one) for one in self.against]] if self.against else found
 
     @property
@@ -654,11 +663,22 @@ class PromptPlan(Plan):
                     self.judge.name, " and ".join(self.judge.made_for), self.model.name
                 )
             )
-        found += [*self.cut, *self.model.notes]
+        found += [*self.cut, *self.of_model]
         found += [
             f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes
         ]
         return [*found, *([self.model.how] if self.model.how else [])]
+
+    @property
+    def in_chat(self) -> str:
+        """How prompts were read by a model that has a chat template; "" for any other."""
+        said = words.IN_CHAT if self.request.chat else words.RAW
+        return said.format(words.visible(self.model.name)) if self.model.template else ""
+
+    @property
+    def of_model(self) -> list[str]:
+        """What must be known of the model and of how it is read."""
+        return [*self.model.notes, *filter(None, [self.in_chat])]
 
     @property
     def versions(self) -> dict[str, int]:
@@ -722,7 +742,8 @@ def validate(request: AuditRequest) -> PromptPlan:
     if model is not None and others and prompts is not None and corpus is not None:
         faults += faults_against(request, model, others, prompts, corpus)
     if model is not None:
-        faults += _length_faults(request, model) + _room_faults(request, model)
+        turn = attempt(lambda: _turn(request, model), faults) or 0
+        faults += _length_faults(request, model, turn) + _room_faults(request, model)
     if model is not None and request.deployable:
         faults += _even_faults(model)
     if model is not None:
@@ -823,7 +844,16 @@ def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
     return []
 
 
-def _length_faults(request: AuditRequest, model: Any) -> list[Fault]:
+def _turn(request: AuditRequest, model: Any) -> int:
+    """How many tokens a chat's template puts around a prompt."""
+    from engine.models.checkpoint import load_tokenizer, turn_of
+
+    if not request.chat:
+        return 0
+    return sum(map(len, turn_of(load_tokenizer(model.folder), model.name)))
+
+
+def _length_faults(request: AuditRequest, model: Any, turn: int = 0) -> list[Fault]:
     if request.published_perplexity and published_length(model.n_positions) < 2:
         what = (
             f"the published windows have a quarter of the model's {model.n_positions} positions:"
@@ -834,12 +864,13 @@ def _length_faults(request: AuditRequest, model: Any) -> list[Fault]:
                 "published_perplexity", what, "Leave it out, or take a model with a longer context."
             )
         ]
-    need = request.max_prompt_tokens + request.max_new_tokens
+    prompt = turn + request.max_prompt_tokens
+    need = prompt + request.max_new_tokens
     if need > model.n_positions:
         return [
             Fault(
                 "lengths",
-                f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed"
+                f"{prompt} prompt + {request.max_new_tokens} new tokens exceed"
                 f" the {model.n_positions} positions of {model.name}.",
                 "Ask for fewer tokens.",
             )

@@ -247,6 +247,8 @@ def run_meta(
             "n_layers": context.lm.n_layers,
             "n_heads": context.lm.n_heads,
             "parameters": context.lm.n_parameters,
+            **({"notes": plan.of_model} if plan.of_model else {}),
+            **({"in_chat": plan.in_chat} if plan.in_chat else {}),
             **({"read": context.lm.adapter.how} if context.lm.adapter.how else {}),
         },
         "prompts": {

@@ -15,7 +15,7 @@ import torch
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Decoding, HeadMask, Hooks, digest_of
-from engine.models.decode import filtered, left_pad, sample, text_of, token_rows
+from engine.models.decode import filtered, left_pad, prompt_tokens, sample, text_of, token_rows
 from engine.models.judge import Judge
 from engine.models.load_language_model import LanguageModel, files_beside
 from engine.resident.warm import Warm
@@ -99,7 +99,7 @@ def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dic
     lm = with_.lm
     prompts = [row.prompt for row in question.rows]
     decoding, notes = _decoding(question, lm, prompts)
-    rows = token_rows(lm.tokenizer, prompts, decoding.max_prompt_tokens)
+    rows = prompt_tokens(lm, prompts, decoding.max_prompt_tokens)
     nothing = HeadMask(lm.n_layers, lm.n_heads)
     dense = _kept_dense(question, with_, warm, decoding, hooks)
     mask = (
@@ -165,7 +165,7 @@ def _decoding(
     it; one of one's own is read whole or refused."""
     usual = question.request.settings().decoding
     longest = max(len(row) for row in token_rows(lm.tokenizer, prompts, lm.n_positions + 1))
-    room = lm.n_positions - question.tokens
+    room = lm.n_positions - question.tokens - sum(map(len, lm.turn))
     if question.is_known:
         decoding = replace(usual, max_new_tokens=question.tokens)
         longest = min(longest, decoding.max_prompt_tokens)

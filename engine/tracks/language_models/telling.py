@@ -46,14 +46,15 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """That nothing follows where chance, or words of the prompts, may make the uncut model's
-    bias."""
+    """That nothing follows where chance, or words of the prompts, may make the uncut model's bias;
+    and that a chat model was read raw."""
     if unusable(run, variant):
         return ""
     dense = lookup.bias(run, "dense", choice)
-    if dense is not None and phrasing.inside_null(dense):
-        return own.NULL_MEANS
-    return group_warning(run, choice)
+    is_chance = dense is not None and phrasing.inside_null(dense)
+    raw = "" if run.meta["request"].get("chat") else run.meta["model"].get("in_chat")
+    said = own.NULL_MEANS if is_chance else group_warning(run, choice)
+    return " ".join(filter(None, [said, raw]))
 
 
 def unusable(run: Run, variant: Mapping[str, Any]) -> str:

@@ -486,7 +486,9 @@ class Heads(Track):
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def card_limits(self, run: Run) -> list[str]:
-        return [own.JUDGE, *LIMITS]
+        from engine.report.model_card import plain
+
+        return [own.JUDGE, *LIMITS, *map(plain, run.meta["model"].get("notes", ()))]
 
     def loading(self, run: Run) -> list[str]:
         from engine.report.model_card import plain

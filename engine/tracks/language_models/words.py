@@ -148,6 +148,12 @@ AGAINST = (
     " same noise and is shown beside variants."
 )
 
+RAW = (
+    "{} has a chat template and was read raw: prompts were plain texts to continue, no user's"
+    " turns. Option --chat makes them turns."
+)
+IN_CHAT = "Every prompt stood in the chat template of {}, as a user's turn; its answer was judged."
+
 AGAINST_PREFIX = "against-"
 """How the method of another checkpoint begins; its name follows, for each is a method of its own.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.cli import audit, parser
 from engine.core.errors import RequestError
 from engine.models.load_language_model import inspect_model
 from engine.report.measured import notes_in_words
@@ -55,6 +56,11 @@ def test_a_file_is_audited_as_the_model_itself(pair, tmp_path):
     run = run_audit(asked(tmp_path, model=str(file), methods=("ppl_only",)), Store(tmp_path / "st"))
     assert any("There is no dense original here" in one for one in notes_in_words(run))
     assert run.meta["model"]["weight_hash"] == inspect_model(file).weight_hash
+
+
+def test_a_command_that_names_a_file_asks_for_this_track(pair):
+    args = parser().parse_args(["audit", "--model", str(pair[1])])
+    assert audit.track_of_words(args).name == "language_models"
 
 
 def test_a_file_of_other_words_is_refused_beside_a_folder(pair, tmp_path):

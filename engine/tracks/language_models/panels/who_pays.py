@@ -114,7 +114,8 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """Null band of the dense model and of the variant, levelling down, judges that do not agree."""
+    """Null band of the dense model and of the variant, levelling down, judges that do not agree,
+    and how a chat model was read."""
     if telling.unusable(run, variant):
         return ()
     found = [null_warning(run, choice) or group_warning(run, choice)]
@@ -123,7 +124,7 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
             found.append(inside_null_now(run, choice, variant))
         found += [text for text in (levelling_verdict(run, choice),) if text.startswith(LEVELLING)]
         found.append(disagreement(run, choice, variant))
-    return tuple(filter(None, found))
+    return tuple(filter(None, [*found, run.meta["model"].get("in_chat")]))
 
 
 def _dense_sentence(axis: str, bias: dict[str, Any], ppl: dict[str, Any] | None) -> str:

@@ -1,0 +1,107 @@
+"""Chat models: prompts as a user's turns, or read raw and said so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from engine.core.errors import RequestError
+from engine.models.decode import prompt_tokens
+from engine.models.load_language_model import load_language_model
+from engine.report.bundle import export_run
+from engine.report.charts.headline import headline
+from engine.report.contents import default_choice
+from engine.report.measured import notes_in_words
+from engine.report.verdict import verdict
+from engine.store.runs import Store
+from engine.tracks.language_models.likelihoods import prompt_nll
+from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.run import run_audit
+from tests.models.folders import copied, edit
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+TEMPLATE = (
+    "<s>{% for turn in messages %} w40 {{ turn['content'] }} w41{% endfor %}"
+    "{% if add_generation_prompt %} w42{% endif %}"
+)
+SAID = "has a chat template and was read raw"
+
+
+@pytest.fixture
+def talker(tmp_path):
+    folder = copied("llama_grouped", tmp_path)
+    edit(folder, "tokenizer_config.json", chat_template=TEMPLATE)
+    return folder
+
+
+def asked(folder, talker, **more):
+    few = {"axes": ("nationality",), "seeds": 1, "methods": ("int8",), "controls": None}
+    return world_request(folder, model=str(talker), **few, **more)
+
+
+def test_a_prompt_stands_in_the_template_and_only_its_own_tokens_are_cut(talker):
+    lm = load_language_model(talker, device="cpu", chat=True)
+    rows = prompt_tokens(lm, ["w2 w3", "w2 w3 w4 w5"], 3)
+    assert rows == [[1, 43, 5, 6, 44, 45], [1, 43, 5, 6, 7, 44, 45]]
+    turn = [{"role": "user", "content": "w2 w3"}]
+    assert rows[0] == lm.tokenizer.apply_chat_template(
+        turn, add_generation_prompt=True, return_dict=False
+    )
+
+
+def test_of_a_turn_the_prompt_alone_is_scored(talker):
+    lm, texts = load_language_model(talker, device="cpu", chat=True), ["w2 w3", "w4 w5 w6"]
+    found = prompt_nll(lm, texts, 9)
+    for at, row in enumerate(prompt_tokens(lm, texts, 9)):
+        with torch.no_grad():
+            said = lm.model(input_ids=torch.tensor([row])).logits[0].log_softmax(-1)
+        own = range(2, len(row) - 2)
+        assert found["tokens"][at] == len(own) == at + 2
+        expected = -sum(float(said[one - 1, row[one]]) for one in own)
+        assert found["nll"][at] == pytest.approx(expected, rel=1e-5)
+
+
+def test_audits_in_and_out_of_a_chat_are_two_and_each_says_which_it_is(talker, tmp_path):
+    raw, chat = (asked(tmp_path, talker, chat=chat) for chat in (False, True))
+    runs = [run_audit(request, Store(tmp_path / "store")) for request in (raw, chat)]
+    assert runs[0].id != runs[1].id
+    drawn = [set(run.table("texts")["text"]) for run in runs]
+    assert drawn[0] != drawn[1]
+    for run, says in zip(runs, (SAID, "Every prompt stood in the chat template"), strict=True):
+        assert any(says in note for note in notes_in_words(run))
+        variant = next(one for one in run.table("variants")["variant"] if one != "dense")
+        choice = default_choice(run)
+        assert any(says in one for one in headline(run, choice).warnings)
+        assert (SAID in verdict(run, choice).more) == (says == SAID)
+        export_run(run, tmp_path / run.id, ["model_card", "report"], variant=variant)
+        for name in ("model_card.md", "report.html"):
+            assert says in (tmp_path / run.id / name).read_text(encoding="utf-8")
+    assert "chat" not in validate(raw).request.identity
+
+
+FAULTS = {
+    None: "has no chat template",
+    "{{ messages[0]['content'] | upper }}": "changes or drops what the user says",
+    "{{ raise_exception('no') }}": "cannot be used: no",
+}
+
+
+@pytest.mark.parametrize("template", FAULTS)
+def test_a_chat_without_a_template_that_works_is_refused(template, talker, tmp_path):
+    edit(talker, "tokenizer_config.json", chat_template=template)
+    request = asked(tmp_path, talker, chat=True)
+    with pytest.raises(RequestError, match=FAULTS[template]):
+        validate(request)
+    assert any(SAID in one for one in validate(replace(request, chat=False)).warnings) == bool(
+        template
+    )
+
+
+def test_the_template_needs_room(talker, tmp_path):
+    full = {"max_prompt_tokens": 58, "max_new_tokens": 6}
+    validate(asked(tmp_path, talker, **full))
+    with pytest.raises(RequestError, match="62 prompt [+] 6 new tokens exceed the 64 positions"):
+        validate(asked(tmp_path, talker, chat=True, **full))
