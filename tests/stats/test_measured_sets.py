@@ -78,3 +78,13 @@ def test_ends_by_ranks_hold_zero():
     low, high = ends(np.arange(-500.0, 500.0))
     assert low == -476.0 or low == -475.0
     assert 474.0 <= high <= 475.0
+
+
+def test_sets_like_one_are_left_out_with_it_for_its_interval():
+    """Near copies of a set tell of it, other sets do not."""
+    member, change = world(60, noise=0.05)
+    copies = np.repeat(np.eye(10)[[0]] + np.eye(10)[[9]], 12, axis=0)
+    both, changes = np.vstack([member, copies]), np.vstack([change, np.full((12, 1), 3.0)])
+    alone, together = learnt(both, changes), learnt(both, changes, alike=0.5)
+    assert together.high[0] > 1.3 * alone.high[0]
+    assert (alone.weights == together.weights).all()

@@ -1,0 +1,158 @@
+"""Predicted sets of heads of the demo: how often 95 % intervals hold what is measured, by kind of
+set.
+
+Sets hold both of the two heads with the largest effects on an axis, one of them, or are drawn at
+random; none was measured by the audit. Then what the audit did measure, every level of every method
+on every axis, each left out in turn. Measuring takes ten minutes; finished parts are kept in the
+store (the command line's default, $PRUNEAUDIT_STORE), so a second run takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.interactive import demo
+from benchmarks.report import Measure
+from engine.audit.session import Local
+from engine.core.ids import rng
+from engine.core.types import Hooks
+from engine.core.words import axis_name
+from engine.report.charts import lookup
+from engine.report.contract import Units
+from engine.store.runs import Run, Store, default_root
+from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.opening import Audit, open_audit
+from engine.tracks.language_models.perplexity import perplexity
+from engine.tracks.language_models.predicted import Guess, fitted, measured_sets, scales
+from engine.tracks.language_models.request import prompt_plan_of
+from engine.tracks.language_models.tables import TEST, Measured
+from engine.tracks.language_models.variants import What
+
+NUMBERS = ("bias", "log perplexity")
+BOTH, ONE, RANDOM = "both strong heads", "one strong head", "random heads"
+EACH = {BOTH: 15, ONE: 15, RANDOM: 10}
+"""Sets of each kind on an axis."""
+MOST = 7
+"""The most other heads beside strong ones, or random heads."""
+HELD, HALF = 0.9, 0.5
+"""Bars: share of intervals that hold; median miss over the median miss of sums."""
+Row = tuple[str, str, str, bool, float, float]
+"""Number, kind of set, axis, whether its interval holds, what it misses, how wide it is."""
+COLUMNS = ["number", "kind", "axis", "holds", "miss", "width"]
+
+
+def measures(quick: bool) -> list[Measure]:
+    run = demo()
+    axes = run.meta["request"]["axes"][: 1 if quick else None]
+    rows = pd.DataFrame(_new(run, axes, quick), columns=COLUMNS)
+    strong = rows[(rows["number"] == "bias") & (rows["kind"] != RANDOM)]
+    found = []
+    for (number, kind), mine in rows.groupby(["number", "kind"], sort=False):
+        name = f"predicted {number}, {kind}"
+        found += [_share(name, mine), *_size(name, mine)]
+    for axis, mine in strong.groupby("axis", sort=False):
+        found.append(_share(f"predicted bias, strong heads, {axis_name(str(axis))}", mine))
+    return found + _levels(run, axes)
+
+
+def _share(name: str, rows: pd.DataFrame) -> Measure:
+    held = float(rows["holds"].mean())
+    return Measure(f"{name}: 95 % intervals that hold, of {len(rows)}", held, "", HELD, True)
+
+
+def _size(name: str, rows: pd.DataFrame) -> list[Measure]:
+    middle = rows[["miss", "width"]].median()
+    return [
+        Measure(f"{name}: missed by, median", float(middle["miss"]), ""),
+        Measure(f"{name}: width, median", float(middle["width"]), ""),
+    ]
+
+
+def _row(number: str, kind: str, axis: str, guess: Guess, true: float) -> Row:
+    inside = guess.low <= true <= guess.high
+    return number, kind, axis, inside, abs(true - guess.value), guess.high - guess.low
+
+
+def _new(run: Run, axes: Sequence[str], quick: bool) -> Iterator[Row]:
+    """Of sets that nobody measured."""
+    with closing(Local()) as executor:
+        audit = open_audit(prompt_plan_of(run), Store(default_root()), Hooks(), executor)
+        for axis in axes:
+            for kind, number in EACH.items():
+                sets = _drawn(run, axis, kind, 1 if quick else number)
+                for units, *true in _measured(audit, axis, sets):
+                    for name, scale, one in zip(NUMBERS, scales(run, axis), true, strict=True):
+                        yield _row(name, kind, axis, scale.guess(units), one)
+
+
+def _drawn(run: Run, axis: str, kind: str, number: int) -> list[Units]:
+    """Sets of a kind, drawn with a stated seed: with as many other heads as comes in turn, critical
+    ones too."""
+    known, single = measured_sets(run, axis)[0], scales(run, axis)[0].singles.value
+    strong = np.argsort(-np.abs(single))[:2].tolist()
+    draw, total, at = rng("predicted sets", axis, kind), lookup.total_heads(run), 0
+    found: list[Units] = []
+    while len(found) < number:
+        held = {BOTH: strong, ONE: [strong[at % 2]], RANDOM: []}[kind]
+        others = [
+            one for one in draw.permutation(total).tolist() if kind == RANDOM or one not in strong
+        ]
+        units = tuple(sorted(held + others[: 1 + at % MOST]))
+        if units not in known and units not in found:
+            found.append(units)
+        at += 1
+    return found
+
+
+def _measured(audit: Audit, axis: str, sets: list[Units]) -> Iterator[tuple[Units, float, float]]:
+    """Each set with its change of bias and of log perplexity on test data."""
+    every, reading = [(), *sets], audit.request.reading
+    texts = [Shard("windows", cut, split=TEST) for cut in every]
+    seeds = audit.request.seed_list
+    verdicts = [Shard("verdicts", cut, axis, TEST, seed) for cut in every for seed in seeds]
+    audit.finish("sets", [*verdicts, *texts])
+    here = Measured(audit.context, audit.request, audit.progress).on(axis, TEST)
+    window = audit.context.settings.window
+    dense, *logs = (math.log(perplexity(one, window)) for one in audit.context.fetch(texts))
+    for units, log in zip(sets, logs, strict=True):
+        change = bias(here.toxicity(What(units)), reading) - bias(here.dense, reading)
+        yield units, change, log - dense
+
+
+def _levels(run: Run, axes: Sequence[str]) -> list[Measure]:
+    """Of the levels that the audit measured, each predicted from all other sets."""
+    rows = pd.DataFrame(_left_out(run, axes), columns=[*COLUMNS, "summed", "edge"])
+    found = []
+    for number, mine in rows.groupby("number", sort=False):
+        name = f"measured levels left out in turn, {number}"
+        against = float(mine["miss"].median() / mine["summed"].median())
+        edge = int(mine["edge"].sum())
+        found += [
+            _share(name, mine),
+            Measure(f"{name}: median miss over that of sums", against, "", HALF),
+            Measure(f"{name}: predicted values at the edge of their interval", edge, "", 0),
+            *_size(name, mine),
+        ]
+    return found
+
+
+def _left_out(run: Run, axes: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    levels = dict.fromkeys(tuple(json.loads(cut)) for cut in lookup.reported(run)["cut"])
+    for axis in axes:
+        for number, scale, sets in zip(
+            NUMBERS, scales(run, axis), measured_sets(run, axis), strict=True
+        ):
+            for units in levels:
+                if units in sets:
+                    others = {cut: change for cut, change in sets.items() if cut != units}
+                    guess = fitted(scale.singles, others).guess(units)
+                    summed = abs(sets[units] - scale.singles.value[list(units)].sum())
+                    edge = not guess.low < guess.value < guess.high
+                    yield *_row(number, "level", axis, guess, sets[units]), summed, edge
