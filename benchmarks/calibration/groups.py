@@ -23,6 +23,7 @@ UNLIKE = 0.10
 """The same where the group null band is judged."""
 TOKENS, NATS = 10, 3.0
 """Of a text, and of each of its tokens on average."""
+PAIRED = "paired_prompts"
 ENOUGH = tuple(World(4, 60, *few, 0.15) for few in ((10, 12), (5, 12), (3, 12), (5, 4), (3, 3)))
 FEW = tuple(World(4, 60, *few, 0.15) for few in ((2, 12), (1, 12), (5, 2)))
 COVERED = "coverage of 95 % intervals"
@@ -31,7 +32,9 @@ COVERED = "coverage of 95 % intervals"
 def measures(quick: bool) -> list[Measure]:
     worlds = 30 if quick else 300
     found = [one for world in ENOUGH for one in _single(world, worlds)]
-    return [*found, *map(_judged, FEW), *_biases(worlds), *_null_bands(worlds)]
+    few = [one for world in FEW for one in _judged(world)]
+    bands = [*_null_bands(worlds), *_null_bands(worlds // 2, PAIRED, "; the paired reading")]
+    return [*found, *few, *_biases(worlds), *bands]
 
 
 def own(one: Drawn, spread: float) -> np.ndarray:
@@ -76,31 +79,45 @@ def _holds(row: dict[str, object], name: str, truth: float) -> bool:
     return bool(row[f"{name}low"] <= truth <= row[f"{name}high"])  # type: ignore[operator]
 
 
-def _judged(world: World) -> Measure:
-    """How many subgroups get a verdict where no interval holds what it says."""
-    given = [not why for why in verdicts(BiasErrors(drawn(world, 1, 0).table))]
-    where = f"words {world.words}, templates {world.templates}"
-    return Measure(f"subgroups with a verdict, {where}", float(np.mean(given)), "of groups", 0.0)
+def _judged(world: World) -> list[Measure]:
+    """How many subgroups get a verdict, and whether the bias has an interval, where none holds what
+    it says."""
+    one, where = drawn(world, 1, 0), f"words {world.words}, templates {world.templates}"
+    errors = BiasErrors(one.table)
+    shares = {"subgroups with a verdict": float(np.mean([not why for why in verdicts(errors)]))}
+    if world.words == 1 or world.templates == 2:
+        table = one.table.assign(toxicity=np.clip(one.dense[:, 0], 0.0, 1.0))
+        ends = errors.interval(table=table).low, errors.difference(table).p
+        shares["biases or their changes with an interval"] = float(np.isfinite(ends).mean())
+    return [Measure(f"{name}, {where}", share, "", 0.0) for name, share in shares.items()]
 
 
 def _biases(worlds: int) -> list[Measure]:
-    """Intervals of bias and of its change where few templates treat groups unlike."""
+    """Intervals of bias and of its change where templates treat groups unlike."""
     found = []
-    for templates in (3, 4):
-        one = drawn(World(4, 60, 8, templates, 0.4), worlds, 0)
+    for words, templates, reading in (
+        (8, 3, "group_means"),
+        (8, 4, "group_means"),
+        (2, 12, "group_means"),
+        (8, 4, PAIRED),
+        (5, 12, PAIRED),
+        (8, 26, PAIRED),
+    ):
+        one = drawn(World(4, 60, words, templates, 0.4), worlds, 0)
         centre = one.world.means[one.stratum][:, None]
         dense = one.dense + own(one, OWN)
         noise = one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
         variant = 0.4 + KEPT * (centre - 0.4) + 0.6 * (dense - centre) + noise
         errors = BiasErrors(one.table)
-        changes = errors.changes(variant, dense=dense)
-        for name, each in (("bias", errors.levels(dense)), ("its change", changes)):
-            said = f"{COVERED}: {name}, {templates} templates that treat groups unlike"
-            found.append(Measure(said, covers(each), "of worlds", 0.98, floor=0.92))
+        each = errors.levels(dense, reading), errors.changes(variant, reading, dense=dense)
+        for name, one_of in zip(("bias", "its change"), each, strict=True):
+            said = f"{COVERED}: {name}, {reading}, words {words}, templates {templates}"
+            most = 0.98 if reading != PAIRED and words > 2 else 0.995  # these err upwards
+            found.append(Measure(said, covers(one_of), "of worlds", most, floor=0.92))
     return found
 
 
-def _null_bands(worlds: int) -> list[Measure]:
+def _null_bands(worlds: int, reading: str = "group_means", note: str = "") -> list[Measure]:
     """How often groups that are alike on average pass the group band, where templates treat them
     unlike; and how often groups that differ do."""
     found = []
@@ -108,7 +125,7 @@ def _null_bands(worlds: int) -> list[Measure]:
         for templates in (5, 12, 26):
             one = drawn(World(4, 40, 6, templates, apart), worlds, 0)
             toxicity, layout = one.dense + own(one, spread), lay_out(one.table)
-            exchanges = Exchanges(layout, "group_means", 200)
+            exchanges = Exchanges(layout, reading, 200)
             passed = [
                 descriptors_band(layout.with_toxicity(column), exchanges).p <= 0.05
                 for column in toxicity.T
@@ -118,7 +135,7 @@ def _null_bands(worlds: int) -> list[Measure]:
                 if apart
                 else f"size of the group null band at .05, template and group SD {spread:g}"
             )
-            bars = (0.7, True) if apart else (0.08, False)
-            share = float(np.mean(passed))
-            found.append(Measure(f"{name}, {templates} templates", share, "of worlds", *bars))
+            bars = (0.08, False) if not apart else (None if note else 0.7, True)
+            share, said = float(np.mean(passed)), f"{name}, {templates} templates{note}"
+            found.append(Measure(said, share, "of worlds", *bars))
     return found

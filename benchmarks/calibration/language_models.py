@@ -16,6 +16,7 @@ import pandas as pd
 
 from benchmarks.report import Measure
 from engine.core.ids import rng
+from engine.stats.reliability import correlation_interval
 from engine.stats.student import Student
 from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors
@@ -122,6 +123,7 @@ def measures(quick: bool) -> list[Measure]:
         *_null_band(40 if quick else 500),
         *_tests(worlds, layouts),
         *_coverage(worlds, layouts),
+        *_correlations(50 if quick else 300),
     ]
 
 
@@ -220,3 +222,31 @@ def covers(found: Student) -> float:
     """Share of the intervals that hold the mean of the values."""
     truth = found.value.mean()
     return float(np.mean((found.low <= truth) & (truth <= found.high)))
+
+
+FAR_OUT = ((0.05, 4.0, 0.92, 0.85), (2 / 144, 8.0, 0.98, None), (0.0, 1.0, 0.0, 0.9))
+"""Share of heads far out, how far, their correlation between two axes, and what is asked."""
+
+
+def _correlations(worlds: int) -> list[Measure]:
+    """Intervals of a correlation over 144 heads, of which some lie far out: others have .2."""
+    found = []
+    for share, far, alike, floor in FAR_OUT:
+        draw, held = rng("correlations", far), []
+        truth = np.corrcoef(_two_axes(draw, 400_000, share, far, alike).T)[0, 1]
+        for _ in range(worlds):
+            low, high = correlation_interval(_two_axes(draw, 144, share, far, alike))
+            held.append(low <= truth <= high)
+        name = f"coverage of the correlation over heads, {share:.1%} of them {far:g} times as large"
+        found.append(Measure(name, float(np.mean(held)), "of worlds", floor, at_least=True))
+    return found
+
+
+def _two_axes(
+    draw: np.random.Generator, heads: int, share: float, far: float, alike: float
+) -> np.ndarray:
+    """Effects on two axes, [heads, 2]."""
+    effects, is_far = draw.standard_normal((heads, 2)), draw.random(heads) < share
+    r = np.where(is_far, alike, 0.2)
+    effects[:, 1] = r * effects[:, 0] + np.sqrt(1 - r**2) * effects[:, 1]
+    return effects * np.where(is_far, far, 1.0)[:, None]

@@ -181,7 +181,7 @@ def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
 
 def _ruled_out(run: Run, choice: Choice) -> str:
     """What is ruled out, and who is not judged."""
-    (group, quality), track = _measures(run, choice), track_of(run)
+    group, quality = _measures(run, choice)
     said = (
         f"A {_way(group)} of {choice.tolerance:g} in {group.name} of any group, or of"
         f" {in_words.per_cent(choice.quality_tolerance)} in {quality.name}, is ruled out (error"
@@ -190,7 +190,7 @@ def _ruled_out(run: Run, choice: Choice) -> str:
     variant = lookup.variant_of(run, choice)["variant"]
     rows = lookup.groups_of(run, variant, group.metric, choice.measured)
     few = len(rows) - len(judged(run, choice, variant))
-    left = f" {phrasing.count(few, 'group')} with too few {track.items} cannot be judged."
+    left = f" {phrasing.count(few, 'group')} with too few {group.few} cannot be judged."
     return said + left * bool(few)
 
 
@@ -199,7 +199,8 @@ def _open(run: Run, choice: Choice, found: Sequence[Loss]) -> str:
     track = track_of(run)
     open_ = [loss for loss in found if not loss.is_below]
     if not open_:
-        return f"there are too few {track.items} to judge groups or quality."
+        few = lookup.reading(run, choice).group.few
+        return f"there are too few {few} to judge groups or quality."
     said = _costs(run, choice, open_, "may {} by {} or more")
     needs = [loss.needed(len(found)) for loss in open_ if loss.group]
     if track.models_behind(run) > 1:

@@ -69,9 +69,7 @@ def _problem(run: Run, choice: Choice) -> Step:
     measure, table = lookup.reading(run, choice).group, _groups(run, "dense", choice)
     axis = _named(words.axis_name(choice.measured))
     if len(table) < 2:
-        sentence = (
-            f"Too few {track_of(run).items} to say how the uncut model treats subgroups of {axis}."
-        )
+        sentence = f"Too few {measure.few} to say how the uncut model treats subgroups of {axis}."
     else:
         worst, best = (
             table.sort_values("value", ascending=measure.sign < 0).iloc[place] for place in (-1, 0)
@@ -141,15 +139,13 @@ def _sure(
     if chance_before and variant["variant"] != "dense":
         before = "before" if track_of(run).instead(run, variant) else "before the cut"
         return f"The {name} could not be told from chance {before}, so we claim no change."
-    if variant["variant"] == "dense":
+    is_dense, kind = variant["variant"] == "dense", phrasing.direction(row)
+    if math.isnan(row["low"]) if is_dense else kind == "unknown":
+        what = "" if is_dense else " change of the"
+        return f"We cannot say: too few {measure.few} for an interval of the{what} {name}."
+    if is_dense:
         low, high = in_words.apart(row["low"], row["high"])
         return f"The {name} may lie anywhere from {low} to {high}."
-    kind = phrasing.direction(row)
-    if kind == "unknown":
-        return (
-            f"We cannot say: too few {track_of(run).items} for an interval of the change of the"
-            f" {name}."
-        )
     ends = sorted((row["delta_low"], row["delta_high"]), key=abs)
     least, most = in_words.apart(*(abs(end) for end in ends))
     if kind == "unclear":

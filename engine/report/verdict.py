@@ -118,11 +118,11 @@ def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     if not (found or who.worse or who.better):
         if not _is_measured(lookup.harm(run, variant["variant"], choice)):
             return f"{phrasing.sentence(harm)} was not measured here."
-        items = track_of(run).items
+        few = lookup.reading(run, choice).group.few
         return f"{does} " + (
             "leaves no group clearly worse off."
             if who.judged
-            else f"leaves open who pays: no group has enough {items} to tell."
+            else f"leaves open who pays: no group has enough {few} to tell."
         )
     room = LONGEST - in_words.length(PREDICTED) * lookup.is_predicted(variant)
     short = f"the {lookup.reading(run, choice).harm.name}"
@@ -185,7 +185,7 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
         "value", ascending=group.sign > 0
     )
     if len(table) < 2:
-        return f"Nothing is cut here, and {harm} cannot be judged: too few {track_of(run).items}."
+        return f"Nothing is cut here, and {harm} cannot be judged: too few {group.few}."
     best, worst = table.iloc[0], table.iloc[-1]
     numbers = in_words.apart(worst["value"], best["value"])
     ends = (
@@ -203,7 +203,7 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any], sentence: str
         return
     who = moved(run, choice, variant)
     if variant["variant"] != "dense":
-        yield from _of_groups(run, who, sentence)
+        yield from _of_groups(run, choice, who, sentence)
     if row is None or not math.isfinite(row["value"]):
         if variant["variant"] != "dense" and "not measured" not in sentence:
             yield f"{phrasing.sentence(telling.harm(run, choice))} was not measured here."
@@ -218,14 +218,15 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any], sentence: str
         yield f"That is {partly}levelling down: the best-off group got worse{too}."
 
 
-def _of_groups(run: Run, who: Moved, sentence: str) -> Iterator[str]:
+def _of_groups(run: Run, choice: Choice, who: Moved, sentence: str) -> Iterator[str]:
     """Groups that the first sentence only counts, and that none pays, or can be judged."""
     for way, names in (("Worse", who.worse), ("Better", who.better)):
         if len(names) < who.groups and any(name not in sentence for name in names):
             yield f"{way} off: {phrasing.listing(names, len(names))}."
     is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
     if not who.judged and not is_said:
-        yield f"No group has enough {track_of(run).items} to tell who pays."
+        few = lookup.reading(run, choice).group.few
+        yield f"No group has enough {few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
 
@@ -251,7 +252,7 @@ def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping
     elif way == "unclear":
         start = f"The {measure.name} does not clearly change: {both}."
     else:
-        few = f"There are too few {track_of(run).items} to tell"
+        few = f"There are too few {measure.few} to tell"
         start = f"{few} whether the {measure.name} changed: {both}."
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):

@@ -93,7 +93,8 @@ def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tu
         for verdict, rows in table[table["verdict"] != ""].groupby("verdict")
     ]
     if enough.empty:
-        return f"No subgroup has enough {track_of(run).items} for a verdict.", " ".join(few)
+        least = lookup.reading(run, choice).group.few
+        return f"No subgroup has enough {least} for a verdict.", " ".join(few)
     if variant["variant"] == "dense":
         ends = (enough.iloc[0], enough.iloc[-1])
         named = (

@@ -395,8 +395,7 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
 class Chunk:
     """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt
     takes; labels, as large: the subgroup that it gets, None where values move; count: rows of every
-    subgroup (and frame) in each; shifts [permutations, subgroups]: of their means, in units of
-    `Exchanges.unlike`.
+    subgroup (and frame) in each; shifts, as large: of their means, in units of `Exchanges.unlike`.
     """
 
     moved: np.ndarray | None
@@ -517,14 +516,21 @@ class Exchanges:
             np.broadcast_to(home, (self.draws, len(home))), axis=1
         )
         shares = np.bincount(self.pooled.template, self.pooled.count) / self.pooled.count.sum()
-        freedom = max((1 / (shares**2).sum() - 1) * (self.n_subgroups - 1), 1.0)
-        shifts = rng("templates null", self.seed).standard_t(
-            freedom, (self.draws, self.n_subgroups)
-        )
+        even, draw = float((shares**2).sum()), rng("templates null", self.seed)
+        freedom = max((1 / even - 1) * (self.n_subgroups - 1), 1.0)
+        shifts = draw.standard_t(freedom, (self.draws, 1, self.n_subgroups))
+        frames = np.zeros(1, dtype=int)
+        if self.reading == "paired_prompts":  # distances are inside frames: each template by itself
+            size = (self.draws, len(shares), self.n_subgroups)
+            rough = even * draw.chisquare(freedom, (self.draws, 1, 1)) / freedom
+            shifts = draw.standard_normal(size) / np.sqrt(rough)
+            frames = self.pooled.template[np.unique(self.pooled.frame, return_index=True)[1]]
         for at in range(0, self.draws, self._at_once):
             some = slice(at, at + self._at_once)
             labels = moved[some][:, descriptors]
-            yield Chunk(None, labels, self._by_label(self.pooled.count, labels), shifts[some])
+            yield Chunk(
+                None, labels, self._by_label(self.pooled.count, labels), shifts[some][:, frames]
+            )
 
     def _bias(self, total: np.ndarray, chunk: Chunk, unlike: float) -> np.ndarray:
         """Bias of prompts whose toxicities sum up to `total` [prompts] under each permutation of a
@@ -533,7 +539,7 @@ class Exchanges:
             return combine(total[chunk.moved] @ self._one_hot, chunk.count, self.reading)
         sums = self._by_label(total, chunk.labels)
         if chunk.shifts is not None:
-            sums += unlike * chunk.shifts[:, None] * chunk.count
+            sums += unlike * chunk.shifts * chunk.count
         if self.reading == "paired_prompts":
             return paired_means(sums, chunk.count)
         return combine(sums[:, 0], chunk.count[:, 0], self.reading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,10 @@ from engine.tracks.language_models.bias import Layout, combine, lay_out, paired_
 
 MIN_TEMPLATES = 5
 """With fewer templates draws count them as fixed: three say little about other templates."""
+
+
+LONE = 1 / 7
+"""Share of subgroups that may be one word where a bias has an interval."""
 
 
 class PromptOrder:
@@ -275,22 +279,32 @@ class BiasErrors(PromptOrder):
         self._made: dict[bool, Clustered] = {}
 
     def interval(self, reading: str = "group_means", table: pd.DataFrame | None = None) -> Interval:
-        """Bias of the dense model, or of `table`, with its interval, which never reaches below
-        0."""
+        """Bias of the dense model, or of `table`, with its interval, which never reaches below 0;
+        NaN ends where none holds."""
         toxicity = self.dense if table is None else self.toxicities(table)
-        found = self.levels(toxicity[:, None], reading)
-        low = np.maximum(found.low, 0.0) if np.isfinite(found.low[0]) else found.low
-        return Interval(
-            float(found.value[0]), float(low[0]), float(found.high[0]), len(self.prompts)
-        )
+        value, low, high, _ = self._said(self.levels(toxicity[:, None], reading))
+        return Interval(value, float(np.maximum(low, 0.0)), high, len(self.prompts))
 
     def difference(self, table: pd.DataFrame, reading: str = "group_means") -> Difference:
-        """Bias of the variant in `table` minus bias of the dense model."""
+        """Bias of the variant in `table` minus bias of the dense model; NaN ends where no interval
+        holds."""
         found = self.changes(self.toxicities(table)[:, None], reading)
-        value, low, high, p = (
-            float(getattr(found, name)[0]) for name in ("value", "low", "high", "p")
-        )
-        return Difference(value, low, high, p, len(self.prompts))
+        return Difference(*self._said(found), len(self.prompts))
+
+    def _said(self, found: Student) -> tuple[float, float, float, float]:
+        """Value, ends and p of one column; NaN but for the value where no interval holds."""
+        ends = (float(getattr(found, name)[0]) for name in ("low", "high", "p"))
+        low, high, p = ends if self.holds else (np.nan,) * 3
+        return float(found.value[0]), low, high, p
+
+    @cached_property
+    def holds(self) -> bool:
+        """Whether intervals of the bias hold: not with more than LONE subgroups of one word (.79 to
+        .92 did in simulation), nor two templates (.90 to .96); one is what the axis is about."""
+        layout = self.layout
+        kinds = np.unique(np.stack([layout.subgroup, layout.descriptor]), axis=1)[0]
+        lone = layout.named_descriptor.all() and np.mean(np.bincount(kinds) < 2) > LONE
+        return not lone and layout.template.max() != 1
 
     def levels(self, values: np.ndarray, reading: str = "group_means") -> Student:
         """Bias of each column of values [prompts, columns], as `matrix` gives them."""
@@ -369,11 +383,28 @@ class BiasErrors(PromptOrder):
         return np.eye(count) - weight / weight.sum()
 
     def _terms(self, values: np.ndarray) -> np.ndarray:
-        """Distances inside each prompt's frame, [prompts, columns], of values [prompts,
-        columns]."""
-        return np.stack(
-            [paired_terms(self.layout.with_toxicity(column))[1] for column in values.T], axis=1
-        )
+        """What each prompt adds to the distances inside its frame, [prompts, columns], of values
+        [prompts, columns].
+
+        Its distance to the frame's centre, with the sign of its subgroup's distance there less what
+        the centre takes of all signs. A frame's sum is that of the distances, and a word moves it
+        as it moves the reading: distances of whole cells do not show what their words share.
+        """
+        layout, count = self.layout, len(self.subgroups)
+        cells = layout.frame * count + layout.subgroup
+        shape = (int(layout.frame.max()) + 1, count, values.shape[1])
+        size = np.bincount(cells, minlength=shape[0] * count).reshape(*shape[:2], 1)
+        means = np.zeros((shape[0] * count, shape[2]))
+        np.add.at(means, cells, values)
+        means = means.reshape(shape) / np.maximum(size, 1)
+        here = (size > 0).sum(axis=1, keepdims=True)
+        shared = (size > 0) & (here >= 2)
+        centre = means.sum(axis=1, keepdims=True) / here
+        sign, frames = np.sign(means - centre) * shared, shared.sum(axis=0)
+        taken = (sign / np.maximum(frames, 1)).sum(axis=1, keepdims=True) / here
+        sign -= frames * taken * shared
+        rows = (layout.frame, layout.subgroup)
+        return sign[rows] * (values - centre[layout.frame, 0])
 
     def _clusters(self, paired: bool) -> Clustered:
         """Descriptors, else prompts, inside subgroups; templates across them where there are

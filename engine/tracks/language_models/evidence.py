@@ -29,6 +29,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
 from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.groups import FEW
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.variants import DENSE
 
@@ -106,7 +107,7 @@ def said(meta: Mapping[str, Any], name: str) -> str:
     if found["widest"] is None:
         return (
             f"Every prompt was drawn {times}: an interval could not be given on {name}, with too"
-            " few prompts."
+            f" few {FEW}."
         )
     width = f"on {name}, was {found['widest']:.3g} wide, {found['asked']:g} were asked"
     if found["widest"] <= found["asked"]:
@@ -323,7 +324,7 @@ def _row(errors: BiasErrors, other: pd.DataFrame, reading: str) -> dict[str, flo
     null = _exchanged(errors, errors.dense, theirs, reading)
     low, high = np.percentile(null, [2.5, 97.5])
     ends = {
-        name: float(getattr(found, part)[0])
+        name: float(getattr(found, part)[0]) if errors.holds else np.nan
         for name, part in (
             ("delta_low", "low"),
             ("delta_high", "high"),

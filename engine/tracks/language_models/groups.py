@@ -29,6 +29,8 @@ MIN_GROUP = 10
 MIN_WORDS = MIN_TEMPLATES = 3
 """Words of a group, and templates, below which it gets no verdict."""
 TOO_FEW_WORDS, TOO_FEW_TEMPLATES = "too few words", "too few templates"
+FEW = "prompts, words or templates"
+"""What there are too few of where no interval holds."""
 UNUSABLE = "unusable"
 """Why no group gets a verdict: the model predicts text worse than a uniform guess."""
 METRICS = ("toxicity", "perplexity")

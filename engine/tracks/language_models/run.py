@@ -333,6 +333,7 @@ def warnings_of(
     """What a reader must know before reading any chart of this run."""
     from engine.tracks.language_models.words import (
         group_warning,
+        no_interval_warning,
         null_warning,
         perplexity_warning,
         small_group_warning,
@@ -349,6 +350,7 @@ def warnings_of(
         null_warning(row.axis, row.value, row.null_high, int(row.n), is_scored)
         for row in dense[inside].itertuples()
     ]
+    warnings += [no_interval_warning(axis) for axis in dense.loc[dense["low"].isna(), "axis"]]
     words = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]
     warnings += [
         group_warning(row.axis, row.value, row.group_null_high, row.group_note)

@@ -40,7 +40,7 @@ from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.examples import examples, without_head
-from engine.tracks.language_models.groups import TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
+from engine.tracks.language_models.groups import FEW, TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
 from engine.tracks.language_models.panels import (
     along_sparsity,
     arms,
@@ -252,12 +252,12 @@ class Heads(Track):
         return Reading(
             name,
             label="bias in texts",
-            harm=Measure(f"bias:{name}", said="bias"),
-            gap=Measure("gap"),
-            worst=Measure("worst_group"),
-            best=Measure("best_group"),
+            harm=Measure(f"bias:{name}", said="bias", few=FEW),
+            gap=Measure("gap", few=FEW),
+            worst=Measure("worst_group", few=FEW),
+            best=Measure("best_group", few=FEW),
             quality=Measure("perplexity", per_axis=False, few="tokens of text"),
-            group=Measure("toxicity", said="toxicity"),
+            group=Measure("toxicity", said="toxicity", few=FEW),
             mean=Measure("toxicity"),
         )
 

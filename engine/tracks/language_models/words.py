@@ -10,6 +10,7 @@ from engine.core.text import visible
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
 from engine.report.palette import Look
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
+from engine.tracks.language_models.groups import FEW
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
@@ -334,6 +335,14 @@ def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
         f"{start}, but no more than descriptors exchanged between subgroups do (group null band up"
         f" to {group_high:.3f}): single words or templates may make the difference. Nothing follows"
         " about a group."
+    )
+
+
+def no_interval_warning(axis: str) -> str:
+    """Said where no interval of the bias holds."""
+    return (
+        f"{AXES.get(axis, axis)}: too few {FEW} for any interval of the bias, so no verdict is"
+        " given on it."
     )
 
 

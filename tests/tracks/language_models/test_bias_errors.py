@@ -109,3 +109,14 @@ def test_a_head_is_found_where_the_bias_itself_is_hardly_there():
     nothing = errors.changes(dense + noise, dense=dense)
     assert np.mean(effect.p_of_nothing < 0.05) > 0.6 > 2 * np.mean(effect.p < 0.05)
     assert 0.01 < np.mean(nothing.p_of_nothing < 0.05) < 0.07
+
+
+def test_errors_of_the_paired_reading_hold_what_words_share():
+    """Words move their texts in every template alike; distances of cells do not tell whose."""
+    table, draw, worlds = table_of(360, templates=12, effect=0.0), np.random.default_rng(0), 200
+    errors = BiasErrors(table)
+    word = np.unique(errors.layout.descriptor, return_inverse=True)[1]
+    values = 0.5 + 0.15 * errors.layout.subgroup[:, None] + 0.1 * draw.normal(size=(360, worlds))
+    values += 0.1 * draw.normal(size=(word.max() + 1, worlds))[word]
+    found = errors.levels(values, "paired_prompts")
+    assert 0.8 < (found.error**2).mean() / found.value.var() < 1.5, "a twentieth of it before"

@@ -79,7 +79,11 @@ def test_published_scores_give_the_numbers_that_the_paper_prints():
     printed = told[told["paper"].notna()]
     assert printed["paper"].tolist() == printed["ours"].tolist() == [5, 4, 1]
     gpt2 = table_of(FOUND["fasp-fig4"].read([], ask))
-    assert len(gpt2) == 3 * 10 and gpt2["low"].lt(gpt2["ours"]).all()
+    assert len(gpt2) == 3 * 20 and gpt2["low"].lt(gpt2["ours"]).all()
+    pair = gpt2[gpt2["what"].str.startswith("gpt2: correlation of nationality and sexual")]
+    assert pair["ours"].round(2).tolist() == [0.86, 0.43] and pair["low"].lt(0.4).all(), (
+        "Fisher's interval begins at .81"
+    )
 
 
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published head scores")

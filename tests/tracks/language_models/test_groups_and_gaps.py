@@ -144,6 +144,8 @@ def test_where_words_or_templates_are_too_few_for_any_interval_there_is_no_verdi
     rows = group_table(table)
     assert (rows["verdict"] == why).all() and rows["low"].notna().all()
     assert levelling(table, table).verdict == (why or UNCLEAR)
+    found, is_sure = BiasErrors(table).difference(table), words > 1 and templates != 2
+    assert found.value == 0 and np.isfinite([found.low, found.p]).all() == is_sure
 
 
 def test_intervals_of_groups_hold_the_truth_with_few_templates_and_words():

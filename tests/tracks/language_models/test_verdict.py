@@ -125,8 +125,13 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
         verdict(run, choice).sentence
     )
     run, choice, _ = told(base, tmp_path / "e", (1.0, -0.3, np.nan, np.nan), [None, None])
-    assert "too few prompts to tell whether the bias changed" in verdict(run, choice).meaning
-    assert "no group has enough prompts to tell" in verdict(run, choice).sentence
+    assert (
+        "too few prompts, words or templates to tell whether the bias"
+        in verdict(run, choice).meaning
+    )
+    assert (
+        "no group has enough prompts, words or templates to tell" in verdict(run, choice).sentence
+    )
 
 
 def test_nothing_cut_and_missing_cells(base, tmp_path):
@@ -158,7 +163,7 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
     )
     assert found.said.endswith(
         " A rise of 0.05 in toxicity of any group, or of 5 % in perplexity, is ruled out (error"
-        " rate 5 %). 2 groups with too few prompts cannot be judged."
+        " rate 5 %). 2 groups with too few prompts, words or templates cannot be judged."
     )
     assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
     assert advice(run, replace(choice, level=0.0)) == Advice("", "")
@@ -197,4 +202,4 @@ def test_too_little_data_says_how_much_would_tell(base, tmp_path):
     )
     assert f"About {float(f'{enough:.2g}'):,.0f} prompts for each group, instead of" in found.said
     run, choice, _ = told(base, tmp_path / "b", FELL, [None, None])
-    assert "there are too few prompts to judge groups or quality" in advice(run, choice).said
+    assert "there are too few prompts, words or templates to judge" in advice(run, choice).said

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.stats import pearsonr
 
 from engine.audit.experiments import (
     NAN,
@@ -365,21 +364,16 @@ def _of(model: str, one: Finding) -> Finding:
 
 
 def correlations(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
-    """Fig. 4: Pearson correlation of every two axes over heads, intervals by Fisher's z as if heads
-    were a sample."""
+    """Fig. 4: Pearson correlation of every two axes over heads, which are resampled; and without
+    the two strongest of all axes, on which it may hang."""
+    rest = reliability.without_strongest(wide)
     for one, other in itertools.combinations(wide.columns, 2):
-        pair = wide[[one, other]].dropna()
-        found = pearsonr(pair[one], pair[other])
-        ends = found.confidence_interval()
         said = f"correlation of {words.axis_name(one)} and {words.axis_name(other)} over heads"
-        yield Finding(
-            said,
-            ours=float(found.statistic),
-            low=ends.low,
-            high=ends.high,
-            n=len(pair),
-            seeds=seeds,
-        )
+        for what, heads in ((said, wide), (f"{said}, without the two strongest", rest)):
+            pair = heads[[one, other]].dropna()
+            value = reliability.correlation(pair).iloc[0, 1]
+            low, high = reliability.correlation_interval(pair.to_numpy())
+            yield Finding(what, ours=value, low=low, high=high, n=len(pair), seeds=seeds)
 
 
 def shared_heads(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:

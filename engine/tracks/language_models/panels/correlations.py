@@ -57,9 +57,9 @@ def correlation_panel(
     values = matrix.to_numpy().copy()
     np.fill_diagonal(values, np.nan)  # always 1: no news, so no colour
     figure = matrix_figure(values, names, choice, -1.0, 1.0)
-    answer, more = (
-        (warning, _pair_answer(matrix, kind)) if warning else (_pair_answer(matrix, kind), "")
-    )
+    rest = reliability.correlation(reliability.without_strongest(wide), kind)
+    said = _pair_answer(matrix, rest, kind)
+    answer, more = (warning, said) if warning else (said, "")
     table = (
         matrix.rename(index=words.axis_name, columns=words.axis_name)
         .rename_axis("axis")
@@ -212,7 +212,9 @@ def published_top_heads(scores: PublishedScores, choice: Choice, share: float = 
     return top_panel("published_top_heads", wide, share, heads, choice, names, note)
 
 
-def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
+def _pair_answer(matrix: pd.DataFrame, rest: pd.DataFrame, kind: str) -> str:
+    """The pairs most and least alike; rest: the matrix without the two strongest heads, on which a
+    correlation may hang."""
     pairs = [(matrix.loc[a, b], a, b) for a, b in itertools.combinations(matrix.columns, 2)]
     pairs = [pair for pair in pairs if math.isfinite(pair[0])]
     if not pairs:
@@ -220,12 +222,13 @@ def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
     text = (
         f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()}"
-        f" {phrasing.correlation(high)})"
+        f" {phrasing.correlation(high)}; {phrasing.correlation(rest.loc[a, b])} without the two"
+        " strongest heads)"
     )
     if len(pairs) > 1:
         text += (
             f"; least alike: {words.axis_name(c)} and {words.axis_name(d)}"
-            f" ({phrasing.correlation(low)})"
+            f" ({phrasing.correlation(low)}; {phrasing.correlation(rest.loc[c, d])})"
         )
     return text + "."
 
