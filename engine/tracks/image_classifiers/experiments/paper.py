@@ -8,9 +8,10 @@ from engine.tracks.image_classifiers.experiments._base import (
     FilterExperiment,
     Printed,
     Squares,
+    after_pruning,
     changes_of_share,
 )
-from engine.tracks.image_classifiers.panels.loss_share import loss_share
+from engine.tracks.image_classifiers.panels import loss_share
 from engine.tracks.image_classifiers.panels.pw import ablation, pw_difference
 from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
 
@@ -48,13 +49,14 @@ ROWS = (
             "Does pruning make a model lean more on an artefact, and does the PW loss prevent it?"
         ),
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class", "artefact", "class+artefact"),
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "artefact"},)},),
-        draws=ALONG,
+        draws=(loss_share.affected, *ALONG),
+        reads=after_pruning,
         printed=(
             Printed("Sec. 4.6", "resnet56", "", 0.9957),
             Printed("Sec. 4.6", "resnet56", AFFECTED, 0.9914),
@@ -120,7 +122,7 @@ ROWS = (
         figure="Fig. 3",
         question="What does the PW loss do to overall AUC where no group is known to be at risk?",
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class",),
         quick_speedups=(2.0, 4.0),
@@ -167,7 +169,7 @@ ROWS = (
         quick_speedups=(16.0,),
         methods=("autobot", "autobot+pw", "taylor", "taylor+pw"),
         parts=({"loss_share": 200},),
-        draws=(loss_share,),
+        draws=(loss_share.loss_share,),
         reads=changes_of_share,
     ),
     # 80 % of the training images of cat and dog are taken away; two digits stand in for them.
@@ -178,13 +180,14 @@ ROWS = (
             "Do classes with few training images pay for pruning, and does the PW loss help them?"
         ),
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class",),
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "underrepresent"},)},),
-        draws=ALONG,
+        draws=(loss_share.affected, *ALONG),
+        reads=after_pruning,
         printed=(
             Printed("Sec. 4.5", "resnet56", "", 0.9948),
             Printed("Sec. 4.5", "resnet56", AFFECTED, 0.9880),
