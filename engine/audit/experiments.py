@@ -202,12 +202,12 @@ def _finding(
     return Finding(what, n=float(row.get("n", NAN)), **more)
 
 
-def differences(paper: Mapping[str, str], ours: Mapping[str, str]) -> str:
+def differences(paper: Mapping[str, object], ours: Mapping[str, object]) -> str:
     """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}."""
     unlike = [
         f"{name} {ours[name]}, not {paper[name]}"
         for name in paper
-        if name in ours and ours[name] != paper[name]
+        if name in ours and str(ours[name]) != str(paper[name])
     ]
     return "; ".join(unlike)
 

@@ -36,6 +36,15 @@ def test_a_run_is_read_beside_the_thesis(name, run):
     assert check_reading(FOUND[name], [run])["what"].is_unique
 
 
+def test_figures_of_three_iterations_are_three_pictures(run):
+    read = {name: FOUND[f"thesis-fig6.{name}"] for name in (2, 3, 4)}
+    drawn = [[one.answer for one in each.panels([run], QUICK)] for each in read.values()]
+    assert len(set(map(tuple, drawn))) == 3
+    told = [check_reading(each, [run])["differs"].iloc[0] for each in read.values()]
+    rounds = len(run.meta["request"]["sparsities"])
+    assert f"iteration 1 of {rounds} (" in told[0] and f"{rounds} of {rounds} (" in told[2]
+
+
 def test_tasks_that_were_not_run_keep_their_printed_numbers(run):
     table = check_reading(FOUND["thesis-table6.3"], [run])
     absent = table[table["differs"] == "this task was not run here"]

@@ -121,7 +121,11 @@ class TicketExperiment(Experiment):
         for run in runs:
             unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
             yield from (
-                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike)
+                replace(
+                    one,
+                    what=f"{name}: {one.what}",
+                    differs="; ".join(filter(None, [one.differs, unlike])),
+                )
                 for one in self.reads(run)
             )
         beside = {task_of(run) for run in runs}
@@ -326,31 +330,42 @@ def heat_maps(run: Run, choice: Choice) -> Iterator[Panel]:
     yield importance_maps(run, choice)
 
 
-def correlations_left(run: Run) -> Iterator[Finding]:
-    """Figs. 6.2 to 6.5: mean correlation over the heads left, on the example texts, stage by stage;
-    the interval is over texts."""
-    if not run.has("lens"):
-        return
-    table = lookup.frame(run, "lens")
-    for stage in stages(run, str(table["text_id"].iloc[0])):
-        by_text = table[table["stage"] == stage].groupby("text_id")["correlation"].mean().dropna()
-        half = float(student.ppf(0.975, len(by_text) - 1) * by_text.sem())
-        mean = float(by_text.mean())
-        yield Finding(
-            f"mean correlation of attention and attribution, {stage}",
-            ours=mean,
-            low=mean - half,
-            high=mean + half,
-            n=len(by_text),
-            seeds=1,
-        )
+def correlations_left(iteration: int) -> Reads:
+    """Figs. 6.2 to 6.5: mean correlation over the heads left after this iteration, on the example
+    texts, and what changed since fine-tuning; intervals are over texts."""
+
+    def read(run: Run) -> Iterator[Finding]:
+        place = _place(run, iteration)
+        if place is None:
+            return
+        table, stage = lookup.frame(run, "lens"), place[1]
+        means = table.pivot_table(index="text_id", columns="stage", values="correlation")
+        known = _rounds(run, place[0])
+        paper = {"iteration": f"{iteration}, of which each cuts 10 %"}
+        found = {"iteration": f"{known.index(stage) + 1} of {len(known)} ({stage})"}
+        said, unlike = "mean correlation of attention and attribution", differences(paper, found)
+        for what, values in (
+            (f"{said}, iteration {iteration}", means[stage]),
+            (f"change of the {said}, iteration {iteration}", means[stage] - means[STAGES[0]]),
+        ):
+            mean, half = float(values.mean()), float(student.ppf(0.975, len(values.dropna()) - 1))
+            half *= float(values.sem())
+            ends = {"low": mean - half, "high": mean + half, "n": values.count(), "seeds": 1}
+            yield Finding(what, ours=mean, **ends, differs=unlike)
+
+    return read
+
+
+FIGURES = (2, 3, 6)
+"""Iterations that Figs. 6.2 to 6.4 show."""
 
 
 def maps_after(iteration: int) -> Callable[[Run, Choice], Iterator[Panel]]:
     """Figs. 6.2 to 6.4: attention and attribution of a head of the first layer left, after some
     rounds of cutting.
 
-    Every share of the run is a round; where there are fewer, the last one is shown.
+    Every share of the run is a round. Where there are fewer than the figures show, the first, the
+    middle and the last stand for them.
     """
 
     def draw(run: Run, choice: Choice) -> Iterator[Panel]:
@@ -384,14 +399,13 @@ def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
     if texts.empty:
         return None
     text = str(texts["text_id"].iloc[0])
-    known = [stage for stage in stages(run, text) if stage not in STAGES]
-    rounds = next(
-        (mine for arm in ITERATED if (mine := [one for one in known if one.startswith(f"{arm}-")])),
-        known,
-    )
+    rounds = _rounds(run, text)
     if not rounds:
         return None
-    stage = rounds[min(iteration, len(rounds)) - 1]
+    at, last = iteration - 1, len(rounds) - 1
+    if last + 1 < FIGURES[-1]:
+        at = (0, last // 2 + last % 2, last)[FIGURES.index(iteration)]
+    stage = rounds[at]
     rows = lookup.frame(run, "lens")
     row = (
         rows[(rows["text_id"] == text) & (rows["stage"] == stage)]
@@ -399,6 +413,14 @@ def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
         .iloc[0]
     )
     return text, stage, int(row["layer"]), int(row["head"])
+
+
+def _rounds(run: Run, text: str) -> list[str]:
+    """Stages of a text's maps that one procedure left, in order: the first of ITERATED that was
+    run."""
+    known = [stage for stage in stages(run, text) if stage not in STAGES]
+    of = ([one for one in known if one.startswith(f"{arm}-")] for arm in ITERATED)
+    return next(filter(None, of), known)
 
 
 GLUE = ("mnli", "qqp", "qnli", "mrpc", "sst2", "cola", "rte", "wnli")
@@ -432,10 +454,10 @@ ROWS = (
                 f" iteration {iteration}?"
             ),
             tasks=("mnli",),
-            reads=correlations_left,
+            reads=correlations_left(iteration),
             draws=maps_after(iteration),
         )
-        for place, iteration in ((2, 2), (3, 3), (4, 6))
+        for place, iteration in enumerate(FIGURES, 2)
     ),
     TicketExperiment(
         name="thesis-fig6.5",
@@ -444,7 +466,7 @@ ROWS = (
             "What does a head look like that is cut, and one that stays, pair of tokens by pair?"
         ),
         tasks=("mnli",),
-        reads=correlations_left,
+        reads=correlations_left(2),
         draws=scatter,
     ),
     TicketExperiment(
