@@ -9,7 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding, differences, finding
+from engine.audit.experiments import (
+    NAN,
+    Experiment,
+    ExperimentAsk,
+    Finding,
+    Stated,
+    differences,
+    finding,
+)
 from engine.audit.request import Request
 from engine.core import words
 from engine.data.images.load import look
@@ -54,6 +62,7 @@ class FairExperiment(Experiment):
     reads: Reads
     draws: tuple[Callable[[Run, Choice], Panel], ...]
     model: str = RESNET
+    stated: tuple[Stated, ...] = ()
     only_first: bool = False
     """Whether the first target (CelebA: blond hair) is enough: the paper shows one, or does not say
     which."""
@@ -183,8 +192,23 @@ def levels(methods: Sequence[str]) -> Callable[[Run], Iterator[Finding]]:
         table = lookup.reported(run)
         for variant in table[table["method"].isin(("dense", *methods))].to_dict("records"):
             yield from _measured(run, variant)
+        yield from beside(run, methods)
 
     return read
+
+
+def beside(run: Run, methods: Sequence[str]) -> Iterator[Finding]:
+    """Accuracy and gaps of these methods minus those of BiFP-str, on the same images."""
+    if not run.has("arm_differences"):
+        return
+    table = run.table("arm_differences")
+    mine = (table["axis"] == fair_axis(run)) & table["metric"].isin(GAPS)
+    mine |= table["metric"].eq("accuracy") & table["axis"].eq("")
+    mine &= table["base"].eq("bifp-str") & table["method"].isin(methods)
+    for row in table[mine].to_dict("records"):
+        name, metric = words.method_name(row["method"]), row["metric"].replace("_", " ")
+        said = f"{metric} minus BiFP-str's, {name}, {100 * row['sparsity']:.3g} % cut"
+        yield finding(said, row, row["n_trials"])
 
 
 def _measured(run: Run, variant: dict) -> Iterator[Finding]:
@@ -266,6 +290,9 @@ def saved(rows: pd.DataFrame) -> tuple[float, str]:
     )
 
 
+RIDGE = "height of the ridge of the loss from BiFP to"
+
+
 def barriers(run: Run) -> Iterator[Finding]:
     """Fig. 8: how far the loss rises above the straight line between BiFP and each ablation; one
     seed, no interval."""
@@ -274,7 +301,7 @@ def barriers(run: Run) -> Iterator[Finding]:
     table = lookup.frame(run, "path")
     for other, rows in table.groupby("other", sort=False):
         yield Finding(
-            f"height of the ridge of the loss, BiFP to {words.method_name(other)}",
+            f"{RIDGE} {words.method_name(other)}",
             ours=barrier(rows),
             n=len(rows),
             seeds=1,

@@ -22,6 +22,7 @@ from engine.audit.experiments import (
     Experiment,
     ExperimentAsk,
     Finding,
+    Stated,
     change,
     differences,
     finding,
@@ -110,6 +111,7 @@ class FilterExperiment(Experiment):
     first."""
     parts: tuple[Mapping[str, Any], ...] = ({},)
     """What differs between its requests: fields of an ImageRequest, one mapping per request."""
+    stated: tuple[Stated, ...] = ()
     reads: Callable[[Run], Iterable[Finding]] = lambda run: changes_of_auc(run)
     """What is read from a run."""
 
@@ -311,7 +313,11 @@ def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
 def changes_of_auc(run: Run) -> Iterator[Finding]:
     """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
     first axis."""
-    request, groups = run.meta["request"], run.table("groups")
+    request, groups, trials = (
+        run.meta["request"],
+        run.table("groups"),
+        run.meta["request"]["trials"],
+    )
     mine = where(groups, split="test", axis=request["axes"][0], metric="auc")
     variants = run.table("variants")
     arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
@@ -319,32 +325,73 @@ def changes_of_auc(run: Run) -> Iterator[Finding]:
         rows = where(mine, variant=arm.variant).to_dict("records")
         for row in [{**auc_of(run, arm.variant, ""), "group": "all images"}, *rows]:
             said = f"change of AUC, {arm.method}, {arm.speedup:g}x, {row['group']}"
-            yield change(said, row, request["trials"])
+            yield change(said, row, trials)
+        gap = _first(
+            run.table("results"), variant=arm.variant, axis=request["axes"][0], metric="auc_gap"
+        )
+        yield change(f"change of the gap of AUC, {arm.method}, {arm.speedup:g}x", gap, trials)
+    yield from by_the_loss(run)
+
+
+def by_the_loss(run: Run) -> Iterator[Finding]:
+    """What a loss changes about AUC against the plain one of the same trials, of every subgroup of
+    the first axis, and over all images."""
+    request, table = run.meta["request"], run.table("arm_differences")
+    table = table[(table["metric"] == "auc") & table["axis"].isin(["", request["axes"][0]])]
+    for row in table.to_dict("records"):
+        arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
+        yield finding(
+            f"change by the loss, {arm}, {row['group'] or 'all images'}", row, row["n_trials"]
+        )
 
 
 def after_pruning(run: Run) -> Iterator[Finding]:
     """Fig. 7: AUC that is left, over all images and of the affected classes, each against the rest;
-    of images with and without the artefact where there are some. Then what changed."""
+    of images with and without the artefact where there are some. Then what changed.
+
+    Ends of a difference of two dependent numbers are taken from both intervals, of a mean of two
+    from their means: wider than need be.
+    """
     trials, variants = run.meta["request"]["trials"], run.table("variants")
     means = run.table("affected") if run.has("affected") else pd.DataFrame({"variant": []})
-    axis = f"class+{COLUMN}"
-    groups = where(run.table("groups"), split="test", metric="auc", axis=axis)
+    groups = where(run.table("groups"), split="test", metric="auc", axis=f"class+{COLUMN}")
     for arm in variants[variants["chosen"].astype(bool)].itertuples():
-        at = "dense model" if arm.variant == "dense" else f"{arm.method}, {arm.speedup:g}x"
+        dense = arm.variant == "dense"
+        at = "dense model" if dense else f"{arm.method}, {arm.speedup:g}x"
         rows = {"all images": auc_of(run, arm.variant, "")}
         for mean in where(means, variant=arm.variant).to_dict("records"):
-            n = auc_of(run, arm.variant, AFFECTED)["n"]
-            rows[f"{AFFECTED} ({mean['classes']})"] = {**mean, "n": n}
+            mine = {**mean, "n": auc_of(run, arm.variant, AFFECTED)["n"]}
+            rows[f"{AFFECTED} ({mean['classes']})"], whole = mine, rows["all images"]
+            minus = {
+                end: mine[end] - whole[other]
+                for end, other in zip(_CHANGE, (_CHANGE[0], *_CHANGE[:0:-1]), strict=True)
+            }
+            if not dense:
+                said = f"change of AUC, {at}, {AFFECTED}"
+                yield change(said, mine, trials)
+                yield change(f"{said} minus all images", {**mine, **minus}, trials)
         for row in where(groups, variant=arm.variant).to_dict("records"):
             if row["group"].partition(",")[0] in affected(run):
                 rows[f"{row['group']} artefact"] = row
         for group, row in rows.items():
-            yield finding(f"AUC, {at}, {group}", row, 1 if at == "dense model" else trials)
+            yield finding(f"AUC, {at}, {group}", row, 1 if dense else trials)
     yield from changes_of_auc(run)
+    table = run.table("arm_differences").query("metric == 'auc' and axis == 'class'")
+    table = table[table["group"].isin(affected(run))]
+    for (base, loss, speedup), rows in table.groupby(["base", "loss", "speedup"]):
+        mean = rows[["value", "low", "high"]].mean().to_dict() | {"n": rows["n"].sum()}
+        said = f"change by the loss, {base}, {loss}, {speedup:g}x, {AFFECTED}"
+        yield finding(said, mean, trials)
+
+
+_CHANGE = ("delta", "delta_low", "delta_high")
 
 
 # Fig. 4: how much of the loss of pruning each subgroup and class makes up, with the PW loss and
 # without.
+
+
+SHARE = "change of the share of the loss"
 
 
 def changes_of_share(run: Run) -> Iterator[Finding]:
@@ -354,9 +401,12 @@ def changes_of_share(run: Run) -> Iterator[Finding]:
     if table.empty:
         return
     by_trial = table.groupby(["base", "trial", "group", "label"])["change"].mean()
-    for (base, group, label), values in by_trial.groupby(["base", "group", "label"]):
-        name = run.meta["data"]["classes"][int(label)]
-        said = f"change of the share of the loss, {base}, {group}, {name} (range over trials)"
+    whole = by_trial.groupby(["base", "trial", "group"]).sum()
+    whole = pd.concat({-1: whole}, names=["label"]).reorder_levels(by_trial.index.names)
+    both = pd.concat([by_trial, whole])
+    for (base, group, label), values in both.groupby(["base", "group", "label"]):
+        name = "all classes" if label < 0 else run.meta["data"]["classes"][int(label)]
+        said = f"{SHARE}, {base}, {group}, {name}, range over trials"
         batches = int(table["step"].max()) + 1
         yield Finding(
             said,

@@ -14,7 +14,16 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding, differences, finding
+from engine.audit.experiments import (
+    NAN,
+    Experiment,
+    ExperimentAsk,
+    Finding,
+    Stated,
+    differences,
+    finding,
+    stated,
+)
 from engine.audit.request import Request
 from engine.core import words
 from engine.data.texts.glue import GLUE_TASKS, key_of_name
@@ -22,6 +31,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers.embedded import REMARKS
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
@@ -68,6 +78,7 @@ class TicketExperiment(Experiment):
     reads: Reads
     draws: Draws
     methods: tuple[str, ...] = METHODS
+    stated: tuple[Stated, ...] = ()
     seeds: int = 3
     absent: Callable[[Sequence[str]], Iterable[Finding]] = lambda tasks: ()
     """What the thesis prints of tasks that were not run, by their keys."""
@@ -266,8 +277,23 @@ def near(
                 yield Finding(
                     f"metric, {_arm(arm)}", **beside, differs="this procedure was not run here"
                 )
+        if ours:
+            yield from against_michel(run, share)
 
     return read
+
+
+def against_michel(run: Run, share: float) -> Iterator[Finding]:
+    """Conductance minus Michel's score in single scoring, at the share nearest to the table's."""
+    table = run.table("arm_differences")
+    mine = where(table, axis="", metric=run.meta["data"]["metric"], other="michel")
+    mine = mine[mine["base"].eq("once") & mine["score"].eq("conductance")]
+    if len(mine):
+        row = mine.loc[(mine["sparsity"] - share).abs().idxmin()].to_dict()
+        yield finding(f"{MINUS_MICHEL}, {100 * row['sparsity']:g} % cut", row, row["n_trials"])
+
+
+MINUS_MICHEL = "conductance minus Michel in single scoring"
 
 
 def absent(printed: Sequence[Printed], table: str) -> Callable[[Sequence[str]], Iterable[Finding]]:
@@ -346,7 +372,7 @@ def correlations_left(iteration: int) -> Reads:
         known = _rounds(run, place[0])
         paper = {"iteration": f"{iteration}, of which each cuts 10 %"}
         found = {"iteration": f"{known.index(stage) + 1} of {len(known)} ({stage})"}
-        said, unlike = "mean correlation of attention and attribution", differences(paper, found)
+        said, unlike = CORRELATION, differences(paper, found)
         for what, values in (
             (f"{said}, iteration {iteration}", means[stage]),
             (f"change of the {said}, iteration {iteration}", means[stage] - means[STAGES[0]]),
@@ -359,6 +385,7 @@ def correlations_left(iteration: int) -> Reads:
     return read
 
 
+CORRELATION = "mean correlation of attention and attribution"
 FIGURES = (2, 3, 6)
 """Iterations that Figs. 6.2 to 6.4 show."""
 
@@ -457,6 +484,7 @@ ROWS = (
                 f" iteration {iteration}?"
             ),
             tasks=("mnli",),
+            stated=stated("Sec. 6.5.2", f"change of the {CORRELATION}, iteration 6", rises=("",)),
             reads=correlations_left(iteration),
             draws=maps_after(iteration),
         )
@@ -507,6 +535,7 @@ ROWS = (
             " Michel's?"
         ),
         tasks=("mnli", "qnli", "qqp", "sst2", "mrpc", "cola"),
+        stated=stated("Sec. 6.6.4", MINUS_MICHEL, not_above=("",)),
         reads=near(MASKED_PRINTED, 0.7, "Table 6.3", ("once:conductance", "once:michel")),
         draws=curves_and_table,
         absent=absent((MASKED_PRINTED,), "Table 6.3"),
