@@ -259,9 +259,12 @@ def _finding(
 
 
 def differences(paper: Mapping[str, object], ours: Mapping[str, object]) -> str:
-    """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}."""
+    """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}.
+
+    None is what the paper does not state.
+    """
     unlike = [
-        f"{name} {ours[name]}, not {paper[name]}"
+        f"{name} {ours[name]}, not {'stated there' if paper[name] is None else paper[name]}"
         for name in paper
         if name in ours and str(ours[name]) != str(paper[name])
     ]
