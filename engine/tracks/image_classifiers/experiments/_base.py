@@ -371,7 +371,7 @@ def after_pruning(run: Run) -> Iterator[Finding]:
                 yield change(said, mine, trials)
                 yield change(f"{said} minus all images", {**mine, **minus}, trials)
         for row in where(groups, variant=arm.variant).to_dict("records"):
-            if row["group"].partition(",")[0] in affected(run):
+            if row["group"].partition("+")[0] in affected(run):
                 rows[f"{row['group']} artefact"] = row
         for group, row in rows.items():
             yield finding(f"AUC, {at}, {group}", row, 1 if dense else trials)
