@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine.audit.experiments import COLUMNS, Experiment, ExperimentAsk, experiments, table_of
+from engine.audit.experiments import COLUMNS, Experiment, ExperimentAsk, experiments
 from engine.audit.tracks import track_of_request
 from engine.store.runs import Run
 
@@ -38,7 +38,7 @@ def check_quick_requests(found: dict[str, Experiment]) -> None:
 def check_reading(one: Experiment, runs: Sequence[Run], ask: ExperimentAsk = QUICK) -> Any:
     """The table has every column, and every number of ours what it was measured on; the charts are
     drawn."""
-    table = table_of(one.read(runs, ask))
+    table = one.table(runs, ask)
     assert tuple(table.columns) == COLUMNS and len(table)
     ours = table[table["ours"].notna()]
     assert len(ours) and ours["seeds"].notna().all()

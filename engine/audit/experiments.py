@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import pandas as pd
@@ -61,12 +61,47 @@ class ExperimentAsk:
         return replace(request, first_seed=self.first_seed, device=self.device, **given)
 
 
+RISES, FALLS, STAYS, NOT_ABOVE = "rises", "falls", "stays", "not above 0"
+AS_STATED, AGAINST, UNTOLD = "as stated", "against it", "cannot be told"
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A direction that the text of a paper states where it prints no number.
+
+    about: "change of AUC, autobot, male", parts that a finding's `what` must have, in any order.
+    """
+
+    about: str
+    says: str
+    where: str
+
+    def told(self, one: Finding) -> Finding:
+        """The finding with what the paper says of it."""
+        parts = set(one.what.replace(": ", ", ").split(", "))
+        if math.isfinite(one.paper) or not parts.issuperset(self.about.split(", ")):
+            return one
+        return replace(one, says=self.says, where=self.where)
+
+
+def stated(where: str, about: str, **of: Sequence[str]) -> tuple[Stated, ...]:
+    """What a section says rises, falls, stays or is not_above 0, of parts of what is `about`."""
+    words = {"rises": RISES, "falls": FALLS, "stays": STAYS, "not_above": NOT_ABOVE}
+    return tuple(
+        Stated(", ".join(filter(None, (about, part))), words[says], where)
+        for says, parts in of.items()
+        for part in parts
+    )
+
+
 @dataclass(frozen=True)
 class Finding:
     """One number of ours beside the paper's; NaN where there is none.
 
-    where: the figure, table or section that prints `paper`. low, high: our 95 % interval. null_low,
-    null_high: our null band. n: what it was measured on. differs: what is not as in the paper.
+    says: the direction that the paper's text states instead of a number, "" for none.
+    where: the figure, table or section of `paper` or `says`. low, high: our 95 % interval.
+    null_low, null_high: our null band. n: what it was measured on. differs: what is not as in the
+    paper.
     """
 
     what: str
@@ -80,9 +115,21 @@ class Finding:
     n: float = NAN
     seeds: float = NAN
     differs: str = ""
+    says: str = ""
+
+    @property
+    def agrees(self) -> str:
+        """Whether the interval agrees with what the paper says; "" where it says nothing."""
+        if not self.says or not math.isfinite(self.ours):
+            return ""
+        seen = RISES if self.low > 0 else FALLS if self.high < 0 else STAYS
+        if seen == STAYS and (self.says in (RISES, FALLS) or not math.isfinite(self.low)):
+            return UNTOLD
+        same = self.says == seen or (self.says == NOT_ABOVE and seen != RISES)
+        return AS_STATED if same else AGAINST
 
 
-COLUMNS = tuple(field.name for field in fields(Finding))
+COLUMNS = (*(field.name for field in fields(Finding)), "agrees")
 
 
 class Experiment(ABC):
@@ -97,6 +144,8 @@ class Experiment(ABC):
     question: str
     protocols: tuple[str, ...] = (PAPER,)
     """Which protocols it knows."""
+    stated: tuple[Stated, ...] = ()
+    """What the paper's text says of numbers that it does not print."""
 
     @property
     @abstractmethod
@@ -119,6 +168,13 @@ class Experiment(ABC):
     @abstractmethod
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterable[Finding]:
         """What the finished requests say, in their order, beside what the paper prints."""
+
+    def table(self, runs: Sequence[Run], ask: ExperimentAsk) -> pd.DataFrame:
+        """All that is read, with what the paper states of it, as a table with COLUMNS."""
+        return table_of(
+            reduce(lambda found, stated: stated.told(found), self.stated, one)
+            for one in self.read(runs, ask)
+        )
 
     @abstractmethod
     def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Any]:
@@ -202,19 +258,23 @@ def _finding(
     return Finding(what, n=float(row.get("n", NAN)), **more)
 
 
-def differences(paper: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}."""
+def differences(paper: Mapping[str, object], ours: Mapping[str, object]) -> str:
+    """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}.
+
+    None is what the paper does not state.
+    """
     unlike = [
-        f"{name} {ours[name]}, not {paper[name]}"
+        f"{name} {ours[name]}, not {'stated there' if paper[name] is None else paper[name]}"
         for name in paper
-        if name in ours and ours[name] != paper[name]
+        if name in ours and str(ours[name]) != str(paper[name])
     ]
     return "; ".join(unlike)
 
 
 def table_of(findings: Iterable[Finding]) -> pd.DataFrame:
     """Findings as a table with COLUMNS."""
-    return pd.DataFrame([asdict(one) for one in findings], columns=list(COLUMNS))
+    rows = [asdict(one) | {"agrees": one.agrees} for one in findings]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 @cache

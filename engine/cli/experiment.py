@@ -26,7 +26,6 @@ from engine.audit.experiments import (
     ExperimentAsk,
     experiment_named,
     experiments,
-    table_of,
 )
 from engine.audit.tracks import track_of_request
 from engine.core.errors import Fault, RequestError
@@ -122,7 +121,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
             "note": said,
         }, said
     runs = [_run_of(plan, args) for plan in _plans(one, ask, args)]
-    table = table_of(one.read(runs, ask))
+    table = one.table(runs, ask)
     if args.out:
         _draw(one, ask, runs, table, Path(args.out))
     value = {

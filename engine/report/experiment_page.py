@@ -18,7 +18,7 @@ from engine.report.report import document, panels_html, table_html
 from engine.store.runs import Run
 
 NOT_PRINTED = "not printed"
-"""A number of the paper that it only draws, or that is ours alone."""
+"""A number of the paper that it only draws and says nothing of, or that is ours alone."""
 HEADS = {
     "what": "what",
     "paper": "paper",
@@ -26,6 +26,7 @@ HEADS = {
     "ours": "ours",
     "interval": "95 % interval",
     "null": "null band",
+    "agrees": "beside the paper's words",
     "n": "n",
     "seeds": "seeds",
     "differs": "what differs",
@@ -38,7 +39,8 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
         {
             "what": table["what"],
             "paper": [
-                f"{value:g}" if math.isfinite(value) else NOT_PRINTED for value in table["paper"]
+                f"{value:g}" if math.isfinite(value) else says or NOT_PRINTED
+                for value, says in zip(table["paper"], table["says"], strict=True)
             ],
             "where": table["where"],
             "ours": table["ours"].map(phrasing.number),
@@ -49,6 +51,7 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
                 _ends(low, high)
                 for low, high in zip(table["null_low"], table["null_high"], strict=True)
             ],
+            "agrees": table["agrees"],
             "n": table["n"].map(_whole),
             "seeds": table["seeds"].map(_whole),
             "differs": table["differs"],
@@ -83,6 +86,7 @@ def _line(row: dict[str, Any]) -> str:
     parts = [f"paper {paper:<24}", f"ours {row['ours']}"]
     parts += [f"[{row['95 % interval']}]"] if row["95 % interval"] else []
     parts += [f"null {row['null band']}"] if row["null band"] else []
+    parts += [row[HEADS["agrees"]]] if row[HEADS["agrees"]] else []
     parts += [f"{name} = {row[name]}" for name in ("n", "seeds") if row[name]]
     return f"  {row['what']:<64} {'  '.join(parts)}"
 

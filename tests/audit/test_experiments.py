@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from engine.audit.experiments import (
     ExperimentAsk,
     Finding,
     Sketch,
+    Stated,
     change,
     differences,
     experiment_named,
@@ -59,6 +61,20 @@ def test_a_finding_holds_value_interval_null_band_and_n():
     assert (moved.ours, moved.low, moved.high) == pytest.approx((-10, -20, 0)) and math.isnan(
         moved.null_low
     )
+
+
+def test_a_direction_that_the_paper_states_is_compared_with_our_interval():
+    rises = Stated("change of AUC, male", "rises", "Sec. 4")
+    one = rises.told(change("2x: change of AUC, autobot, male", ROW, 3))
+    assert (one.says, one.where, one.agrees) == ("rises", "Sec. 4", "cannot be told")
+    said = [replace(one, low=low, ours=-0.1, high=high).agrees for low, high in ((-0.2, -0.05),)]
+    assert said == ["against it"]
+    assert replace(one, ours=0.2, low=0.1, high=0.3).agrees == "as stated"
+    assert replace(one, says="stays").agrees == "as stated", "zero is inside"
+    assert replace(one, low=math.nan, high=math.nan).agrees == "cannot be told"
+    assert rises.told(change("change of AUC, male and old", ROW, 3)).agrees == ""
+    told = readable(table_of([one])).iloc[0]
+    assert told["paper"] == "rises" and told["beside the paper's words"] == "cannot be told"
 
 
 def test_what_differs_is_told_and_nothing_else():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import refusal
-from engine.core.ids import key_of
+from engine.core.ids import key_of, rng
 from engine.data.images.avatar_faces import SIZES, TONES, VERSION, People, draw, people
 from engine.data.images.load import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.pixels import ArrayPixels, Check, Pixels
@@ -106,15 +106,19 @@ def _drawn(counts: Mapping[str, int], seed: int) -> tuple[pd.DataFrame, DrawnPix
     return table, DrawnPixels(who, names, np.zeros(len(who), dtype=bool))
 
 
+def _number(source: str, what: str, least: int, most: int) -> int:
+    """N of "name:N", `least` to `most`; 0 for the name alone. Raises RequestError for any other."""
+    name, colon, text = source.partition(":")
+    if colon and not (text.isdecimal() and least <= int(text) <= most):
+        fix = f"Use {name}:N with N from {least} to {most:,}."
+        raise refusal(name, f"{text!r} is not {what}.", fix)
+    return int(text or 0)
+
+
 def _counts(source: str) -> dict[str, int]:
     """Images per split. Raises RequestError for a number that is none."""
-    _, colon, number = source.partition(":")
-    if not colon:
-        return COUNTS
-    if not number.isdecimal() or not 100 <= int(number) <= MOST:
-        what = f"{number!r} is not a number of training images."
-        raise refusal("avatars", what, f"Use avatars:N with N from 100 to {MOST:,}.")
-    return {split: round(count * int(number) / COUNTS["train"]) for split, count in COUNTS.items()}
+    number = _number(source, "a number of training images", 100, MOST) or COUNTS["train"]
+    return {split: round(count * number / COUNTS["train"]) for split, count in COUNTS.items()}
 
 
 NAME = "avatars-gap"
@@ -157,14 +161,19 @@ COUNT = 1_797
 
 class Digits(ImageReader):
     """1,797 real handwritten digits of 8 x 8 pixels. 60 % train, 10 % validation, 30 % test, by
-    class and seed. Enlarged by bilinear interpolation, white on black."""
+    class and seed. Enlarged by bilinear interpolation, white on black.
 
-    name = "digits (embedded: real handwritten digits from scikit-learn)"
+    `digits:100` adds noise of that standard deviation to every pixel, in grey levels of 255: as
+    they are, a small model makes no mistake, and nothing that is cut shows.
+    """
+
+    name = "digits (embedded: real handwritten digits from scikit-learn; digits:100 with noise)"
 
     def recognises(self, source: str, path: Path) -> bool:
-        return source == "digits"
+        return source.partition(":")[0] == "digits"
 
     def look(self, source: str, path: Path) -> ImageInfo:
+        _noise(source)
         axes, sizes = (CLASS,), (16, 32, 64)
         return ImageInfo(
             "digits", "arrays", ("digit",), axes, "digit", axes, sizes, COUNT, 32, DIGITS
@@ -179,5 +188,10 @@ class Digits(ImageReader):
         )
         table["target"] = [DIGITS[label] for label in found.target]
         table["split"] = deal(table, SHARES, "train", wanted.seed)
-        grey = np.rint(found.images * (255 / 16)).astype(np.uint8)
-        return Listing("digits", table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS)
+        noise = _noise(source) * rng("digits", wanted.seed).normal(size=found.images.shape)
+        grey = np.rint(found.images * (255 / 16) + noise).clip(0, 255).astype(np.uint8)
+        return Listing(source, table, ArrayPixels(np.repeat(grey[..., None], 3, axis=3)), DIGITS)
+
+
+def _noise(source: str) -> int:
+    return _number(source, "a standard deviation of noise", 1, 255)

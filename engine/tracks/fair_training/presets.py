@@ -27,7 +27,7 @@ def _paper(model: str, target: str) -> dict[str, Any]:
         "tune_on": "validation",
         "train": {"epochs": 20, "rate": 1e-3, "batch": 128},
         "iterations": 4000,
-        "check_every": 200,
+        "check_every": 40,
         "tradeoff_sparsity": 0.7,
         "tradeoff_strengths": (0.25, 0.5, 1.0, 2.0, 4.0),
     }

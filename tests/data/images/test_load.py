@@ -141,6 +141,15 @@ def test_digits_are_real_and_stratified():
     assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
 
 
+def test_digits_take_noise_that_is_the_same_every_time():
+    plain, noisy, again = (load_images(one) for one in ("digits", "digits:100", "digits:100"))
+    assert noisy.digest == again.digest != plain.digest and noisy.name == "digits:100"
+    rows = np.arange(200)
+    off = noisy.read(rows).astype(float) - plain.read(rows)
+    assert 20 < np.abs(off).mean() < 80, "enlarged, and cut at black and white"
+    assert "'0' is not a standard deviation" in " ".join(refused(load_images, "digits:0"))
+
+
 def test_a_sample_keeps_shares_and_the_rare_cell():
     assert allotted(np.array([800, 150, 45, 5]), 100).tolist() == [80, 15, 4, 1]
     assert allotted(np.array([3, 2]), 10).tolist() == [3, 2]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.audit.experiments import ExperimentAsk, table_of
+from engine.audit.experiments import ExperimentAsk
 from engine.audit.fields import setting_faults
 from engine.models.vision import architectures
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.tracks.image_classifiers.presets import PAPER
 from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from tests.builders import changed
 from tests.experiment_checks import QUICK, check_reading, of_paper
 from tests.tracks.image_classifiers.made_up_run import make_run
 
@@ -37,9 +38,19 @@ def test_a_run_is_read_beside_the_paper(name, run):
 
 
 def test_printed_numbers_stand_beside_those_of_the_same_subgroup(run):
-    table = table_of(AUDITS["celeba"].read([run], QUICK))
+    table = AUDITS["celeba"].table([run], QUICK)
     printed = table[table["paper"].notna()]
     assert printed["paper"].tolist() == [0.9639, 0.9794] and set(printed["where"]) == {"Sec. 4.2.1"}
+
+
+def test_every_setting_that_is_not_the_papers_is_told(run, tmp_path):
+    (told,) = set(AUDITS["celeba"].table([run], QUICK)["differs"])
+    assert "speedups 2×, 4×, 8× and 16×, not 16×, 32×, 64×, 128× and 256×" in told
+    assert "trials miss" in told and "PW of autobot theta" not in told
+    request = run.meta["request"] | {"pw": {"autobot": {"theta": 0.9, "gamma": 1.0}}}
+    other = changed(run, tmp_path, "variants", lambda table: table, request=request)
+    (told,) = set(AUDITS["celeba"].table([other], QUICK)["differs"])
+    assert "PW of autobot theta 0.9, not 0.3" in told
 
 
 def test_the_artefact_goes_with_its_class_as_often_as_it_should():

@@ -21,6 +21,7 @@ from engine.store.runs import Run, Store
 from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed, with_weights
 from engine.surgery.filters.graph import filter_graph
+from engine.tracks.image_classifiers.experiments._base import after_pruning
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.panels.loss_share import affected
@@ -441,6 +442,9 @@ def test_loss_shares_are_recorded_where_images_are_looked_at(store):
     assert set(mean.index) == {"dense", *(f"{name}-2x" for name in request.methods)}
     both = [value_of(run.table("groups"), "random-2x", "auc", "class", name) for name in ("2", "7")]
     assert mean.loc["random-2x", "value"] == pytest.approx(np.mean(both))
+    printed = {one.what: one for one in after_pruning(run)}
+    after = printed["AUC, random, 2x, affected classes (2, 7)"]
+    assert after.ours == pytest.approx(np.mean(both)) and after.low < after.ours < after.high
     panel = affected(run, default_choice(run))  # Fig. 7
     assert len(panel.table) == 4 and "The mean AUC of 2, 7, each against the rest" in panel.said
     dense = run.table("predictions").query("variant == 'dense'").filter(like="p_")

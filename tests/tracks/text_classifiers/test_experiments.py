@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.audit.experiments import ExperimentAsk
+from engine.store.runs import EMBEDDED, Store
 from engine.tracks.text_classifiers.embedded import REMARKS
 from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
 from tests.tracks.text_classifiers.made_up_run import make_run
@@ -17,6 +18,11 @@ def run(tmp_path_factory):
     return make_run(
         tmp_path_factory.mktemp("store"), procedures=("once", "one-shot-isp", "igspf", "igspp")
     )
+
+
+def embedded():
+    store = Store(EMBEDDED, read_only=True)
+    return next(run for run in map(store.open, store.ids()) if run.meta["title"] == REMARKS.title)
 
 
 def test_every_figure_and_table_is_there():
@@ -36,12 +42,30 @@ def test_a_run_is_read_beside_the_thesis(name, run):
     assert check_reading(FOUND[name], [run])["what"].is_unique
 
 
+def test_figures_of_three_iterations_are_three_pictures():
+    run = embedded()
+    read = [FOUND[f"thesis-fig6.{place}"] for place in (2, 3, 4)]
+    drawn = {tuple(one.answer for one in each.panels([run], QUICK)) for each in read}
+    told = [check_reading(each, [run]) for each in read]
+    assert len(drawn) == 3 == len({table["ours"].iloc[0] for table in told})
+    for place, table in enumerate(told, 1):
+        assert f"iteration {place} of 3 (" in table["differs"].iloc[0]
+
+
 def test_tasks_that_were_not_run_keep_their_printed_numbers(run):
     table = check_reading(FOUND["thesis-table6.3"], [run])
     absent = table[table["differs"] == "this task was not run here"]
     assert len(absent) == 10 and absent["ours"].isna().all() and absent["paper"].notna().all()
     near = table[table["where"] == "Table 6.3, 70 %"]
     assert set(near["paper"]) <= {0.875, 0.836} and len(near)
+
+
+def test_table_6_3_means_algorithm_6_1():
+    table = check_reading(FOUND["thesis-table6.3"], [embedded()]).set_index("what")
+    row = table.loc["remarks: accuracy, Algorithm 6.1 by conductance, 75 % cut"]
+    assert row["paper"] == 0.836 and "share cut 75 %, not 70 %" in row["differs"]
+    once = table.filter(like="accuracy, single scoring", axis=0)
+    assert len(once) == 2 and once["paper"].isna().all() and once["ours"].notna().all()
 
 
 def test_the_thesis_scale_asks_for_the_thesis_settings():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.audit.experiments import Sketch
+from engine.audit.experiments import Sketch, stated
+from engine.core import words
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
 from engine.tracks.fair_training.experiments import _base as _reads
@@ -10,6 +11,7 @@ from engine.tracks.fair_training.experiments._base import (
     ABLATIONS,
     MOBILENET,
     PAPER,
+    RIDGE,
     SHOWN_FOR_MOBILENET,
     FairExperiment,
 )
@@ -23,11 +25,17 @@ def ablation_curve(run: Run, choice: Choice) -> Panel:
     return fair_curve(run, choice, family="bifp")
 
 
+_RIVALS = [words.method_name(name) for name in ("fpgm", "snip", "lottery")]
+_WITHOUT_MASK = [words.method_name(name) for name in ABLATIONS[1:]]
+FIRST = stated("Sec. 5.1", "accuracy gap minus BiFP-str's", rises=_RIVALS)
+"""What the paper says of its Figs. 3 and 4."""
+
 ROWS = (
     FairExperiment(
         name="bifp-fig1",
         figure="Fig. 1",
         question="What do pruning alone, and fairness before or after it, do to accuracy and bias?",
+        methods=("fpgm", "lottery", "fp", "pf"),
         reads=_reads.levels(("fpgm", "lottery", "fp", "pf")),
         draws=(fair_curve,),
     ),
@@ -39,6 +47,7 @@ ROWS = (
             "Are BiFP's models as accurate as those of other methods, and fairer, at every"
             " sparsity?"
         ),
+        stated=FIRST,
         reads=_reads.levels(SHOWN_FOR_MOBILENET),
         draws=(fair_curve,),
     ),
@@ -46,6 +55,7 @@ ROWS = (
         name="bifp-fig4",
         figure="Fig. 4",
         question="Does the same hold for MobileNetV2?",
+        stated=FIRST,
         reads=_reads.levels(SHOWN_FOR_MOBILENET),
         draws=(fair_curve,),
         model=MOBILENET,
@@ -54,6 +64,8 @@ ROWS = (
         name="bifp-fig5",
         figure="Fig. 5",
         question="At 70 % sparsity, how much accuracy does each method give up for a smaller gap?",
+        methods=("bifp-str",),
+        asks={"tradeoff_strengths": (0.25, 1.0, 4.0), "tradeoff_methods": ("bifp-str", "pf", "fp")},
         reads=_reads.tradeoff,
         draws=(tradeoff,),
         only_first=True,
@@ -62,6 +74,8 @@ ROWS = (
         name="bifp-fig6",
         figure="Fig. 6",
         question="How many updates does it take until the sparse model is fair?",
+        methods=("bifp-str", "pf", "pf-late", "pf-snip"),
+        asks={"notion": "degradation", "check_every": 1},
         reads=_reads.effort,
         draws=(effort,),
     ),
@@ -69,6 +83,11 @@ ROWS = (
         name="bifp-fig7",
         figure="Fig. 7",
         question="Which half of BiFP does it: fair masks, fair weights, or both?",
+        stated=(
+            *stated("Sec. 5.4", "accuracy minus BiFP-str's", falls=_WITHOUT_MASK),
+            *stated("Sec. 5.4", "accuracy gap minus BiFP-str's", rises=_WITHOUT_MASK),
+        ),
+        methods=("bifp-str", *ABLATIONS),
         reads=_reads.levels(("bifp-str", *ABLATIONS)),
         draws=(ablation_curve,),
         only_first=True,
@@ -77,6 +96,14 @@ ROWS = (
         name="bifp-fig8",
         figure="Fig. 8",
         question="Is there a ridge of loss between BiFP and its ablations?",
+        stated=stated(
+            "Sec. 5.4",
+            "",
+            stays=[f"{RIDGE} {words.method_name(ABLATIONS[0])}"],
+            rises=[f"{RIDGE} {words.method_name(ABLATIONS[1])}"],
+        ),
+        methods=("bifp-str", *ABLATIONS),
+        asks={"surface": True},
         reads=_reads.barriers,
         draws=(surface, path),
         only_first=True,

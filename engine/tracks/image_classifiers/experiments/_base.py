@@ -22,6 +22,7 @@ from engine.audit.experiments import (
     Experiment,
     ExperimentAsk,
     Finding,
+    Stated,
     change,
     differences,
     finding,
@@ -30,10 +31,12 @@ from engine.audit.request import Request
 from engine.classifiers.images.request import images_of
 from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
 from engine.data.images.load import ImageSet, look
+from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.store.tables import where
+from engine.tracks.image_classifiers.panels.lookup import missed, pooled
 from engine.tracks.image_classifiers.panels.loss_share import shares
 from engine.tracks.image_classifiers.presets import (
     PAPER,
@@ -108,8 +111,9 @@ class FilterExperiment(Experiment):
     first."""
     parts: tuple[Mapping[str, Any], ...] = ({},)
     """What differs between its requests: fields of an ImageRequest, one mapping per request."""
-    reads: Callable[[Run], Iterable[Finding]] | None = None
-    """What is read from a run instead of changes of AUC."""
+    stated: tuple[Stated, ...] = ()
+    reads: Callable[[Run], Iterable[Finding]] = lambda run: changes_of_auc(run)
+    """What is read from a run."""
 
     paper = "PW loss"
     protocols = tuple(PROTOCOLS)
@@ -127,10 +131,7 @@ class FilterExperiment(Experiment):
         subgroup."""
         for place, run in enumerate(runs):
             unlike = self._unlike(run)
-            for one in [
-                *self._dense(run, place),
-                *(self.reads(run) if self.reads else changes_of_auc(run)),
-            ]:
+            for one in [*self._dense(run, place), *self.reads(run)]:
                 yield replace(one, what=self._said(one.what, place), differs=unlike)
 
     def _said(self, what: str, place: int) -> str:
@@ -149,26 +150,23 @@ class FilterExperiment(Experiment):
                 yield finding(said, row, seeds=1, paper=one.value, where=one.where)
 
     def _unlike(self, run: Run) -> str:
+        """What the run does not share with the paper, every setting of its tables among it."""
         request, preset = run.meta["request"], self._preset(self.paper_model)
         data = run.meta["data"]["name"]
         same = NAMES[self.dataset].casefold().replace("-", "") in data.casefold().replace("-", "")
-        most = request["max_images"]
-        return differences(
-            {
-                "model": self.paper_model,
-                "images": NAMES[self.dataset],
-                "images per split": "all",
-                "trials": "3",
-                "epochs of retraining": f"{preset.retrain['epochs']}",
-            },
-            {
-                "model": run.meta["model"]["name"],
-                "images": NAMES[self.dataset] if same else data,
-                "images per split": f"at most {most}" if most else "all",
-                "trials": f"{request['trials']}",
-                "epochs of retraining": f"{request['retrain'].get('epochs')}",
-            },
-        )
+        most, name = request["max_images"], NAMES[self.dataset]
+        paper = {"model": self.paper_model, "images": name, "images per split": "all", "trials": 3}
+        ours = {
+            "model": run.meta["model"]["name"],
+            "images": name if same else data,
+            "images per split": f"at most {most}" if most else "all",
+            "trials": request["trials"],
+        }
+        usual = preset.request() | {"train": preset.train}
+        usual |= {"speedups": self.full_speedups or preset.speedups}
+        told = differences(paper | _flat(usual), ours | _flat(request))
+        short = [missed(run, name) for name in pooled(run)["variant"]]
+        return "; ".join(filter(None, [told, *short]))
 
     def panels(
         self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False
@@ -294,6 +292,16 @@ def affected(run: Run) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named or usual)
 
 
+def _flat(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What the paper's tables set of a request, by name: "autobot rate", "retrain epochs"."""
+    parts = {**settings["method_settings"], "retrain": settings["retrain"]}
+    parts |= {f"PW of {name}": given for name, given in settings["pw"].items()}
+    parts |= {"train": settings["train"] or {}}
+    flat = {f"{part} {name}": one for part, given in parts.items() for name, one in given.items()}
+    said = {name: f"{one:g}" if isinstance(one, float) else str(one) for name, one in flat.items()}
+    return said | {"speedups": phrasing.listing(f"{one:g}×" for one in settings["speedups"])}
+
+
 def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
     """The test row with these values; empty where there is none."""
     rows = table[table["split"] == "test"]
@@ -305,22 +313,85 @@ def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
 def changes_of_auc(run: Run) -> Iterator[Finding]:
     """Change of AUC against the dense model: every arm at every speedup, every subgroup of the
     first axis."""
-    request, groups = run.meta["request"], run.table("groups")
+    request, groups, trials = (
+        run.meta["request"],
+        run.table("groups"),
+        run.meta["request"]["trials"],
+    )
     mine = where(groups, split="test", axis=request["axes"][0], metric="auc")
     variants = run.table("variants")
     arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
     for arm in arms.itertuples():
-        overall = auc_of(run, arm.variant, "")
-        yield change(
-            f"change of AUC, {arm.method} {arm.speedup:g}x, all images", overall, request["trials"]
+        rows = where(mine, variant=arm.variant).to_dict("records")
+        for row in [{**auc_of(run, arm.variant, ""), "group": "all images"}, *rows]:
+            said = f"change of AUC, {arm.method}, {arm.speedup:g}x, {row['group']}"
+            yield change(said, row, trials)
+        gap = _first(
+            run.table("results"), variant=arm.variant, axis=request["axes"][0], metric="auc_gap"
         )
-        for row in mine[mine["variant"] == arm.variant].to_dict("records"):
-            said = f"change of AUC, {arm.method} {arm.speedup:g}x, {row['group']}"
-            yield change(said, row, seeds=request["trials"])
+        yield change(f"change of the gap of AUC, {arm.method}, {arm.speedup:g}x", gap, trials)
+    yield from by_the_loss(run)
+
+
+def by_the_loss(run: Run) -> Iterator[Finding]:
+    """What a loss changes about AUC against the plain one of the same trials, of every subgroup of
+    the first axis, and over all images."""
+    request, table = run.meta["request"], run.table("arm_differences")
+    table = table[(table["metric"] == "auc") & table["axis"].isin(["", request["axes"][0]])]
+    for row in table.to_dict("records"):
+        arm = f"{row['base']}, {row['loss']}, {row['speedup']:g}x"
+        yield finding(
+            f"change by the loss, {arm}, {row['group'] or 'all images'}", row, row["n_trials"]
+        )
+
+
+def after_pruning(run: Run) -> Iterator[Finding]:
+    """Fig. 7: AUC that is left, over all images and of the affected classes, each against the rest;
+    of images with and without the artefact where there are some. Then what changed.
+
+    Ends of a difference of two dependent numbers are taken from both intervals, of a mean of two
+    from their means: wider than need be.
+    """
+    trials, variants = run.meta["request"]["trials"], run.table("variants")
+    means = run.table("affected") if run.has("affected") else pd.DataFrame({"variant": []})
+    groups = where(run.table("groups"), split="test", metric="auc", axis=f"class+{COLUMN}")
+    for arm in variants[variants["chosen"].astype(bool)].itertuples():
+        dense = arm.variant == "dense"
+        at = "dense model" if dense else f"{arm.method}, {arm.speedup:g}x"
+        rows = {"all images": auc_of(run, arm.variant, "")}
+        for mean in where(means, variant=arm.variant).to_dict("records"):
+            mine = {**mean, "n": auc_of(run, arm.variant, AFFECTED)["n"]}
+            rows[f"{AFFECTED} ({mean['classes']})"], whole = mine, rows["all images"]
+            minus = {
+                end: mine[end] - whole[other]
+                for end, other in zip(_CHANGE, (_CHANGE[0], *_CHANGE[:0:-1]), strict=True)
+            }
+            if not dense:
+                said = f"change of AUC, {at}, {AFFECTED}"
+                yield change(said, mine, trials)
+                yield change(f"{said} minus all images", {**mine, **minus}, trials)
+        for row in where(groups, variant=arm.variant).to_dict("records"):
+            if row["group"].partition("+")[0] in affected(run):
+                rows[f"{row['group']} artefact"] = row
+        for group, row in rows.items():
+            yield finding(f"AUC, {at}, {group}", row, 1 if dense else trials)
+    yield from changes_of_auc(run)
+    table = run.table("arm_differences").query("metric == 'auc' and axis == 'class'")
+    table = table[table["group"].isin(affected(run))]
+    for (base, loss, speedup), rows in table.groupby(["base", "loss", "speedup"]):
+        mean = rows[["value", "low", "high"]].mean().to_dict() | {"n": rows["n"].sum()}
+        said = f"change by the loss, {base}, {loss}, {speedup:g}x, {AFFECTED}"
+        yield finding(said, mean, trials)
+
+
+_CHANGE = ("delta", "delta_low", "delta_high")
 
 
 # Fig. 4: how much of the loss of pruning each subgroup and class makes up, with the PW loss and
 # without.
+
+
+SHARE = "change of the share of the loss"
 
 
 def changes_of_share(run: Run) -> Iterator[Finding]:
@@ -330,9 +401,12 @@ def changes_of_share(run: Run) -> Iterator[Finding]:
     if table.empty:
         return
     by_trial = table.groupby(["base", "trial", "group", "label"])["change"].mean()
-    for (base, group, label), values in by_trial.groupby(["base", "group", "label"]):
-        name = run.meta["data"]["classes"][int(label)]
-        said = f"change of the share of the loss, {base}, {group}, {name} (range over trials)"
+    whole = by_trial.groupby(["base", "trial", "group"]).sum()
+    whole = pd.concat({-1: whole}, names=["label"]).reorder_levels(by_trial.index.names)
+    both = pd.concat([by_trial, whole])
+    for (base, group, label), values in both.groupby(["base", "group", "label"]):
+        name = "all classes" if label < 0 else run.meta["data"]["classes"][int(label)]
+        said = f"{SHARE}, {base}, {group}, {name}, range over trials"
         batches = int(table["step"].max()) + 1
         yield Finding(
             said,

@@ -3,14 +3,17 @@ it prints."""
 
 from __future__ import annotations
 
+from engine.audit.experiments import stated
 from engine.tracks.image_classifiers.experiments._base import (
     AFFECTED,
+    SHARE,
     FilterExperiment,
     Printed,
     Squares,
+    after_pruning,
     changes_of_share,
 )
-from engine.tracks.image_classifiers.panels.loss_share import loss_share
+from engine.tracks.image_classifiers.panels import loss_share
 from engine.tracks.image_classifiers.panels.pw import ablation, pw_difference
 from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
 
@@ -37,6 +40,12 @@ ROWS = (
             "autobot+weights@retrain",
             "autobot+labels@retrain",
         ),
+        stated=stated(
+            "Sec. 4.7",
+            rises=("weights", "labels", "weights@retrain", "labels@retrain", "pw"),
+            stays=("weights@prune", "labels@prune"),
+            about="change by the loss, male",
+        ),
         draws=(ablation, *ALONG),
     ),
     # A yellow square in 98 % of the dog class and 2 % of the others; one digit stands in for the
@@ -48,13 +57,19 @@ ROWS = (
             "Does pruning make a model lean more on an artefact, and does the PW loss prevent it?"
         ),
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class", "artefact", "class+artefact"),
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "artefact"},)},),
-        draws=ALONG,
+        stated=stated(
+            "Sec. 4.6",
+            rises=("autobot", "taylor"),
+            about=f"change by the loss, pw, {AFFECTED}",
+        ),
+        draws=(loss_share.affected, *ALONG),
+        reads=after_pruning,
         printed=(
             Printed("Sec. 4.6", "resnet56", "", 0.9957),
             Printed("Sec. 4.6", "resnet56", AFFECTED, 0.9914),
@@ -84,6 +99,7 @@ ROWS = (
             }
             for kind in ("balanced", "more-of-group", "more-of-class")
         ),
+        stated=stated("Sec. 4.4.1", rises=("",), about="change of the gap of AUC"),
         draws=(groups_along_speedup,),
         printed=tuple(
             Printed("Sec. 4.4.1", "resnet18", group, value, part)
@@ -106,6 +122,13 @@ ROWS = (
         quick_data="avatars",
         paper_model="resnet18",
         quick_speedups=(4.0, 16.0, 48.0),
+        stated=(
+            *stated("Sec. 4.2.1", "change by the loss, pw, autobot", rises=("male", "non-male")),
+            *stated("Sec. 4.2.1", "change by the loss, pw, taylor, male", rises=("16x",)),
+            *stated(
+                "Sec. 4.2.1", "change of the gap of AUC", rises=("autobot", "taylor", "random")
+            ),
+        ),
         draws=ALONG,
         printed=(
             Printed("Sec. 4.2.1", "resnet18", "male", 0.9639),
@@ -120,10 +143,13 @@ ROWS = (
         figure="Fig. 3",
         question="What does the PW loss do to overall AUC where no group is known to be at risk?",
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class",),
         quick_speedups=(2.0, 4.0),
+        stated=stated(
+            "Sec. 4.2.3", "change by the loss, pw, all images", rises=("autobot", "taylor")
+        ),
         draws=ALONG,
         printed=(
             Printed("Sec. 4.2.3", "resnet56", "", 0.9957),
@@ -144,6 +170,10 @@ ROWS = (
         quick_data="avatars",
         paper_model="resnet34",
         axes=("skin",),
+        stated=(
+            *stated("Sec. 4.2.2", "change by the loss, pw", rises=("autobot", "taylor, 4x")),
+            *stated("Sec. 4.2.2", "change of the gap of AUC", stays=("",)),
+        ),
         draws=ALONG,
         printed=(
             Printed("Sec. 4.2.2", "resnet34", "medium", 0.8190),
@@ -167,7 +197,14 @@ ROWS = (
         quick_speedups=(16.0,),
         methods=("autobot", "autobot+pw", "taylor", "taylor+pw"),
         parts=({"loss_share": 200},),
-        draws=(loss_share,),
+        stated=(
+            *stated("Sec. 4.3", f"{SHARE}, autobot", rises=("male, blond",)),
+            *stated(
+                "Sec. 4.3", f"{SHARE}, taylor", rises=("male, not blond",), falls=("male, blond",)
+            ),
+            *stated("Sec. 4.3", SHARE, rises=("male, all classes",)),
+        ),
+        draws=(loss_share.loss_share,),
         reads=changes_of_share,
     ),
     # 80 % of the training images of cat and dog are taken away; two digits stand in for them.
@@ -178,13 +215,20 @@ ROWS = (
             "Do classes with few training images pay for pruning, and does the PW loss help them?"
         ),
         dataset="cifar10",
-        quick_data="digits",
+        quick_data="digits:100",
         paper_model="resnet56",
         axes=("class",),
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "underrepresent"},)},),
-        draws=ALONG,
+        stated=(
+            *stated(
+                "Sec. 4.5", f"change by the loss, pw, {AFFECTED}", rises=("autobot", "taylor, 2x")
+            ),
+            *stated("Sec. 4.5", f"change of AUC, {AFFECTED} minus all images", falls=("",)),
+        ),
+        draws=(loss_share.affected, *ALONG),
+        reads=after_pruning,
         printed=(
             Printed("Sec. 4.5", "resnet56", "", 0.9948),
             Printed("Sec. 4.5", "resnet56", AFFECTED, 0.9880),

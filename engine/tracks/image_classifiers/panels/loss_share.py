@@ -207,6 +207,8 @@ def has_affected(run: Run) -> bool:
 def affected(run: Run, choice: Choice) -> Panel:
     """A row per arm and speedup: the change of the affected classes' mean AUC, each class against
     the rest."""
+    if not has_affected(run):
+        return nothing("affected", AFFECTED_QUESTION, "This run changed no classes.")
     table = lookup.frame(run, "affected").merge(
         lookup.frame(run, "variants")[["variant", "method", "speedup"]]
     )

@@ -16,8 +16,10 @@ from engine.audit.experiments import (
     ExperimentAsk,
     Finding,
     Sketch,
+    Stated,
     differences,
     finding,
+    stated,
 )
 from engine.audit.request import Request
 from engine.core import words
@@ -113,6 +115,7 @@ class HeadExperiment(Experiment):
     models: tuple[str, ...]
     reads: Reads
     draws: Callable[[Run, Choice], Iterator[Panel]]
+    stated: tuple[Stated, ...] = ()
 
     paper = PAPER
     needs = (
@@ -295,6 +298,7 @@ class ScoresExperiment(Experiment):
     reads: Callable[[pd.DataFrame, float], Iterator[Finding]]
     of_run: Callable[[Run, Choice], Panel]
     of_scores: Callable[[PublishedScores, Choice], Panel]
+    stated: tuple[Stated, ...] = ()
 
     paper = PAPER
     needs = (
@@ -414,6 +418,15 @@ def shared_heads(wide: pd.DataFrame, seeds: float) -> Iterator[Finding]:
         )
 
 
+OTHERS = tuple(axis for axis in AXES if axis not in (GENDER, "religion"))
+"""Axes whose scores correlate with those of gender (Experiment 2), and with each other."""
+_NAMES = tuple(words.axis_name(axis) for axis in (*OTHERS, GENDER, "religion"))
+_PAIRS = tuple(
+    (other == _NAMES[-1] or one == _NAMES[-1], f"correlation of {one} and {other} over heads")
+    for one, other in itertools.permutations(_NAMES, 2)
+)
+
+
 ROWS = (
     Sketch(
         "fasp-fig1",
@@ -429,6 +442,10 @@ ROWS = (
             " choosing heads?"
         ),
         models=(*SMALL, *LARGE),
+        stated=(
+            *stated("Experiment 1", "change of bias", falls=("FASP", "bias only")),
+            *stated("Experiment 1", "change of perplexity in %", rises=("bias only", "random")),
+        ),
         reads=gender_changes,
         draws=draw_aimed,
     ),
@@ -446,6 +463,12 @@ ROWS = (
         figure="Fig. 4",
         question="Do the same heads add to the bias of every axis?",
         models=SMALL,
+        stated=stated(
+            "Experiment 2",
+            "",
+            rises=[said for is_religion, said in _PAIRS if not is_religion],
+            not_above=[said for is_religion, said in _PAIRS if is_religion],
+        ),
         reads=correlations,
         of_run=axis_correlation,
         of_scores=published_correlation,
@@ -455,6 +478,9 @@ ROWS = (
         figure="Fig. 5",
         question="What do heads that are cut for gender do to the bias of the other axes?",
         models=SMALL,
+        stated=stated(
+            "Experiment 3", "change of bias, FASP", falls=[words.axis_name(axis) for axis in OTHERS]
+        ),
         reads=other_axes,
         draws=draw_elsewhere,
     ),

@@ -14,7 +14,16 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding, differences, finding
+from engine.audit.experiments import (
+    NAN,
+    Experiment,
+    ExperimentAsk,
+    Finding,
+    Stated,
+    differences,
+    finding,
+    stated,
+)
 from engine.audit.request import Request
 from engine.core import words
 from engine.data.texts.glue import GLUE_TASKS, key_of_name
@@ -22,6 +31,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers.embedded import REMARKS
 from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_table
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
@@ -46,6 +56,7 @@ METHODS = (
     "once:michel",
     "once:random",
     "alg61:conductance",
+    "alg61:michel",
     "one-shot-isp:conductance",
     "igspf:conductance",
     "igspp:conductance",
@@ -67,6 +78,7 @@ class TicketExperiment(Experiment):
     reads: Reads
     draws: Draws
     methods: tuple[str, ...] = METHODS
+    stated: tuple[Stated, ...] = ()
     seeds: int = 3
     absent: Callable[[Sequence[str]], Iterable[Finding]] = lambda tasks: ()
     """What the thesis prints of tasks that were not run, by their keys."""
@@ -121,7 +133,11 @@ class TicketExperiment(Experiment):
         for run in runs:
             unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
             yield from (
-                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike)
+                replace(
+                    one,
+                    what=f"{name}: {one.what}",
+                    differs="; ".join(filter(None, [one.differs, unlike])),
+                )
                 for one in self.reads(run)
             )
         beside = {task_of(run) for run in runs}
@@ -169,14 +185,12 @@ Printed = Mapping[str, Mapping[str, float]]
 NOT_RUN = "this task was not run here"
 
 
-def _of_table(table: str, **other_names: str) -> Printed:
-    """A printed table as it is laid beside runs; other_names: procedures by how it is read here."""
+def _of_table(table: str) -> Printed:
+    """A printed table as it is laid beside runs."""
     found: dict[str, dict[str, float]] = {}
     for cell in printed():
-        procedure, _, score = cell.method.partition(":")
-        if cell.table == table and score != ACHLATIS:
-            method = f"{other_names.get(procedure, procedure)}:{score}"
-            found.setdefault(method, {})[key_of_name(cell.task)] = round(cell.value, 4)
+        if cell.table == table and not cell.method.endswith(f":{ACHLATIS}"):
+            found.setdefault(cell.method, {})[key_of_name(cell.task)] = round(cell.value, 4)
     return found
 
 
@@ -192,9 +206,9 @@ TICKETS_PRINTED: Printed = {
 sparsities share a printed cell, the row of values below it tells whose they are."""
 TICKET_VALUES: Printed = {FULL: full_models(), **_of_table("6.2")}
 """Table 6.2: the metric of the full model, and of each winning ticket (printed in per cent)."""
-ONCE_PRINTED = _of_table("6.3", alg61="once")
-"""Table 6.3: 70 % cut from the fine-tuned model. Michel's row is another author's; the thesis did
-not repeat it."""
+MASKED_PRINTED = _of_table("6.3")
+"""Table 6.3: 70 % cut from the fine-tuned model by Algorithm 6.1. Michel's row is another author's;
+the thesis did not repeat it."""
 LTH_PRINTED = {
     method: cells for method, cells in _of_table("6.4").items() if method != "igspf:michel"
 }
@@ -242,25 +256,44 @@ def tickets(run: Run) -> Iterator[Finding]:
         )
 
 
-def near(printed: Printed, share: float, table: str) -> Callable[[Run], Iterator[Finding]]:
-    """Tables 6.3 and 6.4: every printed arm at the run's share nearest to the table's."""
+def near(
+    printed: Printed, share: float, table: str, ours: tuple[str, ...] = ()
+) -> Callable[[Run], Iterator[Finding]]:
+    """Tables 6.3 and 6.4: every printed arm at the run's share nearest to the table's; `ours`: arms
+    that are shown beside them."""
 
     def read(run: Run) -> Iterator[Finding]:
         task, reported = task_of(run), lookup.reported(run)
-        for arm, by_task in printed.items():
+        for arm, by_task in {**printed, **dict.fromkeys(ours, {})}.items():
             rows = reported[reported["method"] == arm]
             beside: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
             if task in by_task:
                 beside["where"] = f"{table}, {100 * share:g} %"
             if len(rows):
                 at = rows.loc[(rows["sparsity"] - share).abs().idxmin()].to_dict()
-                yield _measured(run, at, **beside)
+                cut = [{"share cut": f"{100 * one:g} %"} for one in (share, at["sparsity"])]
+                yield _measured(run, at, **beside, differs=differences(*cut))
             else:
                 yield Finding(
                     f"metric, {_arm(arm)}", **beside, differs="this procedure was not run here"
                 )
+        if ours:
+            yield from against_michel(run, share)
 
     return read
+
+
+def against_michel(run: Run, share: float) -> Iterator[Finding]:
+    """Conductance minus Michel's score in single scoring, at the share nearest to the table's."""
+    table = run.table("arm_differences")
+    mine = where(table, axis="", metric=run.meta["data"]["metric"], other="michel")
+    mine = mine[mine["base"].eq("once") & mine["score"].eq("conductance")]
+    if len(mine):
+        row = mine.loc[(mine["sparsity"] - share).abs().idxmin()].to_dict()
+        yield finding(f"{MINUS_MICHEL}, {100 * row['sparsity']:g} % cut", row, row["n_trials"])
+
+
+MINUS_MICHEL = "conductance minus Michel in single scoring"
 
 
 def absent(printed: Sequence[Printed], table: str) -> Callable[[Sequence[str]], Iterable[Finding]]:
@@ -326,31 +359,43 @@ def heat_maps(run: Run, choice: Choice) -> Iterator[Panel]:
     yield importance_maps(run, choice)
 
 
-def correlations_left(run: Run) -> Iterator[Finding]:
-    """Figs. 6.2 to 6.5: mean correlation over the heads left, on the example texts, stage by stage;
-    the interval is over texts."""
-    if not run.has("lens"):
-        return
-    table = lookup.frame(run, "lens")
-    for stage in stages(run, str(table["text_id"].iloc[0])):
-        by_text = table[table["stage"] == stage].groupby("text_id")["correlation"].mean().dropna()
-        half = float(student.ppf(0.975, len(by_text) - 1) * by_text.sem())
-        mean = float(by_text.mean())
-        yield Finding(
-            f"mean correlation of attention and attribution, {stage}",
-            ours=mean,
-            low=mean - half,
-            high=mean + half,
-            n=len(by_text),
-            seeds=1,
-        )
+def correlations_left(iteration: int) -> Reads:
+    """Figs. 6.2 to 6.5: mean correlation over the heads left after this iteration, on the example
+    texts, and what changed since fine-tuning; intervals are over texts."""
+
+    def read(run: Run) -> Iterator[Finding]:
+        place = _place(run, iteration)
+        if place is None:
+            return
+        table, stage = lookup.frame(run, "lens"), place[1]
+        means = table.pivot_table(index="text_id", columns="stage", values="correlation")
+        known = _rounds(run, place[0])
+        paper = {"iteration": f"{iteration}, of which each cuts 10 %"}
+        found = {"iteration": f"{known.index(stage) + 1} of {len(known)} ({stage})"}
+        said, unlike = CORRELATION, differences(paper, found)
+        for what, values in (
+            (f"{said}, iteration {iteration}", means[stage]),
+            (f"change of the {said}, iteration {iteration}", means[stage] - means[STAGES[0]]),
+        ):
+            mean, half = float(values.mean()), float(student.ppf(0.975, len(values.dropna()) - 1))
+            half *= float(values.sem())
+            ends = {"low": mean - half, "high": mean + half, "n": values.count(), "seeds": 1}
+            yield Finding(what, ours=mean, **ends, differs=unlike)
+
+    return read
+
+
+CORRELATION = "mean correlation of attention and attribution"
+FIGURES = (2, 3, 6)
+"""Iterations that Figs. 6.2 to 6.4 show."""
 
 
 def maps_after(iteration: int) -> Callable[[Run, Choice], Iterator[Panel]]:
     """Figs. 6.2 to 6.4: attention and attribution of a head of the first layer left, after some
     rounds of cutting.
 
-    Every share of the run is a round; where there are fewer, the last one is shown.
+    Every share of the run is a round. Where there are fewer than the figures show, the first, the
+    middle and the last stand for them.
     """
 
     def draw(run: Run, choice: Choice) -> Iterator[Panel]:
@@ -384,14 +429,13 @@ def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
     if texts.empty:
         return None
     text = str(texts["text_id"].iloc[0])
-    known = [stage for stage in stages(run, text) if stage not in STAGES]
-    rounds = next(
-        (mine for arm in ITERATED if (mine := [one for one in known if one.startswith(f"{arm}-")])),
-        known,
-    )
+    rounds = _rounds(run, text)
     if not rounds:
         return None
-    stage = rounds[min(iteration, len(rounds)) - 1]
+    at, last = iteration - 1, len(rounds) - 1
+    if last + 1 < FIGURES[-1]:
+        at = (0, last // 2 + last % 2, last)[FIGURES.index(iteration)]
+    stage = rounds[at]
     rows = lookup.frame(run, "lens")
     row = (
         rows[(rows["text_id"] == text) & (rows["stage"] == stage)]
@@ -399,6 +443,14 @@ def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
         .iloc[0]
     )
     return text, stage, int(row["layer"]), int(row["head"])
+
+
+def _rounds(run: Run, text: str) -> list[str]:
+    """Stages of a text's maps that one procedure left, in order: the first of ITERATED that was
+    run."""
+    known = [stage for stage in stages(run, text) if stage not in STAGES]
+    of = ([one for one in known if one.startswith(f"{arm}-")] for arm in ITERATED)
+    return next(filter(None, of), known)
 
 
 GLUE = ("mnli", "qqp", "qnli", "mrpc", "sst2", "cola", "rte", "wnli")
@@ -432,10 +484,11 @@ ROWS = (
                 f" iteration {iteration}?"
             ),
             tasks=("mnli",),
-            reads=correlations_left,
+            stated=stated("Sec. 6.5.2", f"change of the {CORRELATION}, iteration 6", rises=("",)),
+            reads=correlations_left(iteration),
             draws=maps_after(iteration),
         )
-        for place, iteration in ((2, 2), (3, 3), (4, 6))
+        for place, iteration in enumerate(FIGURES, 2)
     ),
     TicketExperiment(
         name="thesis-fig6.5",
@@ -444,7 +497,7 @@ ROWS = (
             "What does a head look like that is cut, and one that stays, pair of tokens by pair?"
         ),
         tasks=("mnli",),
-        reads=correlations_left,
+        reads=correlations_left(2),
         draws=scatter,
     ),
     TicketExperiment(
@@ -477,11 +530,15 @@ ROWS = (
     TicketExperiment(
         name="thesis-table6.3",
         figure="Table 6.3",
-        question="Cut once from the fine-tuned model: is conductance a better score than Michel's?",
+        question=(
+            "Cut from the fine-tuned model by Algorithm 6.1: is conductance a better score than"
+            " Michel's?"
+        ),
         tasks=("mnli", "qnli", "qqp", "sst2", "mrpc", "cola"),
-        reads=near(ONCE_PRINTED, 0.7, "Table 6.3"),
+        stated=stated("Sec. 6.6.4", MINUS_MICHEL, not_above=("",)),
+        reads=near(MASKED_PRINTED, 0.7, "Table 6.3", ("once:conductance", "once:michel")),
         draws=curves_and_table,
-        absent=absent((ONCE_PRINTED,), "Table 6.3"),
+        absent=absent((MASKED_PRINTED,), "Table 6.3"),
     ),
     TicketExperiment(
         name="thesis-table6.4",
