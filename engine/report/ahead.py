@@ -16,8 +16,8 @@ from engine.store.runs import Run
 
 LEAD = "Predicted, not measured:"
 WHERE = (
-    "A 95 % prediction interval says where the measured value should lie; what is measured has an"
-    " interval of its own, which is often wider."
+    "A 95 % prediction interval shows where the measured value should lie. The measured value has "
+    "an interval of its own, often a wider one."
 )
 
 

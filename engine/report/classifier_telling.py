@@ -57,8 +57,8 @@ def unlearned(run: Run) -> str:
     if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
         return ""
     return (
-        f"The {track_of(run).whole} cannot be told from guessing (AUC"
-        f" {in_words.short(row['value'])}): no verdict is given on any cut of it."
+        f"The {track_of(run).whole} could be guessing (AUC {in_words.short(row['value'])}): no "
+        "verdict is given on any cut of it."
     )
 
 

@@ -1,6 +1,6 @@
 """One HTML file that opens offline: a page with the verdict, then an appendix with everything else.
 
-Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content
+Everything that is not ours is escaped, and generated texts are hidden unless asked for. A content
 security policy allows only the scripts written here (by hash) and no connection at all.
 """
 

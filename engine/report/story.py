@@ -140,7 +140,7 @@ def _sure(
         return f"We cannot say: the {name} was not measured here."
     if chance_before and variant["variant"] != "dense":
         before = "before" if track_of(run).instead(run, variant) else "before the cut"
-        return f"The {name} could not be told from chance {before}, so we claim no change."
+        return f"The {name} {before} could be chance alone, so we claim no change."
     if variant["variant"] == "dense":
         low, high = in_words.apart(row["low"], row["high"])
         return f"The {name} may lie anywhere from {low} to {high}."

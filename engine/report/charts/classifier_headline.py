@@ -58,9 +58,10 @@ def _paid(reading: Reading, axis: str, most: dict[str, Any]) -> str:
     if kind == "fell":
         return f"costs {name} most: its {what} falls {levels}"
     if kind == "rose":
-        return f"costs no subgroup of {axis} any {what}: even that of {name} rises {levels}"
+        return f"lowers the {what} of no subgroup of {axis}: even for {name} it rises {levels}"
     return (
-        f"costs no subgroup of {axis} clearly any {what}; lowest is the change of {name}, {levels}"
+        f"leaves no subgroup of {axis} clearly worse off; the lowest change of {what} is that "
+        f"of {name}, {levels}"
     )
 
 
@@ -116,8 +117,8 @@ def _dense_sentence(
         side = phrasing.null_side(gap)
         band = reading.harm.span(gap["null_low"], gap["null_high"])
         text += (
-            f". That gap lies {side} its null band ({band}), which the mix of classes and chance"
-            " alone would give"
+            f". That gap lies {side} its null band ({band}); the mix of classes and chance alone "
+            "would give that much"
         )
     return f"{text}."
 
@@ -144,8 +145,8 @@ def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
     of = f"{wrong} of {phrasing.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
     ends = "ends" if wrong == 1 else "end"
     return (
-        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is"
-        " marked in the charts and counts in the means here: read them with that in mind."
+        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is "
+        "marked in the charts and counts in the means here."
     )
 
 

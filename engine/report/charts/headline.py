@@ -126,11 +126,11 @@ def null_warning(run: Run, choice: Choice) -> str:
         return ""
     harm = track.reading(choice.reading).harm
     return (
-        f"The dense model's {harm.of(words.axis_name(choice.measured))}"
-        f" ({harm.number(dense['value'])}) lies inside its null band"
-        f" ({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,}"
-        f" {harm.of_what or track.items} it cannot be told from chance."
-        f" {harm.null_means or track.null_means}"
+        f"The dense model's {harm.of(words.axis_name(choice.measured))} "
+        f"({harm.number(dense['value'])}) lies inside its null band "
+        f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
+        f"{harm.of_what or track.items} it could be chance alone. "
+        f"{harm.null_means or track.null_means}"
     )
 
 

@@ -38,8 +38,8 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     table = pd.DataFrame(rows)
     table = table.assign(before=table["value"] - table["delta"])
     more = (
-        f"Worst-off and best-off are chosen on the {track_of(run).whole}, so part of a change"
-        " towards the middle is "
+        f"The worst-off and best-off groups are those of the {track_of(run).whole}, so part of a "
+        "change towards the middle is "
     )
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
     note = lookup.caveat(

@@ -44,8 +44,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
     more = (
-        f"Shows {view.said}. The front is read from point values; intervals overlap more than it"
-        " suggests."
+        f"Shows {view.said}. The front uses point values; intervals overlap more than it suggests."
     )
     answer, rest = _answer(run, choice, table)
     absent = lookup.not_built(run, choice.axis)
@@ -146,7 +145,7 @@ def _figures(
         line={"color": choice.theme.soft, "width": 1},
     )
     heading(whole, "All variants")
-    heading(close, "The box on the left, larger")
+    heading(close, "Zoom")
     for figure in (whole, close):
         figure.update_layout(margin={"t": 40}, legend={"y": -0.22, "yanchor": "top"}, height=470)
         figure.update_traces(
@@ -156,8 +155,8 @@ def _figures(
 
 
 def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """The part of the chart, (from, to) on both axes with a little room, where seven tenths of the
-    points share less than a third of the width; None where they do not crowd. Its height holds
+    """The part of the chart where seven tenths of the points share less than a third of the width,
+    as (from, to) on both axes with a little room. None where they do not crowd. Its height holds
     their intervals' middles only.
     """
     x = table["value_q"].sort_values().to_numpy()
@@ -175,8 +174,9 @@ def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """Names of the front's points, each with a line to its point, apart from each other: on the
-    side of the better quality, where no point can be, and a little lower."""
+    """Names of the front's points, each with a line to its point, apart from each other. They stand
+    on the side of the better quality, where no point can be, and a little lower.
+    """
     best = table[table["front"]].sort_values("value")
     if best.empty:
         return

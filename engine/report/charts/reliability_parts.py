@@ -21,7 +21,8 @@ GOOD = 0.8
 MANY = 1000
 """Largest number of needed seeds that is stated; above it a sentence says "more than"."""
 ICC_SAID = (
-    "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
+    "ICC(C,1): 1 means every seed gives the same scores, 0 means seeds have nothing in common "
+    "(McGraw & Wong 1996)."
 )
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 

@@ -40,7 +40,7 @@ from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm
 from engine.tracks.image_classifiers.words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
-_TRAINING = "Other training: what a cut costs depends on how the model was retrained."
+_TRAINING = "Other training: the cost of a cut depends on how the model was retrained."
 BINDING = {
     **BINDING_IMAGES,
     **dict.fromkeys(("retrain", "train", "mirror"), _TRAINING),
@@ -128,13 +128,13 @@ class Filters(ClassifierTrack):
     }
     handout = Handout(
         mask=(
-            "Which filters to cut, of which model (by hash), chosen how, with the history that"
-            " replays the cut. `apply` replays it; a mask holds no retrained weights."
+            "Which filters to cut, how they were chosen, the model's hash, and the history that "
+            "replays the cut. `apply` replays it; a mask holds no retrained weights."
         ),
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint=(
-            "The cut and retrained model: `cut.safetensors` with its mask and card, read back and"
-            " asked about test images before it is kept."
+            "The cut and retrained model: `cut.safetensors` with its mask and card, checked on "
+            "test images before it is kept."
         ),
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"

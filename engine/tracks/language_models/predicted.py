@@ -3,14 +3,14 @@ no torch.
 
 The change of bias is minus the sum of the pooled effects z_bias of the heads; log perplexity
 changes by the sum of the single changes of log perplexity. How far such sums are off is read off
-this audit: every set of several heads that it measured on test prompts (variants, random cuts with
-all prompts, what was added) gives a residual, measured minus predicted, in units of a scale that is
-known before measuring,
+this audit. Every set of several heads that it measured on test prompts (variants, random cuts with
+all prompts, what was added) gives a residual, measured minus predicted. Its unit is a scale that is
+known before measuring.
 
-    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads,
-    perplexity  sqrt((Σ |d|)² + f² k)    d: a head's change of log perplexity,
+    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads.
+    perplexity  sqrt((Σ |d|)² + f² k)    d: a head's change of log perplexity.
 
-with f the median size of a residual per sqrt(head); subgroups as bias. The interval reaches from
+Here f is the median size of a residual per sqrt(head); subgroups as bias. The interval reaches from
 the 2.5 % to the 97.5 % point of these ratios by rank (split conformal, Vovk et al. 2005). So it
 lies to one side of the sum where effects do not add up, and holds errors of single effects,
 interaction, and how test prompts differ from validation prompts.
@@ -330,14 +330,14 @@ def _note(scale: Scale, change: Guess, heads: int, scored: bool) -> str:
         if heads <= scale.most:
             return note
         return (
-            f"{note} None of them has more than {scale.most} heads, so of so many it may say too"
-            " little."
+            f"{note} None of them has more than {scale.most} heads, so for more heads it may be "
+            "too narrow."
         )
     sets = phrasing.count(scale.sets, "set")
     return (
-        f"This audit measured {sets} of several heads, fewer than the {ENOUGH} from which an"
-        f" interval can be read off. So it is wide: every effect may be off by {WIDE:.0%} of itself"
-        " and twice its error, all the same way."
+        f"This audit measured {sets} of several heads; an interval from them needs {ENOUGH}. So "
+        f"it is wide: every effect may be off by {WIDE:.0%} of itself and twice its error, all "
+        "the same way."
     )
 
 
@@ -458,7 +458,7 @@ def _ahead_ends(guess: Guess) -> tuple[float, float]:
 def _said(found: Prediction) -> str:
     """What a prediction rests on."""
     heads = phrasing.count(len(found.units), "head")
-    return f"What {heads} off will do is taken to be the sum of what each does alone. {found.note}"
+    return f"The prediction for {heads} off is the sum of their single effects. {found.note}"
 
 
 def _seconds(run: Run) -> float:
@@ -518,7 +518,7 @@ def arms_at(run: Run, method: str, level: float) -> list[Variant]:
     known = compression(method).offered(model)
     found = compression(method).levels(model, (level,)) if known and 0 < level < 1 else ()
     if not known or not found or found[0] >= 1 or (len(known) == 1 and not is_level(level, known)):
-        own = "It has one level of its own, which the audit has: nothing is left to measure."
+        own = "It has only one level, and the audit has it: nothing is left to measure."
         said = f"It has one level, which the audit has or {known[0]:g}." if known else own
         fix = (
             said

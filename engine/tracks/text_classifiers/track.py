@@ -44,7 +44,7 @@ from engine.tracks.text_classifiers.panels.lookup import (
 )
 from engine.tracks.text_classifiers.words import arm_style
 
-_TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
+_TRAINING = "Other training: the cost of a cut depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
@@ -53,8 +53,7 @@ BINDING = {
     "max length": "Texts are cut off at another length.",
     "model": "Another model: compare changes, not levels.",
     "pretrained": (
-        "Pre-trained weights of another name: where they are others, a winning ticket here is none"
-        " there."
+        "Pre-trained weights of another name: if they differ, a winning ticket here is none there."
     ),
     **dict.fromkeys(("tune", "retune"), _TRAINING),
     **dict.fromkeys(("step", "score settings", "score texts"), _SCORING),
@@ -92,7 +91,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     if row is None or row["state"] not in TICKET:
         return always
     lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
-    alone = f"; for {in_words.names(lost)} alone it is not" if lost else ""
+    alone = f", but not for {in_words.names(lost)} alone" if lost else ""
     return (
         "Over all texts the cut model is as good as the full one, by the spread of its"
         f" seeds{alone}. {always}".strip()
@@ -156,8 +155,8 @@ class Tickets(ClassifierTrack):
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         (
-            "A winning ticket is no better than its definition: mean and standard deviation over"
-            " few seeds, on one test set."
+            "A winning ticket is only as good as its definition: mean and standard deviation over "
+            "few seeds, on one test set."
         ),
     )
     counted = ("texts used", "data")
@@ -177,13 +176,13 @@ class Tickets(ClassifierTrack):
     }
     handout = Handout(
         mask=(
-            "Which heads to cut, of which model (by hash), chosen and trained how. A mask holds no"
-            " retrained weights."
+            "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
+            "holds no retrained weights."
         ),
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint=(
-            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and"
-            " card; read back and asked about test texts before it is kept."
+            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and "
+            "card. It is checked on test texts before it is kept."
         ),
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
@@ -366,7 +365,7 @@ class Tickets(ClassifierTrack):
         yield Shelf(
             "Text classifiers",
             pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any other encoder whose attention heads end in one output projection works too, with"
-            " or without a classification head, and a decoder that has one: type its hub name or"
-            " folder under “New audit”.",
+            "Any other encoder whose attention heads end in one output projection works too, with "
+            "or without a classification head. So does a decoder with such a head. Type its hub "
+            "name or folder under “New audit”.",
         )

@@ -188,14 +188,14 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
     assert (
         "clearly smaller than that of SNIP" in panel.said
-        and "not told apart from that of P&F" in panel.said
+        and "not clearly different from that of P&F" in panel.said
     )
 
     def never(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(q=0.4)
 
     unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
-    assert "clearly" not in unclaimed.said and "not told apart" in unclaimed.said
+    assert "clearly smaller" not in unclaimed.said and "not clearly different" in unclaimed.said
     traces = [trace for part in unclaimed.parts for trace in part.data]
     assert traces and all(set(trace.marker.symbol) == {"circle-open"} for trace in traces)
 
@@ -394,7 +394,7 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
         switches=False,
         loss_share=False,
     )
-    assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).said
+    assert "the test images differ" in compare_kinds.compare_kinds([run, other], STR).said
 
 
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):

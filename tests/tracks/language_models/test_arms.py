@@ -110,7 +110,7 @@ def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_
         return grow(growth, store, Hooks())
 
     for method, level, wrong in (
-        ("int8", 0.5, "one level of its own"),
+        ("int8", 0.5, "only one level"),
         ("wanda", 1.2, "between 0 and 1"),
         ("layer_drop", 0.1, "is no level"),
         ("sparsegpt", 0.5, "not known"),

@@ -148,9 +148,9 @@ def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     )
     words_only = with_group_band(run, tmp_path / "words", 50.0)
     assert any(
-        "Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings
+        "nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings
     )
-    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("Nothing follows about a group.")
+    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
     assert not any("group" in text for text in headline(group, CHOICE).warnings)
     assert (
@@ -179,8 +179,8 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
     answer = heads.head_map(none, CHOICE).said
-    assert "no head of" in answer and "With 80 % power it could have found an effect of" in answer
-    assert "Half of that would take about" in answer
+    assert "none of the" in answer and "With 80 % power it could have found an effect of" in answer
+    assert "Finding half as much would take about" in answer
 
 
 def test_levelling_down_is_named(store):

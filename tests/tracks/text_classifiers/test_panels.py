@@ -293,7 +293,7 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
     run = store.open("same")
     for panel in (tickets_curve.tickets_curve(run, ISP), tickets_table.tickets_table(run, ISP)):
         assert own.FEW_SEEDS in panel.said and "winning ticket up to" not in panel.said
-    assert "Whether it is a ticket is left open" in headline(run, ISP).sentence
+    assert "It may be a ticket or not" in headline(run, ISP).sentence
     assert own.FEW_SEEDS in headline(run, ISP).warnings
 
 
@@ -320,7 +320,7 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         "the control shows what it is for"
     )
     same = help.score_difference(store.open("same"), ONCE)
-    assert "conductance and random choice cannot be told apart (accuracy" in same.said
+    assert "conductance and random choice do not clearly differ (accuracy" in same.said
     assert "does not help" not in same.said
 
     def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
@@ -330,7 +330,7 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
     )
     assert (
-        "cannot be told apart once all comparisons are counted" in many.said
+        "do not clearly differ once all comparisons are counted" in many.said
         and "q = 0.900" in many.said
     )
     assert "harms" not in many.said and "“long” and “short” alone leaves out zero" in many.said
@@ -393,7 +393,7 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
         "the same texts are no other task"
     )
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
-    assert panel.figure is not None and "in common, where chance gives 50 %" in panel.said
+    assert panel.figure is not None and "in common; chance gives 50 %" in panel.said
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
     missing = survival.between_tasks(
         run, Choice("isp:conductance", "length", 0.75), [store.open("scores")]
@@ -693,7 +693,10 @@ def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_
         )
         assert f"(p = {phrasing.number(row['p'])})" in panel.said
     none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5))
-    assert "no arm can be told from 50 random masks" in tickets_chance.random_masks(none, ONCE).said
+    assert (
+        "no score clearly differs from 50 random masks"
+        in tickets_chance.random_masks(none, ONCE).said
+    )
     best = changed(
         run,
         tmp_path,
@@ -757,9 +760,7 @@ def test_the_proof_against_captum_is_told(run, tmp_path):
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):
     panel = published.thesis_tables(run, ONCE)
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
-    assert (
-        "none can be held against this audit: synthetic remarks is none of its tasks." in panel.said
-    )
+    assert "can be compared with this audit: synthetic remarks is none of its tasks." in panel.said
     assert "80 scored texts instead of 2000" in panel.caveat and "4 x 4 heads" in panel.caveat
     levels = run.table("ticket_levels").assign(
         sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
@@ -770,4 +771,4 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     found = published.thesis_tables(mine, ONCE)
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
-    assert found.said.startswith("1 of 52 printed numbers have one here; they are")
+    assert found.said.startswith("1 of 52 printed numbers can be compared; they are")

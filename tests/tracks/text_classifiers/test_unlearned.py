@@ -27,7 +27,7 @@ def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path):
             for level in lookup.levels(run, method, axis):
                 choice = replace(default_choice(run, axis), method=method, level=level)
                 said = verdict(run, choice)
-                assert "cannot be told from guessing (AUC 0.48)" in said.sentence
+                assert "could be guessing (AUC 0.48)" in said.sentence
                 assert said.meaning == said.advice.said == ""
                 kinds += [fact.kind for fact in said.numbers]
                 kinds += [number.verdict for number in headline(run, choice).numbers]

@@ -94,9 +94,9 @@ def _before(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return ""
     if not has_gap_to_mend(run, choice):
         return (
-            f" That of the starting model ({harm.number(dense['value'])}) has no excess over its"
-            f" own null band (up to {harm.number(dense['null_high'])}): there was none to mend, and"
-            " no smaller gap is claimed."
+            f" The starting model's gap ({harm.number(dense['value'])}) could be chance alone (up "
+            f"to {harm.number(dense['null_high'])}). There was no gap to mend, so no smaller one "
+            "is claimed."
         )
     verbs = {
         "fell": "shrinks",
@@ -125,7 +125,7 @@ def _beside(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
                 f"{measure.name}"
                 f" {measure.number(row['value'])}{f' ({side} its null band)' if side else ''}"
             )
-    return f" Beside it: {phrasing.listing(said)}." if said else ""
+    return f" Other gaps: {phrasing.listing(said)}." if said else ""
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:

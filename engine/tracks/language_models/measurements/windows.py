@@ -166,9 +166,10 @@ ROOM = 1 << 26
 
 
 class Divergence(Measurement):
-    """Columns: window (its first token, or that of a block of them), kl (nats, Σ over its scored
-    tokens of KL(dense ‖ variant)), flipped (how many of them have another likeliest token), tokens
-    (scored)."""
+    """Columns: window (its first token, or that of a block of them), kl, flipped, tokens (scored).
+    kl: nats, Σ over its scored tokens of KL(dense ‖ variant); flipped: how many of them have
+    another likeliest token.
+    """
 
     name = "divergence"
     any_threads = True

@@ -116,8 +116,8 @@ def _not_ranked(table: pd.DataFrame) -> str:
     """Why there is no effect on bias for any head."""
     note = str(table["note"].iloc[0]) or "not ranked"
     return (
-        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one,"
-        " a ranking is noise."
+        f"Heads are {note}. More prompts, or more draws of each, may show a bias. Without a bias, "
+        "a ranking is noise."
     )
 
 
@@ -232,13 +232,16 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
 def _discoveries(table: pd.DataFrame, score: str) -> str:
     found = table[table["q"] <= 0.05]
     if found.empty:
-        return f"At a false discovery rate of 5 %, no head of {len(table)} can be told from zero."
+        return (
+            f"At a false discovery rate of 5 %, none of the {len(table)} heads clearly differs "
+            "from zero."
+        )
     more, less = (
         ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
     )
     up, down = (found["low"] > 0).sum(), (found["high"] < 0).sum()
     open_ = len(found) - up - down
-    moved = f", {open_} move groups, and which way the bias goes is open" if open_ else ""
+    moved = f", and {open_} move groups, but the direction of the bias is open" if open_ else ""
     return (
         f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
         f"{up} {more}, {down} {less}{moved}."
@@ -279,18 +282,16 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
         return ""
     rest, few = len(cut) - int(known.sum()), int(known.sum())
     if not rest:
-        return ", all of which add bias"
-    unknown_said = (
-        "none of which can be told from no effect" if not few else f"of which {few} add bias"
-    )
-    return f", {unknown_said}" + (f" and {rest} cannot be told from no effect" if few else "")
+        return ", and all add bias"
+    unknown_said = "none with a clear effect" if not few else f"and {few} add bias"
+    return f", {unknown_said}" + (f" and {rest} have no clear effect" if few else "")
 
 
 def _ties_said(variant: dict[str, Any]) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
     return (
-        f" A tie, settled by index, decided {tied[0]} protected and {tied[1]} cut heads."
+        f" Ties, settled by index, decided on {tied[0]} protected and {tied[1]} cut heads."
         if any(tied)
         else ""
     )
@@ -316,7 +317,7 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         n_text = f"{phrasing.count(int(n), 'scoring prompt')}, " if math.isfinite(n) else ""
         parts.append(f"Effects on {n_text}{phrasing.count(seeds, 'draw')} of each, 95 % intervals.")
         parts.append(estimators_said(table, meta["estimator"]))
-        parts.append("An effect of one head alone does not say what cutting several does together.")
+        parts.append("The effect of one head alone does not tell what cutting several does.")
     elif score == "z_ppl":
         how = meta.get("perplexity_estimator", "exact")
         known = {
@@ -545,7 +546,10 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
         said.append(text)
     again = len(drawn_again(table))
     back = (
-        f" Weights said too little about {phrasing.count(again, 'head')}: new texts were drawn."
+        (
+            f" Reweighting said too little about {phrasing.count(again, 'head')}, so new texts "
+            "were drawn."
+        )
         if again
         else ""
     )

@@ -200,10 +200,9 @@ def _heads(run: Run, table: pd.DataFrame) -> list[str]:
 def _overlap_said(found: Repeats, share: float) -> str:
     found_again, overlap = phrasing.percent(found.overlap.share), found.overlap
     return (
-        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again in"
-        f" another seed; chance gives {phrasing.percent(overlap.expected)} (up to"
-        f" {phrasing.percent(overlap.high)})"
-        + (": no more than chance." if overlap.chance else ".")
+        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again "
+        f"in another seed. Chance gives {phrasing.percent(overlap.expected)} (up to "
+        f"{phrasing.percent(overlap.high)})" + (": no more than chance." if overlap.chance else ".")
     )
 
 
@@ -216,16 +215,12 @@ def _untold(table: pd.DataFrame) -> str:
     """Names of axes where noise hides which effects are small."""
     told = set(table.loc[table["over"] != ALL, "name"])
     untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
-    return (
-        f", except where noise hides which they are ({phrasing.listing(untold)})."
-        if untold
-        else "."
-    )
+    return f", except where noise hides them ({phrasing.listing(untold)})." if untold else "."
 
 
 def _needed(row: pd.Series) -> str:
     if math.isnan(row["seeds needed"]):
-        return f"No number of seeds makes that {GOOD:g}: these scores are noise."
+        return f"No number of seeds reaches {GOOD:g}: these scores are noise."
     if row["seeds needed"] > MANY:
         return (
             f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
@@ -306,9 +301,8 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
         for value in (means.min(), means.max(), table["by chance"].mean())
     )
     answer = (
-        f"Two seeds agree on {least} ({means.idxmin()}) to {most} ({means.idxmax()}) of the heads,"
-        f" where chance gives {chance}. {lucky} of {len(table)} agreements are no larger than"
-        " chance alone allows."
+        f"Two seeds agree on {least} ({means.idxmin()}) to {most} ({means.idxmax()}) of the "
+        f"heads. Chance gives {chance}. {lucky} of {len(table)} agreements could be chance alone."
     )
     columns = [
         "name",

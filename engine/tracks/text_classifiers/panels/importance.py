@@ -225,10 +225,12 @@ def _kept_order(r: float, total: int) -> str:
     """What fine-tuning leaves of the order of heads, against what chance gives among so many."""
     chance = chance_correlation(total)
     if math.isnan(r):
-        return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
+        return (
+            "One side does not vary, so nothing shows whether fine-tuning keeps the order of heads"
+        )
     if abs(r) <= chance:
         known = f"\u00b1{phrasing.correlation(chance)}"
-        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to {known})"
+        return f"Fine-tuning keeps the order of heads no better than chance (up to {known})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
@@ -358,9 +360,9 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     total = lookup.total_heads(run)
     chance = chance_correlation(total)
     note = (
-        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}."
-        f" Chance: up to \u00b1{phrasing.correlation(chance)}. Agreement is no proof that either"
-        " score is right."
+        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}. "
+        f"Chance: up to \u00b1{phrasing.correlation(chance)}. Agreement does not prove that "
+        "either score is right."
     )
     return Panel("scores_agree", question, _agree_said(table, chance), figure, table, note)
 
@@ -374,7 +376,7 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
     pair, r = f"{top['score']} and {top['and']}", phrasing.correlation(top["rank correlation"])
     alike = rows[rows["rank correlation"] > chance]
     if alike.empty:
-        return f"No two scores agree more than chance gives; closest are {pair} ({r})."
+        return f"No two scores agree more than by chance; the closest are {pair} ({r})."
     if len(rows) == 1:
         return phrasing.sentence(f"{pair} agree more than chance gives ({r}).")
     return (

@@ -122,8 +122,8 @@ class Reach:
     """How far an arm gets, on all texts or one group.
 
     share: the largest that is a ticket; unbroken: the largest up to which every measured one is
-    (both 0 where there is none); state: that of the largest ticket, else LOST, or UNJUDGED where no
-    level has enough different models; failed: smaller shares that are none; by_spread: the largest
+    (both 0 where there is none). state: that of the largest ticket, else LOST, or UNJUDGED where no
+    level has enough different models. failed: smaller shares that are none; by_spread: the largest
     matches only because its seeds differ widely.
     """
 
@@ -279,7 +279,7 @@ def ticket_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     start = {
         WON: "It is a winning ticket",
         LOST: "It is no ticket",
-        UNJUDGED: "Whether it is a ticket is left open",
+        UNJUDGED: "It may be a ticket or not",
     }.get(
         row["state"], "It matches the full model, but was not trained from the pre-trained weights"
     )
