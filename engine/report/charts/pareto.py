@@ -45,7 +45,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     figures = _figures(run, choice, table, chance)
     more = (
         f"Shows {view.said}. The front uses point values; intervals overlap more than it suggests."
-    )
+    ) + (" Variants at other levels are faint." if not table["competes"].all() else "")
     answer, rest = _answer(run, choice, table)
     absent = lookup.not_built(run, choice.axis)
     mind = " ".join(
@@ -393,7 +393,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     if mine.empty:
         return f"The chosen variant was not measured on these {track.items}.", text
     if bool(mine["front"].iat[0]):
-        return f"No variant beats {_named(run, mine.iloc[0].to_dict())} at both.", text
+        among = f"Among the {len(competing)} variants{where}, none" if where else "No variant"
+        return f"{among} beats {_named(run, mine.iloc[0].to_dict())} at both.", text
     x, y = quality * float(mine["value_q"].iat[0]), harm * float(mine["value"].iat[0])
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
     beats = table[no_worse & (table["variant"] != chosen) & table["front"]]

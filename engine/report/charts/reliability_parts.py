@@ -62,6 +62,18 @@ def icc_said(row: Mapping[str, Any]) -> str:
     return f"ICC {icc} ({low} to {high})"
 
 
+def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
+    """For how many rows one seed is reliable, judged by the lower end of the interval; and the row
+    where that is lowest."""
+    low = table["low"].fillna(-1)
+    worst = table.loc[low.idxmin()]
+    return (
+        f"A single seed is clearly reliable for {int((low >= GOOD).sum())} of"
+        f" {phrasing.count(len(table), one, many)}: the interval of its ICC lies above {GOOD:g}."
+        f" Least sure: {worst['name']}, {icc_said(worst)}."
+    )
+
+
 def overlap_row(found: SetOverlap) -> dict[str, Any]:
     """What sets have in common beside what chance gives, as cells of a table."""
     ends = {"by chance": found.expected, "chance low": found.low, "chance high": found.high}

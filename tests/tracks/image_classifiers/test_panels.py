@@ -421,6 +421,7 @@ def test_the_front_is_among_variants_cut_as_much(run):
         assert not ((rivals["value"] < row.value) & (rivals["value_q"] > row.value_q)).any()
     panel = pareto.pareto(run, PLAIN)
     assert "variants at 16×" in panel.said and "AutoBot (16×) is beaten at both by" in panel.said
+    assert "Variants at other levels are faint" in panel.caveat
     trials = pareto.pareto(run, PLAIN, split="trials")
     assert len(trials.table) == len(run.table("variants").query("loss in ['', 'plain', 'pw']"))
     accuracy = pareto.pareto(run, Choice("autobot", "gender", 16.0, None, "accuracy"))

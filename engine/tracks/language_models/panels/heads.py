@@ -48,6 +48,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     if score == "z_bias":
         _add_unmeasured(figure, run, choice, table)
     _add_drawn_again(figure, run, choice, table)
+    _add_discovered(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -428,11 +429,8 @@ def _grid(
 
 
 def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
-    """The end of the colours. For effects on bias one for all axes of the run, so that their maps
-    can be compared. All but the largest 2 % stay below it, so that one strong head leaves the
-    others their colours."""
-    if score != "z_bias":
-        return float(table["value"].abs().max()) if table["value"].notna().any() else 1.0
+    """The end of the colours, one for all axes of the run, so that their maps can be compared. All
+    but the largest 2 % stay below it, so that one strong head leaves the others their colours."""
     scores = lookup.frame(run, "scores")
     known = (
         scores.loc[(scores["score"] == score) & (scores["seed"] == POOLED), "value"].abs().dropna()
@@ -468,6 +466,18 @@ def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFra
             type="path", path=path, line={"color": colour, "width": width}, layer="above"
         )
     _legend(figure, choice, "critical: protected", "square-open", choice.theme.critical)
+
+
+def _add_discovered(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """A dot on heads that the sentence counts: they differ from zero at a false discovery rate of
+    5 %."""
+    table = table[table["q"] <= 0.05]
+    if table.empty:
+        return
+    line = {"width": 1.5, "color": choice.theme.paper}
+    marker = {"symbol": "circle", "size": _mark(run), "color": choice.theme.ink, "line": line}
+    silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
+    _legend(figure, choice, "differs from zero", "circle", choice.theme.ink)
 
 
 def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:

@@ -20,9 +20,9 @@ from engine.report.charts.reliability_parts import (
     ICC_SAID,
     MANY,
     icc_figure,
-    icc_said,
     line_at,
     marker,
+    reliable_said,
     row_of,
     shown,
 )
@@ -75,12 +75,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         )
     table = pd.DataFrame(rows)
     whole = table[table["over"] == ALL]
-    good = int((whole["ICC"] >= GOOD).sum())
-    worst = whole.loc[whole["ICC"].idxmin()]
-    answer = (
-        f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
-        f"lowest: {worst['name']}, {icc_said(worst)}."
-    )
+    answer = reliable_said(whole, "axis", "axes")
     note = (
         f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
     )
@@ -94,7 +89,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         icc_figure(table, choice),
         shown(table),
         note,
-        more=_needed(worst),
+        more=_needed(whole.loc[whole["ICC"].idxmin()]),
     )
 
 
@@ -219,14 +214,15 @@ def _untold(table: pd.DataFrame) -> str:
 
 
 def _needed(row: pd.Series) -> str:
+    if row["seeds needed"] <= 1:
+        return ""
+    start = f"For {row['name']}, with the lowest ICC,"
     if math.isnan(row["seeds needed"]):
-        return f"No number of seeds reaches {GOOD:g}: these scores are noise."
+        return f"{start} no number of seeds reaches {GOOD:g}: these scores are noise."
     if row["seeds needed"] > MANY:
-        return (
-            f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
-        )
+        return f"{start} {GOOD:g} needs more than {MANY:,} seeds: these scores are noise."
     return (
-        f"There, {phrasing.count(int(row['seeds needed']), 'seed')} would make the mean reach"
+        f"{start} the mean of {phrasing.count(int(row['seeds needed']), 'seed')} would reach"
         f" {GOOD:g}."
     )
 

@@ -288,6 +288,17 @@ def _chance_answer(
         if better
         else f"no score clearly differs from {many}"
     )
+    above = [
+        words.method_name(row["method"])
+        for row in rows
+        if row["value"] > row["null_high"] and row["q"] > CLAIMED_Q
+    ]
+    corrected = (
+        f" Above the 95 % band, but not after correction for all methods and shares compared:"
+        f" {phrasing.listing(above)}."
+        if above
+        else ""
+    )
     each = [
         f"{words.method_name(row['method'])} {_place(row)} (p = {phrasing.number(row['p'])})"
         for row in rows
@@ -299,7 +310,7 @@ def _chance_answer(
         f" {measure.number(rows[0]['null_high'])}"
     )
     return (
-        f"{at} {start} (q at most {CLAIMED_Q:g}).",
+        f"{at} {start} (q at most {CLAIMED_Q:g}).{corrected}",
         f"{phrasing.sentence('; '.join(each))}; {band}.",
     )
 

@@ -21,12 +21,11 @@ from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
 from engine.report.charts.kinds import dots, looks_of, points
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.charts.reliability_parts import (
-    GOOD,
     ICC_SAID,
     chance_said,
     icc_figure,
-    icc_said,
     overlap_row,
+    reliable_said,
     row_of,
     shown,
 )
@@ -398,16 +397,7 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
             "importance_repeats", question, "That takes an importance from at least two seeds."
         )
     table = pd.DataFrame(rows)
-    good, worst = int((table["ICC"] >= GOOD).sum()), table.loc[table["ICC"].idxmin()]
-    verdict, icc = "is reliable" if good else "is not reliable", icc_said(worst)
-    answer = (
-        f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."
-        if len(table) == 1
-        else (
-            f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores;"
-            f" lowest: {worst['name']}, {icc}."
-        )
-    )
+    answer = reliable_said(table, "score", "scores")
     note = (
         f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 %"
         " intervals, bootstrap over heads. The size of weights hardly depends on the seed."
