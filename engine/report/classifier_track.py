@@ -58,7 +58,6 @@ class ClassifierTrack(Track):
     parts = (("model", "weight_hash"), ("data", "digest"))
     null_means = ""
     null_label = "null band: what chance alone would give"
-    null_now = "no more than the mix of classes in the subgroups and chance alone give"
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
     """How the numbers were made, for the report."""

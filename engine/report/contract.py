@@ -164,7 +164,7 @@ class Reading:
 
     @property
     def cards(self) -> tuple[Measure, ...]:
-        """The four numbers of a headline."""
+        """The four numbers beside a verdict."""
         return self.harm, self.worst, self.best, self.quality
 
 
@@ -496,8 +496,6 @@ class Track(ABC):
     """The null band in a chart."""
     group_null_label: str = ""
     """A second null band in a chart, that of columns group_null_*; "" where there is none."""
-    null_now: str = "at this n there may be no difference"
-    """What it means that a harm is no larger than its null band."""
     null_means: str
     """What it means when the dense model's harm is inside its null band; "" where it means nothing
     for a cut."""
@@ -713,14 +711,6 @@ class Track(ABC):
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""
         return None
-
-    @abstractmethod
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        """The answer of the overview."""
-
-    @abstractmethod
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        """What must be read with the answer of the overview."""
 
     @abstractmethod
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:

@@ -44,6 +44,8 @@ class Fact:
     value: str
     was: str
     kind: str
+    interval: str
+    change: str
     help: str
     """What it is, where one points."""
 
@@ -286,5 +288,7 @@ def _fact(
         value,
         "" if dense is None else was,
         "" if dense is None else kind_of(run, choice, measure, row),
+        measure.span(row["low"], row["high"]),
+        measure.change(row),
         f"{word.definition} {word.caveat}".strip(),
     )

@@ -59,13 +59,6 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     )
 
 
-def levelling_verdict(run: Run, choice: Choice) -> str:
-    """One sentence: levelling down, improvement of the worst-off, both, or neither, and what both
-    ends did."""
-    verdict, facts = _told(run, choice)
-    return f"{verdict}: {facts}." if facts else f"{verdict}."
-
-
 def _told(run: Run, choice: Choice) -> tuple[str, str]:
     """The verdict, and what both ends did."""
     variant, reading = lookup.variant_of(run, choice), lookup.reading(run, choice)

@@ -33,7 +33,7 @@ from engine.tracks.fair_training.panels import (
     curve,
     differences,
     effort,
-    headline,
+    saved,
     surface,
     tradeoff,
     training_curves,
@@ -191,7 +191,7 @@ class Fair(ClassifierTrack):
         return Overview(
             (classifier_groups.paid_by_group, classifier_along.gap_along),
             classifier_along.quality_along,
-            (levelling.levelling_down, differences.bifp_against, headline.saved),
+            (levelling.levelling_down, differences.bifp_against, saved.saved),
         )
 
     def reading(self, name: str) -> Reading:
@@ -279,12 +279,6 @@ class Fair(ClassifierTrack):
     def intervals(self) -> str:
         return own.INTERVALS_SEEDS
 
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return headline.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return headline.warnings(run, choice, variant)
-
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield curve.fair_curve(run, choice)
         yield differences.bifp_against(run, choice)
@@ -307,7 +301,7 @@ class Fair(ClassifierTrack):
             yield surface.surface(run, choice)
         if surface.has_path(run, choice):
             yield surface.path(run, choice)
-        yield headline.saved(run, choice)
+        yield saved.saved(run, choice)
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]

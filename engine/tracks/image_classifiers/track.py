@@ -20,7 +20,6 @@ from engine.report.charts import (
     classifier_along,
     classifier_changed,
     classifier_groups,
-    classifier_headline,
     cost,
     filter_layers,
     levelling,
@@ -212,12 +211,6 @@ class Filters(ClassifierTrack):
     @property
     def intervals(self) -> str:
         return own.INTERVALS_IMAGES
-
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return classifier_headline.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return classifier_headline.warnings(run, choice, variant)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)

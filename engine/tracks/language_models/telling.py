@@ -15,6 +15,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.groups import UNUSABLE
+from engine.tracks.language_models.panels.judges import disagreement
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
@@ -47,13 +48,13 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """That nothing follows where chance, or words of the prompts, may make the uncut model's
-    bias."""
+    bias; and that judges do not agree."""
     if unusable(run, variant):
         return ""
     dense = lookup.bias(run, "dense", choice)
-    if dense is not None and phrasing.inside_null(dense):
-        return own.NULL_MEANS
-    return group_warning(run, choice)
+    is_chance = dense is not None and phrasing.inside_null(dense)
+    text = own.NULL_MEANS if is_chance else group_warning(run, choice)
+    return f"{text} {disagreement(run, choice, dict(variant))}".strip()
 
 
 def unusable(run: Run, variant: Mapping[str, Any]) -> str:

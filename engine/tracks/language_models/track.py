@@ -431,12 +431,6 @@ class Heads(Track):
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
 
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return who_pays.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return who_pays.warnings(run, choice, variant)
-
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
 

@@ -33,14 +33,13 @@ from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import write_text_mask
 from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
 from engine.tracks.text_classifiers.panels.lookup import (
+    LOST,
     TICKET,
     arm_of,
     few_seeds,
     level_row,
     lost_groups,
     proof_said,
-    sentence_of,
-    warnings_of,
 )
 from engine.tracks.text_classifiers.words import arm_style
 
@@ -80,16 +79,19 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """Whether the cut model is as good as the full one on all texts, and for whom alone it is
-    not."""
+    """Whether the cut model is as good as the full one on all texts, for whom alone it is not, and
+    why that is open."""
     always = of_any(run, choice, variant)
     row = (
         None
         if variant["variant"] == "dense" or lookup.is_predicted(variant)
         else level_row(run, dict(variant))
     )
-    if row is None or row["state"] not in TICKET:
+    if row is None:
         return always
+    if row["state"] not in TICKET:
+        doubt = "" if row["state"] == LOST else few_seeds(run) or own.SAME_MODELS
+        return f"{doubt} {always}".strip()
     lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
     alone = f", but not for {in_words.names(lost)} alone" if lost else ""
     return (
@@ -290,12 +292,6 @@ class Tickets(ClassifierTrack):
     @property
     def intervals(self) -> str:
         return own.INTERVALS_TEXTS
-
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return sentence_of(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return warnings_of(run, choice, variant)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)
