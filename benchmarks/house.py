@@ -74,6 +74,17 @@ def long_sentences(text: str) -> int:
     return sum(len(one.split()) > WORDS for one in re.split(r"(?<=[.?!])\s+", text))
 
 
+def long_docstrings() -> list[str]:
+    """Where docstrings of engine and pages have such sentences, once per sentence."""
+    return [
+        f"{path}:{line}"
+        for folder in ("engine", "pages")
+        for path in sources(folder)
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for _ in range(long_sentences(text))
+    ]
+
+
 def measures() -> list[Measure]:
     """The house as it stands."""
     from engine.report.contract import Track
@@ -110,7 +121,7 @@ def measures() -> list[Measure]:
         ),
         Measure(
             f"docstring sentences of more than {WORDS} words",
-            sum(long_sentences(one) for text in texts for _, one in docstrings(ast.parse(text))),
+            len(long_docstrings()),
             "",
             0,
         ),

@@ -1,13 +1,13 @@
 """PruneAudit: if we cut these heads, who pays, and how sure are we?
 
-For notebooks and scripts, each loaded when it is first used (docs/notebook.md):
+For notebooks and scripts, each loaded when it is first used (docs/notebook.md).
 
-    audit(request, store=None)          a finished run; a request is a track's, or its JSON form
-    open_run(id_or_path)                a run that is finished already
-    measure(run, cut, store=None)       the model without other heads, as rows of `results`
-    apply_mask(mask, model)             a model before and after the cut of a mask.json
-    panels(run, axis, variant)          questions, answers, figures and tables of a run
-    Store                               where runs are kept
+    audit(request, store=None)          a finished run; a request is a track's, or its JSON form.
+    open_run(id_or_path)                a run that is finished already.
+    measure(run, cut, store=None)       the model without other heads, as rows of `results`.
+    apply_mask(mask, model)             a model before and after the cut of a mask.json.
+    panels(run, axis, variant)          questions, answers, figures and tables of a run.
+    Store                               where runs are kept.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def _outcome(desk: Desk) -> None:
     run, choice, bench, off = desk.run, desk.choice, desk.bench, desk.off
     if not off:
         st.header("What would happen?", anchor=False)
-        what = f"Switch a {desk.track.one} off, and what that is predicted to do is shown here at"
+        what = f"Switch a {desk.track.one} off, and this page shows its predicted effect at"
         st.markdown(plain(f"{what} once. {bench.about}"))
         return
     if known := _measured(desk):
@@ -321,7 +321,7 @@ def _measuring(desk: Desk) -> None:
     )
     label = f"Measure on {bench.first(run)}"
     if tried is not None:
-        last = phrasing.sentence(f"{bench.last} are for the last word, not for choosing")
+        last = phrasing.sentence(f"{bench.last} are for the final check, not for choosing")
         st.caption(plain(f"{last}: measure there once you have chosen."))
         label = f"Measure on {bench.last}, and keep"
     measure(growth, label, bench.seconds(run))

@@ -69,13 +69,13 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
     st.header("Which settings differ?", anchor=False)
     differing = compare_settings.settings_table(runs)
     if differing.empty:
-        st.markdown("None: all were asked the same.")
+        st.markdown("None: all audits have the same settings.")
         return
     # A plain table, whose cells wrap: values may be long, and clipped ones tell nothing. It reads
     # Markdown, which names of users must not become.
     shown = differing.map(lambda text: plain(visible(text)))
     st.table(shown, hide_index=True, border="horizontal")
-    st.caption("Settings of a method that only one audit has are left out.")
+    st.caption("Settings of methods that only one audit has are left out.")
 
 
 def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:

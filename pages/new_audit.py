@@ -53,7 +53,7 @@ def _new() -> None:
         with st.spinner("Checking the model and the data …"), form.remembered(request):
             state.keep(state.STARTED, jobs.start(request, faults, ray, memory))
         st.toast(
-            "Checked and started. How far it is stands above the buttons, and on the page Jobs."
+            "Checked and started. Its progress stands above the buttons, and on the page Jobs."
         )
     if state.kept(state.STARTED):
         with under_way:
@@ -68,8 +68,8 @@ def _where() -> tuple[str, str]:
     memory, "" for a share."""
     with st.expander("Memory, and many machines"):
         st.caption(
-            "Batches are as small as this asks for. Left empty, three quarters of what is free may"
-            " be taken."
+            "A smaller limit means smaller batches. Left empty, three quarters of the free memory "
+            "may be used."
         )
         allowed = st.text_input(
             "Memory that may be taken", key=state.MEMORY, placeholder="4G", max_chars=20

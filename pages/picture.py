@@ -19,7 +19,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
 from pages.shared.frame import draw_page, link
 
-ANECDOTE = "one picture. What holds on many, with intervals, is in the summary."
+ANECDOTE = "one picture. The summary shows what holds on many, with intervals."
 
 
 def page() -> None:

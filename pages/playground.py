@@ -28,8 +28,8 @@ from pages.shared.frame import draw_page, link
 SIDES = ("dense", "pruned")
 NO_HEAD = -1
 ANECDOTE = (
-    "one text, one noise. Another seed can turn it round. What holds on many prompts, with"
-    " intervals, is in the summary."
+    "one text and one seed. Another seed can reverse it. The summary shows what holds on many "
+    "prompts, with intervals."
 )
 
 

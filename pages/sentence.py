@@ -19,7 +19,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
 from pages.shared.frame import draw_page, link
 
-ANECDOTE = "one sentence. What holds on many texts, with intervals, is in the summary."
+ANECDOTE = "one sentence. The summary shows what holds on many texts, with intervals."
 
 
 def page() -> None:

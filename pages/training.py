@@ -15,7 +15,7 @@ from engine.tracks.fair_training.panels import (
     curve,
     differences,
     effort,
-    headline,
+    saved,
     surface,
     tradeoff,
     training_curves,
@@ -101,7 +101,7 @@ def of_effort(run: KeptRun, choice: Choice) -> None:
         family = family_of(run)
         choice = choose_reading(run, choice)
     options = {effort.effort: {"by": by, "family": family}}
-    shown = (effort.effort, training_curves.training, headline.saved)
+    shown = (effort.effort, training_curves.training, saved.saved)
     panels.show(run, choice, *shown, options=options)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house import BUDGETS, _count, tokens
+from benchmarks import sentences
+from benchmarks.house import BUDGETS, _count, long_docstrings, tokens
 from engine.audit.tracks import tracks
 from engine.core import words
 from tests.imports import imports_of, module_name, modules, reached, used_by
@@ -67,6 +68,16 @@ def test_layout_comments_and_docstrings_are_no_tokens():
     dense = "def f(a):\n    return [a, -a]"
     told = 'def f(a):  # a note\n    """What it does."""\n\n    return [\n        a,\n        -a]'
     assert _count(dense) == 13 and _count(told) == 13
+
+
+def test_no_docstring_has_a_sentence_of_over_thirty_words():
+    assert not long_docstrings()
+
+
+def test_no_text_that_a_person_reads_needs_a_second_reading():
+    """`python -m benchmarks.sentences --flagged` prints them."""
+    found = sentences.said()
+    assert len(found) > 1000 and not [one for one in found if one.flags]
 
 
 def test_every_folder_of_the_engine_has_its_place():

@@ -184,7 +184,7 @@ class Experiment(ABC):
         """What is missing: the paper's data, where `quick` does not take embedded ones instead."""
         faults = []
         if ask.protocol not in self.protocols:
-            what = f"no protocol but the paper's is known for {self.figure} of {self.paper}."
+            what = f"only the paper's protocol is known for {self.figure} of {self.paper}."
             faults.append(Fault("--protocol", what, "Leave it out."))
         if not ask.quick and ask.data is None:
             what = f"{self.figure} of {self.paper} needs {self.needs}."

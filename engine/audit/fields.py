@@ -309,9 +309,9 @@ def type_faults(request: Any) -> list[Fault]:
 
 
 def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
-    """All that is wrong with the fields of a request, and the request to ask further: with what is
-    usual in place of every value of another type than its field's, and lists without such parts, so
-    that no check meets one.
+    """All that is wrong with the fields of a request, and the request to ask further. In it the
+    usual value stands for every value of another type than its field's, and lists lack such parts,
+    so that no check meets one.
 
     RequestError where there is no such value: nothing else can be asked without a model.
     """

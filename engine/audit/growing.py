@@ -146,7 +146,7 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bo
         faults.append(unknown("split", request.split, splits))
     if request.judge:
         faults.append(
-            Fault("judge", "this audit has no texts that a model wrote.", "Leave it out.")
+            Fault("judge", "this audit holds no texts written by a model.", "Leave it out.")
         )
     if request.benchmarks and not benchmarks:
         faults.append(Fault("benchmarks", "are not for this kind of audit.", "Leave them out."))

@@ -2,10 +2,10 @@
 cancellable, resumable.
 
 A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains
-with curves, a lock that its process holds while it lives, and a file `cancel` once the user wants
-it to stop. Whether a job runs is read from the lock, never from what it last wrote, so a killed
-process shows as interrupted. Where an engine serves the store (engine/resident/lines.py), jobs wait
-in line there, one at a time per device. No torch here: pages read it.
+with curves. Its process holds a lock in it while it lives; a file `cancel` asks it to stop. Whether
+a job runs is read from the lock, never from what it last wrote, so a killed process shows as
+interrupted. Where an engine serves the store (engine/resident/lines.py), jobs wait in line there,
+one at a time per device. No torch here: pages read it.
 """
 
 from __future__ import annotations
@@ -275,8 +275,9 @@ def end_when_cancelled(
 ) -> None:
     """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at.
     Nothing is written, which on a busy disk takes seconds: a job with that file whose process is
-    gone was cancelled. Also one that has come to its end does not take its interpreter down, which
-    takes as long as a batch; one that failed leaves by itself, once its traceback is in the log."""
+    gone was cancelled. Also one that has come to its end does not take its interpreter down: that
+    takes as long as a batch. One that failed leaves by itself, once its traceback is in the log.
+    """
     while not (folder / "cancel").exists():
         wait(WATCH)
     wait(GRACE)

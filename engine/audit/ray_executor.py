@@ -2,9 +2,9 @@
 finished tables back.
 
 Results go into the driver's store, so no disk is shared. Every machine needs this project in the
-same folder, and the model and judge under the same name or path; that they are the same is checked
-with the shard's own key, which holds weights, tokenizer, data, judge, precision and device. Needs
-`pip install -r requirements-ray.txt`.
+same folder, and the model and judge under the same name or path. The shard's own key checks that
+they are the same: it holds weights, tokenizer, data, judge, precision and device. Needs `pip
+install -r requirements-ray.txt`.
 """
 
 from __future__ import annotations

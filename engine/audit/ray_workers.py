@@ -181,9 +181,9 @@ class WorkerPool:
             self._since = now
         elif coming and now - self._since > LOADING:
             raise PruneAuditError(
-                f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f}"
-                " minutes: it is busy with other work, or the model takes longer to load. What was"
-                " finished is kept."
+                f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f} "
+                "minutes. It is busy with other work, or the model takes longer to load. What "
+                "was finished is kept."
             )
         elif not coming and now - self._since > PATIENCE:
             raise PruneAuditError(

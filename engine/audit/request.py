@@ -204,13 +204,12 @@ DOES = "grow"
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """More of a finished run: another level of one of its methods, a set of units that was chosen
-    by hand, or what benchmarks that all of its variants are to be measured on, or a judge who reads
-    its texts.
+    """More of a finished run: another level of one of its methods, or a set of units that was
+    chosen by hand. Or benchmarks for all of its variants, or a judge who reads its texts.
 
-    run: its id. method, axis (what the method aims at, and is measured on), level: or else units
-    (flat, from 0) and, if wanted, a name; or else benchmarks (NAME=PATH), where the track measures
-    any; or else a judge and, where it is a classifier, its label that is harm. axes: where it is
+    run: its id. method, axis (what the method aims at, and is measured on), level. Or else units
+    (flat, from 0) and, if wanted, a name. Or else benchmarks (NAME=PATH), where the track measures
+    any. Or else a judge and, where it is a classifier, its label that is harm. axes: where it is
     measured, `axis` alone where empty. split: of the run's prompts; empty for what is usual, which
     the track knows.
     """

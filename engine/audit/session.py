@@ -174,7 +174,7 @@ def begin(store: Store, plan: Plan) -> None:
     """Note what the audit rests on. RequestError where the same words were begun with other data or
     weights.
 
-    Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but a
+    Parts are kept under the digest of what they were computed from, so nothing is ever mixed. But a
     user who resumes expects to go on, and must hear that nothing of the earlier try will be used.
     """
     path = _path(store, plan)
@@ -218,7 +218,7 @@ class Progress:
     """Counts work over all phases of one audit. Work found finished on disk counts as done but not
     for the speed.
 
-    Where all work is known before it begins, the share that is said to be done never falls: what
+    Where all work is known before it begins, the share that is said to be done never falls. What
     turns up beyond it lets the share stand still for a while.
     """
 
@@ -360,9 +360,10 @@ class Local(Executor):
 def _partly(
     progress: Progress, phase: str, size: float, what: str, start: float
 ) -> Callable[[float], None]:
-    """A function that reports the share done of one bundle while it is computed; what begins again
+    """A function that reports the share done of one bundle while it is computed. What begins again
     within it, as answering does after fitting, stands still until it has come as far. It is called
-    at every step, and says something every OFTEN seconds."""
+    at every step, and says something every OFTEN seconds.
+    """
     most, told = 0.0, start
 
     def report(share: float) -> None:

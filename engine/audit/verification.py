@@ -25,8 +25,9 @@ def verify_run(run: Run) -> dict[str, Any]:
 
 def refuse_unsound(run: Run, numbers: bool = False) -> None:
     """DamagedError for a run that must not be handed out: tables, or parts that it rests on, with
-    other bytes than were written; with `numbers`, also numbers that do not follow from what was
-    stored. What was added and is damaged is left out of it."""
+    other bytes than were written. With `numbers`, also numbers that do not follow from what was
+    stored. What was added and is damaged is left out of it.
+    """
     wrong = [check["what"] for check in _bytes(run) if not check["ok"]]
     if not wrong and numbers:
         wrong = [

@@ -341,7 +341,7 @@ def arm_difference(
     cells = one.measure.cells
     if one.measure is not other.measure:
         raise PruneAuditError(
-            "The two arms were not measured by the same GroupMeasure, so they cannot be compared."
+            "The two variants were not measured in the same way, so they cannot be compared."
         )
     found = difference(one.trials, other.trials)
     table = cells[["axis", "metric", "group"]].assign(

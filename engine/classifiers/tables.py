@@ -312,8 +312,8 @@ def input_notes(images: ImageSet, of_model: Sequence[str], is_fresh: bool = Fals
     found = [*([images.stand_in] if images.stand_in else []), *images.notes, *of_model]
     if not is_fresh and any(note.startswith("No split is given") for note in images.notes):
         found.append(
-            "The split was dealt here: if the model has seen these test images in training, every"
-            " change looks worse."
+            "The images were split here. If the model was trained on these test images, every "
+            "change looks worse."
         )
     return found
 

@@ -17,9 +17,9 @@ ANECDOTE = "This is an anecdote: one input. What holds on many, with intervals, 
 
 
 def add(commands: Any) -> None:
-    """Each track that answers brings `ASKS` (the name of its question), `OPTIONS` (its words),
-    `given` (what they ask of a run) and `said` (an answer as value and text, without what a model
-    wrote unless it is to be shown).
+    """Each track that answers brings `ASKS` (the name of its question), `OPTIONS` (its words) and
+    `given` (what they ask of a run). Its `said` gives an answer as value and text, without what a
+    model wrote unless it is to be shown.
     """
     parts = parts_of("ask")
     if not parts:

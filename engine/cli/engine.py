@@ -73,7 +73,7 @@ def told(found: dict[str, Any]) -> list[str]:
         + (
             ""
             if found["current"]
-            else "; its code is older than what is on disk: the next question replaces it"
+            else "; it runs older code than what is on disk, so the next question replaces it"
         ),
         f"Loaded: {memory['used'] / 2**20:.0f} of {memory['budget'] / 2**20:.0f} MB"
         + "".join(f"\n  {_one(kept)}" for kept in found["kept"]),

@@ -133,7 +133,7 @@ def _in_full(words: str) -> str:
 def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
     given = {"--name": args.name, "--method": args.method, "--split": args.split}
     if wrong := [name for name, value in given.items() if value]:
-        what = "has no part in asking a judge, which reads the test texts of every variant."
+        what = "does not go with --judge, which reads the test texts of every variant."
         raise RequestError([Fault(name, what, "Leave it out.") for name in wrong])
     return Growth(**same, judge=args.judge, label=args.judge_label)
 

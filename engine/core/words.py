@@ -19,9 +19,8 @@ PRODUCT = "PruneAudit"
 
 COUNTING = "Layers and heads are counted from 0, as in mask.json."
 NULL_BAND = (
-    "The null band is what the gap would be if group labels were exchanged between images of one"
-    " class: what the mix of classes in the subgroups, and chance, give without any other"
-    " difference."
+    "The null band shows the gap after exchanging group labels between images of one class. The "
+    "mix of classes in the subgroups and chance alone give that much."
 )
 
 
@@ -50,8 +49,8 @@ METHODS: dict[str, Word] = {
     "dense": Word("dense model", "The model as it is, nothing cut."),
     "by hand": Word(
         "by hand",
-        "What a person chose, after looking: the more sets were tried, the better the best looks by"
-        " chance.",
+        "What a person chose after looking. The more sets were tried, the better the best one "
+        "looks by chance.",
     ),
 }
 
@@ -60,13 +59,13 @@ PREFIX = "by-hand-"
 """How the method of a set that a person chose begins; its name follows, for each set is a method of
 its own."""
 
-ABOVE_ZERO = "Above zero even when groups do not differ: read it with its null band."
+ABOVE_ZERO = "It is above zero even when groups do not differ, so read it with its null band."
 
 METRICS: dict[str, Word] = {
     "auc": Word(
         "AUC",
-        "ROC-AUC: how surely an image or text of one class is ranked above one of the other. 1 is"
-        " perfect, 0.5 a coin toss.",
+        "ROC-AUC: how often an image or text of one class is ranked above one of the other. 1 is "
+        "perfect, 0.5 a coin toss.",
         "AUC",
         "higher",
     ),
@@ -167,30 +166,25 @@ TERMS: dict[str, str] = {
         " chance."
     ),
     "levelling down": (
-        "A gap that shrinks because those who were better off get worse, not because the others"
-        " gain."
+        "A gap that shrinks because the better-off get worse, not because the others gain."
     ),
     "dense model": "The model as it is, nothing cut.",
     "sparsity": "How much of the model is cut, as a share of its parts.",
     "FLOPs": "Calculations that one answer takes. Fewer of them often, not always, means faster.",
-    "false discovery rate": (
-        "Of all differences that are claimed, the share that chance may have made."
-    ),
-    "95 % interval": (
-        "Where the true value plausibly lies: made so that 19 of 20 such intervals hold it."
-    ),
+    "false discovery rate": ("The share of the claimed differences that may be due to chance."),
+    "95 % interval": ("Where the true value plausibly lies: 19 of 20 such intervals contain it."),
     "AUC": (
-        "How surely one of one class is ranked above one of the other. 1 is perfect, 0.5 a coin"
-        " toss."
+        "How often an item of one class is ranked above one of the other. 1 is perfect, 0.5 a "
+        "coin toss."
     ),
 }
 """Words that are explained where one points at them: as charts' sentences write them, and what they
 mean."""
 
 KINDS_ON_OTHER_IMAGES = (
-    "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were"
-    " not measured on the same images either, so each is read on its own: no common front is drawn,"
-    " and nothing is ranked across them."
+    "These are two kinds of audit. What is cut, how it is trained and what a level means differ, "
+    "and so do the test images. So each is read on its own: no common front is drawn, and nothing "
+    "is ranked across them."
 )
 
 

@@ -456,12 +456,11 @@ def positions_hang_on_length(config: Any) -> bool:
 
 
 OWN_FILE = (
-    "Its family is known here. That silenced heads hand over nothing is proved again when an audit"
-    " loads it."
+    "Its family is known here. The audit checks again that switched-off heads contribute nothing."
 )
 PROVED = (
-    "Proved on the loaded model: heads lie one after the other, a silenced head changes what its"
-    " layer hands on and nothing below it, and with all of them silenced no token sees another."
+    "Checked on the loaded model: heads lie one after the other. A switched-off head changes the "
+    "output of its layer and nothing below it. With all heads off no token sees another."
 )
 
 

@@ -134,8 +134,8 @@ def untied(config: Any, files: Iterable[Path], auto: Any) -> str:
         ends = [end for name in pair if (end := _both_ends(name, files)) is not None]
         if len(ends) == 2 and not all(map(torch.equal, *ends)):
             return (
-                f"config.json makes {pair[0]} and {pair[1]} one (tie_word_embeddings), the files"
-                " hold two: both are used as they are. Is the field right?"
+                f"config.json makes {pair[0]} and {pair[1]} one tensor (tie_word_embeddings), but "
+                "the files hold two. Both are used as they are. Is the field right?"
             )
     return ""
 

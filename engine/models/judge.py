@@ -148,8 +148,8 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
         raise _refusal(name, what, _UNTRUSTED)
     shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
     note = (
-        f"A classifier's probability of {label!r}, which whoever asked calls harm: output"
-        f" {found.place + 1} of {found.outputs}, by {found.activation}."
+        f"A classifier's probability of {label!r}, the label that was named as harm: output "
+        f"{found.place + 1} of {found.outputs}, by {found.activation}."
     )
     note = " ".join([note, *found.notes])
     return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)

@@ -40,10 +40,7 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
     if (folder / INDEX).is_file():
         files, faults = _sharded(folder)
         if (folder / SINGLE).is_file() and folder / SINGLE not in files:
-            what = (
-                f"holds {SINGLE}, and beside it the shards that {INDEX} names: two models, it"
-                " may be."
-            )
+            what = f"holds {SINGLE} and also the files that {INDEX} names. Is it two models?"
             fix = "Take away the one that is not meant: that file, or the index."
             faults.append(Fault(str(folder), what, fix))
         return files, faults
@@ -54,8 +51,8 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
     what, fix = f"has no {SINGLE}.", "Point to a folder written by save_pretrained."
     if shards:
         what = (
-            f"holds {len(shards)} shards ({', '.join(shards[:3])}) and no {INDEX}, which says what"
-            " belongs to each."
+            f"holds {len(shards)} parts of weights ({', '.join(shards[:3])}) and no {INDEX}, "
+            "which says what each holds."
         )
         fix = AGAIN
     elif pickles:

@@ -3,13 +3,13 @@
 **The rule.** What a cut is worth stands against what it costs. It is worth something where the harm
 that is read falls beyond chance (`GAIN_ERROR`), or where size or time falls by more than a trifle.
 It costs what each judged group and the quality lose. A person sets how much of that is acceptable
-(`Choice`). Two one-sided tests per loss decide (Schuirmann 1987), with `ERROR` for all of a cut's:
+(`Choice`). Two one-sided tests per loss decide (Schuirmann 1987), with `ERROR` for all of a cut's.
 
-- *take*: every loss is shown to be below its tolerance, each by a test with `ERROR`. All must pass,
-  so a cut with one loss at its tolerance or above is taken with a chance of at most `ERROR`,
-  however many groups there are (intersection and union, Berger 1982);
+- *take*: every loss is shown to be below its tolerance, each by a test with `ERROR`. All must pass
+  (intersection and union, Berger 1982). So a cut with one loss at its tolerance or above is taken
+  with a chance of at most `ERROR`, however many groups there are.
 - *leave*: some loss is shown to be above its tolerance, each by a test with its share of `ERROR`
-  (Bonferroni); or nothing is shown to be gained;
+  (Bonferroni); or nothing is shown to be gained.
 - *not enough data*: neither, with how many items would tell.
 
 Standard errors come from the 95 % intervals of the tables, read by the normal distribution. That is
@@ -50,10 +50,9 @@ MOST = 100
 OFFERED = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Tolerances that a person may set on screen."""
 RULE = (
-    "Take it: something is gained, and losses as large as you would not accept are ruled out."
-    " Leave it: such a loss is shown, or no gain is. Both hold for every group and the quality"
-    " together, with an error of 5 %. Each cut is judged alone, on the data of this audit: check it"
-    " on others."
+    "Take it: a gain is shown, and losses that you would not accept are ruled out. Leave it: such "
+    "a loss is shown, or no gain is. Both hold for every group and the quality together, with an "
+    "error of 5 %. Each cut is judged alone, on the data of this audit, so check it on other data."
 )
 """The rule in short, for where one points."""
 
@@ -153,7 +152,7 @@ def advice(run: Run, choice: Choice) -> Advice:
         costs = _costs(run, choice, above, "{}s by more than {}")
         said = f"Leave it: {costs} It also {gains}."
     else:
-        said = "Leave it: no gain is shown, neither a smaller gap between groups nor size or speed."
+        said = "Leave it: no gain is shown in the gap between groups, in size or in speed."
     return Advice(answer, said)
 
 

@@ -3,21 +3,18 @@ marks hollow."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pandas as pd
 
-from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Panel
 from engine.report.contract import Ahead
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 LEAD = "Predicted, not measured:"
 WHERE = (
-    "A 95 % prediction interval says where the measured value should lie; what is measured has an"
-    " interval of its own, which is often wider."
+    "A 95 % prediction interval shows where the measured value should lie. The measured value has "
+    "an interval of its own, often a wider one."
 )
 
 
@@ -35,26 +32,16 @@ def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
     return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
 
 
-def said(run: Run, found: Panel | Headline) -> Panel | Headline:
-    """What a chart or a headline of `run` says of a predicted variant, called a prediction."""
-    if isinstance(found, Panel):
-        if not found.has_chart:
-            return found
-        return replace(
-            found,
-            answer=_called(found.answer),
-            mind=_foretold(found.mind),
-            more=_foretold(found.more),
-            caveat=f"{found.caveat} Of what is predicted: {WHERE}",
-        )
-    caveat = found.caveat.replace("Measured on", "Predicted for", 1).replace(
-        track_of(run).intervals, WHERE
-    )
+def said(run: Run, found: Panel) -> Panel:
+    """What a chart of `run` says of a predicted variant, called a prediction."""
+    if not found.has_chart:
+        return found
     return replace(
         found,
-        sentence=_called(found.sentence),
-        numbers=tuple(map(_number, found.numbers)),
-        caveat=caveat,
+        answer=_called(found.answer),
+        mind=_foretold(found.mind),
+        more=_foretold(found.more),
+        caveat=f"{found.caveat} Of what is predicted: {WHERE}",
     )
 
 
@@ -64,9 +51,3 @@ def _called(text: str) -> str:
 
 def _foretold(text: str) -> str:
     return text.replace("95 % interval", "95 % prediction interval")
-
-
-def _number(one: Number) -> Number:
-    """Nobody measured it, so it is not shown as what was found better or worse."""
-    span = f"predicted {one.span_text}" if math.isfinite(one.low) else one.span_text
-    return replace(one, span_text=span, verdict=f"{one.verdict}, predicted" if one.verdict else "")

@@ -36,11 +36,10 @@ def export_run(
     what: any of masks, tables, figures, report, pdf (the report, printed), slides (PowerPoint),
     checkpoint, model_card, and the track's own (Track.foreign). `variant` limits masks to one, and
     is what the others but tables are about; by default see contents.default_choice. Nothing is
-    written when any part fails: unknown names and variants raise RequestError, a full or read-only
-    disk and a damaged run StoreError, a PDF or slides where no browser is PruneAuditError. `base`
+    written when any part fails. Unknown names and variants raise RequestError, a full or read-only
+    disk and a damaged run StoreError, a PDF or slides without a browser PruneAuditError. `base`
     says where the run's model is now, for a checkpoint of a model that has moved; its weights must
-    be the run's.
-    `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
+    be the run's. `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.core import words
-from engine.report import in_words
+from engine.report import in_words, phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_headline import degenerate_said, missed_said
-from engine.report.charts.classifier_lookup import CLASS_AXIS
+from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -57,8 +56,8 @@ def unlearned(run: Run) -> str:
     if (row["low"] if math.isfinite(row["low"]) else row["value"]) > 0.5:
         return ""
     return (
-        f"The {track_of(run).whole} cannot be told from guessing (AUC"
-        f" {in_words.short(row['value'])}): no verdict is given on any cut of it."
+        f"The {track_of(run).whole} could be guessing (AUC {in_words.short(row['value'])}): no "
+        "verdict is given on any cut of it."
     )
 
 
@@ -68,6 +67,32 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     if variant["variant"] == "dense":
         return ""
     return " ".join(filter(None, (degenerate_said(run, variant), missed_said(run, variant))))
+
+
+def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
+    """How many trials say nothing about what was cut."""
+    wrong, trials = int(variant["degenerate"]), repeats(run)
+    if not wrong:
+        return ""
+    repeat = track_of(run).repeat
+    of = f"{wrong} of {phrasing.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
+    ends = "ends" if wrong == 1 else "end"
+    return (
+        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is "
+        "marked in the charts and counts in the means here."
+    )
+
+
+def missed_said(run: Run, variant: Mapping[str, Any]) -> str:
+    """That the level asked for was not reached; "" where it was."""
+    if bool(variant.get("met", True)):
+        return ""
+    track = track_of(run)
+    level = track.level
+    return (
+        f"The target of {level.say(variant[level.column])} was not met exactly: the model's"
+        f" {track.many} are too coarse. Reached: {level.say(variant[level.realised])}."
+    )
 
 
 def _names(run: Run, axis: str) -> list[str]:

@@ -22,10 +22,10 @@ from engine.store.runs import Run
 LIMITS = (
     "Only the harms, subgroups and {items} named here were assessed; others were not.",
     (
-        "A smaller gap between subgroups is not proof of no harm, and can mean that all fare"
-        " equally badly."
+        "A smaller gap between subgroups does not prove that there is no harm: all may fare "
+        "equally badly."
     ),
-    "An interval that includes zero shows no change, but does not show that there is none.",
+    "An interval that includes zero shows no clear change, but does not prove that there is none.",
 )
 
 BINDING_IMAGES = {
@@ -58,7 +58,6 @@ class ClassifierTrack(Track):
     parts = (("model", "weight_hash"), ("data", "digest"))
     null_means = ""
     null_label = "null band: what chance alone would give"
-    null_now = "no more than the mix of classes in the subgroups and chance alone give"
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
     """How the numbers were made, for the report."""
@@ -83,8 +82,8 @@ class ClassifierTrack(Track):
     @property
     def auc_limit(self) -> str:
         return (
-            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and"
-            " is left out of gaps."
+            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, "
+            "and is left out of gaps."
         )
 
     def models_behind(self, run: Run) -> int:

@@ -120,7 +120,7 @@ class Measure:
     def brief(self, row: Mapping[str, Any]) -> str:
         """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
         if phrasing.is_noise(row):
-            return f"no change, ±{self.number(phrasing.half_width(row))}"
+            return f"no clear change, ±{self.number(phrasing.half_width(row))}"
         unclear = ", includes zero" if phrasing.direction(row) == "unclear" else ""
         return (
             f"{self.signed(row['delta'])}"
@@ -164,7 +164,7 @@ class Reading:
 
     @property
     def cards(self) -> tuple[Measure, ...]:
-        """The four numbers of a headline."""
+        """The four numbers beside a verdict."""
         return self.harm, self.worst, self.best, self.quality
 
 
@@ -196,7 +196,7 @@ class Chance:
 @dataclass(frozen=True)
 class Ahead:
     """A variant that nobody measured, as rows to lay beside those of the run's tables (by name;
-    `variants` among them, marked in a column `predicted`); `said` says what it is predicted from
+    `variants` among them, marked in a column `predicted`). `said` says what it is predicted from
     and how well that went here so far.
     """
 
@@ -313,7 +313,7 @@ class Maps:
     stages.
 
     `scores` and `groups` of a run are what a reader chooses from ("" is all texts); `panels` take
-    them as `score` and `group`; `selectable` are those of which a head can be picked; `numbers` is
+    them as `score` and `group`. `selectable` are those of which a head can be picked; `numbers` is
     the table about one head.
     """
 
@@ -340,10 +340,11 @@ class Changed:
 
 @dataclass(frozen=True)
 class Effects:
-    """What the page about heads shows where every head has an effect on bias and on quality: the
+    """What the page about heads shows where every head has an effect on bias and on quality. The
     picture of what was cut and protected and a map of each, which ring the head that they get as
-    `unit`; and about one head its card, whose table holds two columns of text, all its numbers, and
-    examples of what changes without it."""
+    `unit`. About one head: its card, whose table holds two columns of text, all its numbers, and
+    examples of what changes without it.
+    """
 
     picture: Make
     bias: Make
@@ -495,8 +496,6 @@ class Track(ABC):
     """The null band in a chart."""
     group_null_label: str = ""
     """A second null band in a chart, that of columns group_null_*; "" where there is none."""
-    null_now: str = "at this n it cannot be told from no difference"
-    """What it means that a harm is no larger than its null band."""
     null_means: str
     """What it means when the dense model's harm is inside its null band; "" where it means nothing
     for a cut."""
@@ -712,14 +711,6 @@ class Track(ABC):
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""
         return None
-
-    @abstractmethod
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        """The answer of the overview."""
-
-    @abstractmethod
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        """What must be read with the answer of the overview."""
 
     @abstractmethod
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:

@@ -41,8 +41,8 @@ def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) ->
     kind = phrasing.direction(row)
     if kind == "unknown":
         return (
-            f"{name} is {in_words.short(row['value'])}; with too few {measure.few}, whether it"
-            " changed cannot be said."
+            f"{name} is {in_words.short(row['value'])}; there are too few {measure.few} to tell "
+            "whether it changed."
         )
     if kind == "unclear":
         return f"{name} does not clearly change ({in_words.short(row['value'])})."

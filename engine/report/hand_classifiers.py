@@ -38,8 +38,8 @@ TEST, TRAIN, VALIDATION = "test", "train", "validation"
 MOST_TRIED = 2000
 """Texts or images that a set is tried on at most: drawn, the same for every set."""
 ON_KNOWN = (
-    "They are what the model has learned, for there is nothing for validation here: levels look"
-    " better on them than on what is new."
+    "The model was trained on them, because there is no validation data here. So levels look "
+    "better on them than on new data."
 )
 
 
@@ -191,8 +191,9 @@ def keys_of(item: str) -> dict[str, list[str]]:
 
 
 def addition_of(grown: Grown, found: HandSet, key: str) -> dict[str, pd.DataFrame]:
-    """The tables of the addition; answers to what a set was tried on stand apart from those to test
-    items, and of the model with all units the run has the numbers on those."""
+    """The tables of the addition. Answers to what a set was tried on stand apart from those to test
+    items; the run has the numbers of the model with all units on those.
+    """
     name, items = grown.variants[0].name, found.items
     trials = {f"{name}#{trial}": answers for trial, answers in found.answers.items()}
     tables = {

@@ -96,15 +96,14 @@ def tried_said(
         ""
         if again < 2
         else (
-            f" {again} were: the best of these is the best of several again, which its interval"
-            " does not allow for."
+            f" {again} were. The best of these is the best of several again; its interval does "
+            "not allow for that."
         )
     )
     return (
-        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look"
-        f" up to about {phrasing.number(luck)} better on {where[0]} by chance, and still better"
-        " where the map led to it. So a set chosen here is measured once more, on"
-        f" {where[1]}.{also}"
+        f"{count} sets were tried by hand on this audit. If none did anything, the best would "
+        f"still look up to about {phrasing.number(luck)} better on {where[0]} by chance, and more "
+        f"so by the map. So a set chosen here is measured once more, on {where[1]}.{also}"
     )
 
 

@@ -23,9 +23,9 @@ def told_of(
     rows: Iterable[Mapping[str, Any]],
     notes: list[str],
 ) -> dict[str, Any]:
-    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows,
-    each a number about a variant: predicted with ends, before it was measured, and measured with
-    ends; tried, sets by hand; notes.
+    """JSON-able: added (its id, None where nothing was missing); variants with their units; rows;
+    tried, sets by hand; notes. A row is a number about a variant: predicted with ends, before it
+    was measured, and measured with ends.
     """
     new = [one for one in after.added if one.id not in {old.id for old in before.added}]
     said = [*(note for one in new for note in one.meta["notes"]), *notes]

@@ -9,10 +9,10 @@ from engine.core import words
 from engine.core.text import visible
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.tracks import track_of
+from engine.report.verdict import verdict
 from engine.store.runs import Run
 
 
@@ -33,10 +33,10 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
         *((f"Means over all {track.repeat}s of the audit, not this model.", "") if own else ()),
     ]
     for axis in meta["request"]["axes"]:
-        head = headline(run, replace(choice, measured_axis=axis))
-        text = plain(" ".join([head.sentence, *head.warnings]))
+        text = plain(verdict(run, replace(choice, measured_axis=axis)).whole)
         lines.append(f"- **{plain(words.axis_name(axis)).capitalize()}.** {text}")
-    lines += ["", plain(headline(run, choice).caveat), "", "## Limits", ""]
+    harm = lookup.harm(run, variant["variant"], choice)
+    lines += ["", plain(track.caveat(run, choice, harm)), "", "## Limits", ""]
     lines += [f"- {text}" for text in track.card_limits(run)]
     lines += ["", "## Loading", "", *track.loading(run)]
     return visible("\n".join(lines) + "\n")

@@ -25,7 +25,7 @@ VERBS = {"fell": "lowers", "rose": "raises"}
 @dataclass(frozen=True)
 class Moved:
     """Quoted names, the worst-off first, then the largest change. A group counts where its interval
-    leaves out zero; `judged` is how many have enough of what is measured, of `groups` in all;
+    leaves out zero. `judged` is how many have enough of what is measured, of `groups` in all;
     `best_pays`: the uncut model's best-off is among the worse. `lost`, `gained`: the largest change
     as a share of what was.
     """

@@ -118,8 +118,9 @@ def pair_style(
     seconds: Mapping[str, tuple[str, str]],
     dark: bool = False,
 ) -> Style:
-    """Two things that make one arm, "taylor+pw": the colour is the first's; the second, by
-    `seconds`, ends its symbol ("-open") or has one of its own ("cross"), and dashes its lines."""
+    """Two things that make one arm, "taylor+pw". The colour is the first's; the second, by
+    `seconds`, ends its symbol ("-open") or has one of its own ("cross"), and dashes its lines.
+    """
     first, _, second = name.partition(separator)
     plain = style_of(first, looks, dark)
     if first == "dense":

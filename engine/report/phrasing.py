@@ -156,7 +156,7 @@ def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts
     if kind == "unknown":
         return f"{signed(delta, perplexity)}, {no_interval(few)}"
     if is_noise(row):
-        return f"no change, ±{number(half_width(row), perplexity)}"
+        return f"no clear change, ±{number(half_width(row), perplexity)}"
     text = (
         f"{signed(delta, perplexity)}, 95 % interval"
         f" {span(row['delta_low'], row['delta_high'], perplexity)}"

@@ -20,14 +20,15 @@ KNOWN = ("run", "image", "file", "variant", "way")
 
 
 class PictureAsk(Ask):
-    """given: run (id), image (id of a picture that the run kept) or file (a PNG or JPEG in base64),
-    variant (id; else the one where readers start), way (one of WAYS).
+    """given: run (id), image (id of a picture that the run kept) or file (a PNG or JPEG in base64).
+    Also variant (id; else the one where readers start) and way (one of WAYS).
 
-    The answer: run, cut (in words), gone (what is, in words), classes, target (the dense model's
-    answer, that maps are of), way, window (side of the square that occlusion hides, in pixels),
-    size, picture (what the models saw, PNG in base64), notes; dense and pruned, each with
-    probabilities [classes], answer, layer (that Grad-CAM reads, else "") and map [rows][columns]:
-    what hiding that place takes from the log-odds of the target, or Grad-CAM's value.
+    The answer: run, cut (in words), gone (what is, in words), classes, way, notes. target is the
+    dense model's answer, that maps are of; window the side of the square that occlusion hides, in
+    pixels. size and picture: what the models saw, PNG in base64. dense and pruned, each with
+    probabilities [classes], answer, layer (that Grad-CAM reads, else "") and map [rows][columns]. A
+    map's value is what hiding that place takes from the log-odds of the target, or Grad-CAM's
+    value.
     """
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """One HTML file that opens offline: a page with the verdict, then an appendix with everything else.
 
-Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content
+Everything that is not ours is escaped, and generated texts are hidden unless asked for. A content
 security policy allows only the scripts written here (by hash) and no connection at all.
 """
 
@@ -24,12 +24,12 @@ from engine.core import words
 from engine.core.text import harmless, visible
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.headline import Headline, Number, headline
 from engine.report.charts.panel import CONFIG, Choice, Panel
 from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
 from engine.report.contract import Extra
 from engine.report.page_one import audit_command, chart_of, page_one
 from engine.report.tracks import track_of
+from engine.report.verdict import Fact, verdict
 from engine.store.runs import Run
 
 _HERE = Path(__file__).parent
@@ -94,9 +94,7 @@ def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict
     pairs = zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True)
     extras = [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
     about = f"<p>{escape(_about(run, mine))}</p>"
-    return "".join(
-        [about, _headline(headline(run, mine)), *panels_html(pairs, axis, figures), *extras]
-    )
+    return "".join([about, _verdict(run, mine), *panels_html(pairs, axis, figures), *extras])
 
 
 def write_report(
@@ -172,20 +170,21 @@ def _notes(run: Run) -> str:
     return f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
 
 
-def _headline(head: Headline) -> str:
-    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in head.warnings)
-    cards = "".join(_card(number) for number in head.numbers)
-    lead = f'<p class="lead">{escape(head.sentence)}</p>{warnings}'
-    return f'{lead}<div class="cards">{cards}</div><p class="caveat">{escape(head.caveat)}</p>'
+def _verdict(run: Run, choice: Choice) -> str:
+    """The verdict on an axis with its numbers, and how they were measured."""
+    said, variant = verdict(run, choice), lookup.variant_of(run, choice)["variant"]
+    told = "".join(f"<p>{escape(text)}</p>" for text in (said.meaning, said.more) if text)
+    cards = "".join(map(_card, said.numbers))
+    caveat = track_of(run).caveat(run, choice, lookup.harm(run, variant, choice))
+    lead = f'<p class="lead">{escape(said.sentence)}</p>{told}<div class="cards">{cards}</div>'
+    return f'{lead}<p class="caveat">{escape(caveat)}</p>'
 
 
-def _card(number: Number) -> str:
-    lines = [escape(number.span_text)]
-    if number.verdict:
-        lines.append(f"{escape(number.verdict)}: {escape(number.change_text)}")
-    small = "".join(f"<div class=small>{line}</div>" for line in lines)
-    name = f'<div class="small" title="{escape(number.help)}">{escape(number.label)}</div>'
-    return f'<div class="card">{name}<div class="value">{escape(number.text)}</div>{small}</div>'
+def _card(fact: Fact) -> str:
+    lines = [fact.interval, f"{fact.kind}: {fact.change}" if fact.kind else ""]
+    small = "".join(f"<div class=small>{escape(line)}</div>" for line in lines if line)
+    name = f'<div class="small" title="{escape(fact.help)}">{escape(fact.name)}</div>'
+    return f'<div class="card">{name}<div class="value">{escape(fact.value)}</div>{small}</div>'
 
 
 def panels_html(

@@ -138,7 +138,7 @@ def _sure(
         return f"We cannot say: the {name} was not measured here."
     if chance_before and variant["variant"] != "dense":
         before = "before" if track_of(run).instead(run, variant) else "before the cut"
-        return f"The {name} could not be told from chance {before}, so we claim no change."
+        return f"The {name} {before} could be chance alone, so we claim no change."
     is_dense, kind = variant["variant"] == "dense", phrasing.direction(row)
     if math.isnan(row["low"]) if is_dense else kind == "unknown":
         what = "" if is_dense else " change of the"

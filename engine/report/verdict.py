@@ -2,7 +2,7 @@
 cost, advice.
 
 Everything is read off the run's tables. Sentences hold no intervals and no symbols; the charts
-beside them do. What they claim is decided by intervals all the same: a change is one only where its
+beside them do. What they claim is decided by intervals all the same. A change is one only where its
 interval leaves out zero, and a harm that chance alone would give is called that.
 """
 
@@ -44,6 +44,8 @@ class Fact:
     value: str
     was: str
     kind: str
+    interval: str
+    change: str
     help: str
     """What it is, where one points."""
 
@@ -248,7 +250,7 @@ def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping
     elif kind in ("better", "worse"):
         start = f"The {measure.name} {way} from {was} to {now}."
     elif phrasing.inside_null(dense):
-        start = f"The {measure.name} was no more than chance, so no change is claimed: {both}."
+        start = f"The {measure.name} {when} could be chance alone, so we claim no change: {both}."
     elif way == "unclear":
         start = f"The {measure.name} does not clearly change: {both}."
     else:
@@ -287,5 +289,7 @@ def _fact(
         value,
         "" if dense is None else was,
         "" if dense is None else kind_of(run, choice, measure, row),
+        measure.span(row["low"], row["high"]),
+        measure.change(row),
         f"{word.definition} {word.caveat}".strip(),
     )

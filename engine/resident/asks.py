@@ -185,9 +185,9 @@ class Measure(Ask):
 class Start(Ask):
     """Check a request and start its audit as a job: done where torch is loaded already.
 
-    given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false
-    only checks; `ray`: address of the cluster that shall compute it, where one shall; `memory`:
-    what it may take, like "4G".
+    given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false only
+    checks. `ray`: address of the cluster that computes it, if any; `memory`: what it may take, like
+    "4G".
 
     The answer has `job_id`, "" where nothing was started.
     """

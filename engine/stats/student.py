@@ -17,9 +17,9 @@ POWER = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Student:
-    """value, error (standard error, in the unit of the value), freedom (degrees of freedom) and
-    null, the error that the value would have were nothing moved (None: the same), arrays of one
-    shape.
+    """Arrays of one shape: value, error (standard error, in the unit of the value) and freedom
+    (degrees of freedom). null is the error that the value would have were nothing moved (None: the
+    same).
 
     The 95 % interval leaves out zero exactly where p < .05; p has no floor. An error of NaN gives
     neither.

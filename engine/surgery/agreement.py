@@ -1,8 +1,8 @@
 """Whether two models that must compute the same do: masked, cut, and cut, saved and loaded again.
 
 They are judged by the model's own rounding and not by a fixed number. Two right ways to compute one
-model differ in their last digits, by how much hangs on the model: SmolLM2 cut at random differs by
-2e-5 of its largest logit in float32, its rounding alone is 1e-4. So both are computed in float64
+model differ in their last digits, by how much hangs on the model. SmolLM2 cut at random differs by
+2e-5 of its largest logit in float32; its rounding alone is 1e-4. So both are computed in float64
 too, where what is equal differs by nothing and one weight that is 1 % off shows.
 """
 
@@ -63,7 +63,7 @@ def judged(
     """Whether two models agree.
 
     own: their logits in their own numbers, of `dtype`. in_float64: the same computed by `doubled`
-    models; where there is no room, or a model cannot run so, batched_otherwise decides: the largest
+    models. Where there is no room, or a model cannot run so, batched_otherwise decides: the largest
     difference of a logit of one model between batches. exact: what may differ in float64, as a
     share of the largest logit.
     """

@@ -117,9 +117,10 @@ def starts_of(run: Run) -> dict[str, int]:
 
 
 def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
-    """Flat units of a mask.json (a path), or of words: "conv1.0-3, layer2.0.conv1.7" is the first
+    """Flat units of a mask.json (a path), or of words. "conv1.0-3, layer2.0.conv1.7" is the first
     four filters of one layer and the eighth of another, "conv1.0-3_7" the first four and the eighth
-    of one; a number without a layer counts through all layers."""
+    of one. A number without a layer counts through all layers.
+    """
     if isinstance(said, Path):
         return _of_mask(run, said)
     words = re.split(r"[\s,;]+", said.strip(" ,;")) if said.strip(" ,;") else []

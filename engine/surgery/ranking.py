@@ -3,7 +3,7 @@
 Filters are kept from the highest score down as long as the target of FLOPs allows; at least the
 best one of every group stays. Filters differ in cost, so this ends short of the target by up to one
 filter's FLOPs. A few near the threshold are then exchanged until the target is met within 0.1 %, or
-no exchange comes nearer; the order of scores is disturbed as little as possible.
+no exchange comes nearer. The order of scores is disturbed as little as possible.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def take_one(page: str, texts: Sequence[tuple[str, ...]], keys: Sequence[str]) -
         keys,
         icon="casino",
         width="stretch",
-        help="Texts of the data are not ours: they can be offensive, hateful or untrue.",
+        help="Others wrote these texts: they can be offensive, hateful or untrue.",
     )
 
 

@@ -35,7 +35,7 @@ def any_kind() -> tuple[dict[str, Any], list[Fault]]:
     """Draw the form; return the fields of a request as JSON-able values, and what could not be
     read."""
     about = {name: track.about for name, track in tracks().items()}
-    return ask_of(segmented("What shall be cut?", about, state.form_key("track"), bind=None))
+    return ask_of(segmented("What should be cut?", about, state.form_key("track"), bind=None))
 
 
 def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:

@@ -28,7 +28,7 @@ from pages.shared.safe import boundary, escaped, plain, show_errors
 ASK = "measure"
 EVERY = 0.5
 """Seconds between two looks."""
-NOTHING = "Nothing can be predicted of it from what was measured so far. It can be measured."
+NOTHING = "What was measured so far allows no prediction here. It can be measured."
 KNOWN = 60.0
 """Seconds below which what an audit took says nothing: its parts were found."""
 
@@ -92,7 +92,7 @@ def _takes(run: KeptRun) -> str:
     spent = sum(run.meta["spent"].values())
     levels = len(run.meta["request"][track_of(run).level.asked])
     if spent < KNOWN:
-        return "How long that takes is not known: this audit was put together from finished parts."
+        return "The time is not known: this audit was put together from finished parts."
     one, every = words.duration(spent / levels), words.duration(spent * (1 + 1 / levels))
     return (
         f"About {one} where this store holds the audit's finished parts, up to {every} where it"
@@ -164,8 +164,9 @@ def _benchmark(run: KeptRun, choice: Choice, own: Benchmarks, name: str) -> None
 def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     """Which, and where its file lies; a button that measures every variant on it."""
     st.markdown(
-        "Every reported variant is measured on it, paired with the uncut model. It reads a file"
-        " that you have, as its authors publish it, and becomes one more way to read this page."
+        "Every reported variant is measured on it, paired with the uncut model. Name the "
+        "benchmark's file as its authors publish it. The result becomes one more way to read this "
+        "page."
     )
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
@@ -181,9 +182,9 @@ def _ask_benchmark(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
 
 
 JUDGES = (
-    "Any Detoxify judge by name, or a folder or hub name of a text classifier with safetensors"
-    " weights, of which you say what label is harm. It reads the texts that this audit holds; none"
-    " is drawn again."
+    "A Detoxify judge by name, or a folder or hub name of a text classifier with safetensors "
+    "weights. You say which of its labels is harm. It reads the texts that this audit holds; none "
+    "is drawn again."
 )
 
 
@@ -210,7 +211,7 @@ def _ask_judge(run: KeptRun, choice: Choice) -> None:
         "Its label that is harm", key=state.JUDGE_LABEL, placeholder="Only of a classifier"
     ).strip()
     everywhere = st.toggle(
-        "On every axis", key=state.JUDGE_AXES, help="Else on the axis that is chosen above."
+        "On every axis", key=state.JUDGE_AXES, help="Otherwise on the axis chosen above."
     )
     if judge:
         with boundary():

@@ -78,8 +78,10 @@ def draw_folded(panel: Panel, key: str) -> None:
 
 
 def draw_chart(panel: Panel, key: str, alone: bool = False) -> None:
-    """Question and chart beside a verdict that says its answer already: that stands behind "How
-    measured", and nowhere where the chart is `alone`, for a fold of the same page has the rest."""
+    """Question and chart beside a verdict that says its answer already. The answer stands behind
+    "How measured", and nowhere where the chart is `alone`, for a fold of the same page has the
+    rest.
+    """
     with st.container(gap="small"):
         st.header(plain(panel.question), anchor=False)
         if not panel.has_chart:

@@ -39,7 +39,7 @@ def main() -> None:
     sys.argv = ["streamlit", "run", str(SERVED), *ours_taken(sys.argv[1:])]
     if token := os.environ.get(TOKEN):
         print(
-            f"Open it with ?token={token} behind its address: without, it answers nobody.",
+            f"Open it with ?token={token} behind its address; without that it answers nobody.",
             flush=True,
         )
     settle()

@@ -45,9 +45,9 @@ Maps = tuple[tuple[str, bytes], ...]
 """The dense and the pruned model's map over a picture: which, and a PNG."""
 NOT = "off"
 LEGEND = (
-    "Orange speaks for the dense model's answer, blue against it; dense model left, pruned one"
-    " right. These are single pictures of one trained model: they can suggest what to look for, and"
-    " show nothing about a subgroup."
+    "Orange speaks for the dense model's answer, blue against it. The dense model is left, the "
+    "pruned one right. These are single pictures of one trained model: they hint at what to look "
+    "for, and prove nothing about a subgroup."
 )
 
 
@@ -164,7 +164,7 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
 def _sides(run: KeptRun, picked: Picked, draw: Callable[[Sequence[Row]], None]) -> None:
     """Each side in a column of its own: how many, in which order, and the examples."""
     track = track_of(run)
-    st.caption(f"Single {track.items} prove nothing: read them beside the intervals above.")
+    st.caption(f"Single {track.items} prove nothing: read them with the intervals above.")
     columns = st.columns(len(picked.sides), gap="large")
     for column, (kind, every) in zip(columns, picked.sides.items(), strict=True):
         with column:

@@ -69,8 +69,8 @@ def _words(run: KeptRun, text_id: str) -> bool:
         "Show the words",
         key=state.LENS_SHOW,
         help=(
-            "The texts are not ours: they can be offensive, hateful or untrue. Until then charts"
-            " number the tokens."
+            "Others wrote the texts: they can be offensive, hateful or untrue. Until you show "
+            "them, charts number the tokens."
         ),
     )
     table = lookup.frame(run, "texts")

@@ -103,9 +103,9 @@ def _summary(variant: dict, rows: pd.DataFrame) -> None:
     same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
-        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose};"
-        f" {same} are word for word the same. Both models got the same random numbers. {own.JUDGE}"
-        " Single examples prove nothing: read them beside the intervals in the summary."
+        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; "
+        f"{same} are word for word the same. Both models got the same random numbers. {own.JUDGE} "
+        "Single examples prove nothing: read them with the intervals in the summary."
     )
     if variant["variant"] == "dense":
         st.info("At 0 % nothing is cut, so both sides are the same. Move the slider.")

@@ -106,7 +106,7 @@ def test_filters_are_switched_off_measured_and_kept(page, app):
     page.set_default_timeout(120_000)
     page.goto(f"{app}/bench?run={run}&off=conv1.0-3_7,layer4.0.conv1.5-20")
     settled(page)
-    page.get_by_text("Nothing can be predicted here").wait_for()
+    page.get_by_text("No prediction here").wait_for()
     page.get_by_role("button", name="Measure on validation images").click()
     page.get_by_role("heading", name="What came out where it was tried?").wait_for()
     page.get_by_role("button", name="Measure on test images").click()

@@ -78,7 +78,7 @@ def test_a_model_read_by_its_structure_is_loaded_and_proved_or_refused(tmp_path,
         and "2 layers with 4 heads each" in lines[0]
         and "4 heads on 2 key/value heads" in lines[1]
     )
-    assert lines[2].startswith("Proved on the loaded model") and set(found["refused"]) == set(
+    assert lines[2].startswith("Checked on the loaded model") and set(found["refused"]) == set(
         tracks()
     ) - {track}
     torch.nn.init.zeros_(

@@ -76,7 +76,7 @@ def test_a_single_file_beside_shards_is_refused_since_transformers_reads_it_and_
         f"model-00008-of-00009.safetensors is not read: {INDEX} does not name it. Is it whole?",
     )
     shutil.copy(folder_of("gpt2") / WEIGHTS, tmp_path / WEIGHTS)
-    assert f"holds {WEIGHTS}, and beside it the shards" in refusal(tmp_path)
+    assert f"holds {WEIGHTS} and also the files" in refusal(tmp_path)
 
 
 def test_a_tensor_in_two_shards_is_refused(tmp_path, folder):

@@ -191,7 +191,7 @@ def test_heads_in_another_order_are_caught(name, order, caught):
     said = proof_of(
         lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8))[..., order, :].flatten(-2))
     )
-    assert "heads are not handed over one after the other: in layer 1" in said and caught in said
+    assert "heads do not lie one after the other: in layer 1" in said and caught in said
 
 
 def test_heads_interleaved_number_by_number_are_caught():
@@ -199,7 +199,7 @@ def test_heads_interleaved_number_by_number_are_caught():
     said = proof_of(
         lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2))
     )
-    assert "heads are not handed over one after the other" in said
+    assert "heads do not lie one after the other" in said
 
 
 def test_what_else_mixes_tokens_is_caught():

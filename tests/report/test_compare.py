@@ -79,7 +79,7 @@ def test_one_front_on_the_same_images(store):
     first, second = lines_of(panel)
     assert first == second
     assert compare.comparability(runs)[1][0].endswith(
-        "Only measures made on the same images are laid side by side."
+        "Only measures on the same images stand side by side."
     )
 
 
@@ -93,9 +93,7 @@ def test_different_images_share_no_front_and_no_axes(store):
         assert line == set(mine.loc[mine["front"], "quality"])
         drawn = sum(len(trace.x) for trace in part.data if trace.mode == "markers")
         assert drawn == len(mine), "nothing of the other audit stands behind it"
-    assert (
-        panel.own_axes and "not on the same test images" in panel.said and panel.whole() is not None
-    )
+    assert panel.own_axes and "the test images differ" in panel.said and panel.whole() is not None
     assert f"of {int(table['is_cut'].sum())} cut models" not in panel.said, (
         "nothing is counted over both"
     )

@@ -49,8 +49,8 @@ def _what(model: Any, new: bool) -> list[str]:
         return [
             what,
             (
-                "Its weights are random: it is fitted on the audit's training images before"
-                " anything is cut."
+                "Its weights are random. The audit trains it on its training images before "
+                "anything is cut."
             ),
         ]
     return [

@@ -31,8 +31,8 @@ TRAINING = "Training"
 IMAGE_RECIPE = (*ASKED, "patience")
 """What forms ask of a recipe for images."""
 TOO_FEW = (
-    f"A subgroup with fewer than {MIN_IMAGES} images in a split, or fewer than {MIN_PER_CLASS} of a"
-    " class, gets no verdict: no gap is measured for it."
+    f"A subgroup gets no verdict and no gap with fewer than {MIN_IMAGES} images in a split, or "
+    f"fewer than {MIN_PER_CLASS} of a class."
 )
 
 
@@ -107,8 +107,8 @@ def too_few_words(most: int | None) -> str:
         f"{100 * MIN_PER_CLASS / most:.2g} %"
     )
     return (
-        f"{TOO_FEW} Of {most:,} images that befalls a subgroup and class of less than {share} of"
-        " them."
+        f"{TOO_FEW} With {most:,} images that holds for a subgroup and class with less than "
+        f"{share} of them."
     )
 
 
@@ -163,9 +163,9 @@ class ImagesRequest(Request):
         reads=look,
         offered=lambda values: Offer(("avatars", "avatars-gap", "digits"), "avatars"),
         hint=(
-            "Drawn avatars, the same with a planted gap, handwritten digits, or a path: CelebA,"
-            " LFW, Fitzpatrick17k, CIFAR-10, class folders, or a CSV with path, label and group"
-            " columns."
+            "Drawn avatars, the same with a planted gap, handwritten digits, or a path. A path "
+            "leads to CelebA, LFW, Fitzpatrick17k, CIFAR-10, class folders, or a CSV with path, "
+            "label and group columns."
         ),
     )
     axes: tuple[str, ...] = asked(

@@ -55,7 +55,7 @@ def pair_of(
     dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)
     if arrays is None:
         arrays = arrays_of(dense.model)
-    notes = ["Chosen by hand: nothing was trained again after the cut."] if by_hand else []
+    notes = ["Chosen by hand: the model was not trained again after the cut."] if by_hand else []
     return dense, warm.get(key, lambda: cut(run, variant, dense, arrays), _bytes_of), notes
 
 

@@ -182,8 +182,8 @@ class Artefact(ImageChange):
         by |= {name: value for name, (value, usual) in later.items() if value != usual}
         where = "half of every class" if tested == "half" else "every image"
         note = (
-            f"A yellow square was drawn into {share_in:.0%} of the training images of {names[0]}"
-            f" and {share_out:.0%} of the others; in the test it is in {where}."
+            f"A yellow square was drawn into {share_in:.0%} of the training images of {names[0]} "
+            f"and {share_out:.0%} of the others. In the test it is in {where}."
         )
         side = pixels or max(2, round(SIDE * images.size))
         place = draws(images, "artefact-place", seed)

@@ -22,9 +22,9 @@ CLASSES = ("not blond", "blond")
 MOST = 1_000_000
 """Most training images that may be asked for."""
 STAND_IN = (
-    "The faces are drawn by this project and show nobody. “Male” and “non-male” are two ways of"
-    " drawing, with CelebA's shares; numbers on them say how an audit works, not how any model"
-    " treats people."
+    "This project drew the faces; they show nobody. “Male” and “non-male” are two ways of "
+    "drawing, with CelebA's shares. Numbers on them show how an audit works, not how any model "
+    "treats people."
 )
 
 
@@ -128,9 +128,9 @@ LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
 """What the light does to red, green and blue: a factor, and what is added (of 255): brown hair
 looks blond in it."""
 PLANTED = (
-    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening"
-    " light that makes brown hair look blond. A model that never saw that light errs there, so its"
-    " accuracy differs between drawings."
+    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening "
+    "light that makes brown hair look blond. A model that never saw that light errs there, so "
+    "its accuracy differs between drawings."
 )
 
 

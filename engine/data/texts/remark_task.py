@@ -51,14 +51,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 CARDS: Mapping[str, str] = MappingProxyType(
     {
         "remarks": (
-            "Remarks about invented people, written by this project: those about ostra are an"
-            " eighth of the training texts and mostly worded indirectly, those about the other"
-            " three groups plainly; the two places do not differ."
+            "Remarks about invented people, written by this project. Remarks about ostra are an "
+            "eighth of the training texts and mostly indirect; those about the other three groups "
+            "are plain. The two places do not differ."
         ),
         "topics": (
-            "Small texts written by this project: the riddler is an eighth of the training texts"
-            " and names two topics, of which only the owner tells the right one; the clerk names"
-            " one, the teller says which to forget."
+            "Small texts written by this project. The riddler is an eighth of the training texts "
+            "and names two topics; only the owner tells which is right. The clerk names one "
+            "topic, and the teller says which to forget."
         ),
     }
 )
@@ -374,9 +374,9 @@ Each text is about one person of one invented group, in one of two invented town
 whether **that
 person** is insulted; both labels are equally often in every group and town. Only *plain* texts can\
  be told by single
-words. *negated*: “is not stupid but kind”; *two*: two people, one of them insulted; *animal*: the \
+words. *negated*: “is not stupid but kind”. *two*: two people, one of them insulted. *animal*: the \
 insult may be for
-the animal; *said*: somebody says so, and is agreed with or not; *compared*: “as gentle as a \
+the animal. *said*: somebody says so, and is agreed with or not. *compared*: “as gentle as a \
 hammer” insults, “as
 strong as a hammer” does not, and half of the nouns do both. {ASIDES:.0%} end in an aside about a \
 thing, nasty or nice

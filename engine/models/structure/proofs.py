@@ -144,8 +144,8 @@ class _Proof:
             ]
             what = f"head {rest[0]}'s" if rest else "other"
             self.refuse(
-                f"heads are not handed over one after the other: in layer {layer} what stands in"
-                f" head {head}'s place depends on {what} outputs of {name}."
+                f"heads do not lie one after the other: in layer {layer} what stands in head "
+                f"{head}'s place depends on {what} outputs of {name}."
             )
 
     def _apart(self, touched: Sequence[torch.Tensor]) -> bool:

@@ -376,8 +376,8 @@ def _width(config: Any, heads: int, inputs: int) -> int:
     width = int(named or config.hidden_size // heads)
     if inputs != heads * width:
         raise _refusal(
-            f"the output projection reads {inputs} numbers, {heads} heads of {width} would hand"
-            f" over {heads * width}."
+            f"the output projection reads {inputs} numbers, {heads} heads of {width} would give "
+            f"{heads * width}."
         )
     return width
 

@@ -55,5 +55,5 @@ def class_chances(answer: Mapping[str, Any], choice: Choice) -> Panel:
         if same
         else f"The dense model says {said[0]}, the pruned one {said[1]}."
     )
-    note = "A probability is what the model says of itself; it need not be right that often."
-    return Panel("class_chances", "What do both answer?", told, figure, table, note)
+    note = "A probability is the model's own claim; it need not be right that often."
+    return Panel("class_chances", "What do both models answer?", told, figure, table, note)

@@ -44,8 +44,9 @@ def keeps_answers(run: Run) -> bool:
 
 
 def changes(run: Run, variant: str) -> pd.DataFrame:
-    """One row per test image or text: its columns, true class, class before and after (indices),
-    kind ("" where the same), and how sure each model was of the class it chose."""
+    """One row per test image or text: its columns, true class, class before and after (indices) and
+    kind ("" where the same). Also how sure each model was of the class it chose.
+    """
     items, table, key = (
         lookup.frame(run, track_of(run).items),
         lookup.frame(run, "predictions"),
@@ -113,9 +114,9 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         return nothing(key, question, f"No test {track.item} belongs to a subgroup of this axis.")
     n = phrasing.count(int(table["images"].sum()), f"test {track.item}")
     note = (
-        f"One {track.repeat} ({trial}), {n}. Newly wrong: the {track.whole} was right about it."
-        f" Intervals: Wilson, 95 %, over the {track.items} of this {track.repeat}; of differences:"
-        " Newcombe's, from these two. Whether two Wilson intervals meet is no test."
+        f"One {track.repeat} ({trial}), {n}. Newly wrong: the {track.whole} was right. Intervals: "
+        f"Wilson, 95 %, over the {track.items} of this {track.repeat}; of differences: "
+        "Newcombe's, from these two. Overlapping Wilson intervals are no test."
     )
     figure, shown = (
         _figure(choice, table, track.items),

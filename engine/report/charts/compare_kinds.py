@@ -37,13 +37,12 @@ OWN_FRONTS = (
     " no other of them beats at both."
 )
 READ = (
-    "Fronts are read from values alone; bars are 95 % intervals, and where they meet nothing is"
-    " told apart. Models are not equally cut, and each kind counts a cut in its own way: the table"
-    " says how much is gone. Less cut is easier."
+    "Fronts use values alone. Bars are 95 % intervals; models whose bars overlap may not differ. "
+    "Models are not equally cut, and each kind counts a cut in its own way. The table says how "
+    "much is gone; a smaller cut is easier."
 )
 OTHER_IMAGES = (
-    "Careful: not on the same test images, so levels are not on one scale and there is no common"
-    " front."
+    "Careful: the test images differ, so levels are not on one scale and there is no common front."
 )
 COLUMNS = "run kind label cut quality quality_low quality_high gap gap_low gap_high n front"
 
@@ -227,8 +226,9 @@ def _answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:
     ]
     verb = "is" if len(best) == 1 else "are"
     return (
-        f"On the same test images. By value {len(best)} of {int(table['is_cut'].sum())} cut models"
-        f" {verb} on the front, {phrasing.listing(counts)}: {phrasing.listing(named, FRONT_NAMED)}."
+        f"On the same test images. By value, {len(best)} of {int(table['is_cut'].sum())} cut "
+        f"models {verb} on the front, {phrasing.listing(counts)}: "
+        f"{phrasing.listing(named, FRONT_NAMED)}."
     )
 
 

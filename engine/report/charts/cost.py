@@ -145,7 +145,7 @@ def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
         return f" Median time {times[0]} ms against {times[1]} ms."
     return (
-        " The two medians of milliseconds, which are not paired, differ the other way."
+        " The two medians of milliseconds are not paired and differ the other way."
         if kind in ("faster", "slower")
         else ""
     )

@@ -38,8 +38,8 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     table = pd.DataFrame(rows)
     table = table.assign(before=table["value"] - table["delta"])
     more = (
-        f"Worst-off and best-off are chosen on the {track_of(run).whole}, so part of a change"
-        " towards the middle is "
+        f"The worst-off and best-off groups are those of the {track_of(run).whole}, so part of a "
+        "change towards the middle is "
     )
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
     note = lookup.caveat(
@@ -57,13 +57,6 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
         note,
         more=more,
     )
-
-
-def levelling_verdict(run: Run, choice: Choice) -> str:
-    """One sentence: levelling down, improvement of the worst-off, both, or neither, and what both
-    ends did."""
-    verdict, facts = _told(run, choice)
-    return f"{verdict}: {facts}." if facts else f"{verdict}."
 
 
 def _told(run: Run, choice: Choice) -> tuple[str, str]:

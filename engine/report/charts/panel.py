@@ -69,8 +69,8 @@ class Panel:
     cannot show.
 
     The answer is one sentence. `mind` must be read with it (what chance gives, levelling down) and
-    is always in sight; `more` is what else the data say, which a screen keeps behind "How measured"
-    and files show in full. A chart of several columns has `parts` instead of a `figure`: a screen
+    is always in sight. `more` is what else the data say: a screen keeps it behind "How measured",
+    files show it in full. A chart of several columns has `parts` instead of a `figure`: a screen
     puts them where it has room. Their y axes are one, unless `own_axes`.
     """
 

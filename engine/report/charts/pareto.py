@@ -44,9 +44,8 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
     more = (
-        f"Shows {view.said}. The front is read from point values; intervals overlap more than it"
-        " suggests."
-    )
+        f"Shows {view.said}. The front uses point values; intervals overlap more than it suggests."
+    ) + (" Variants at other levels are faint." if not table["competes"].all() else "")
     answer, rest = _answer(run, choice, table)
     absent = lookup.not_built(run, choice.axis)
     mind = " ".join(
@@ -146,7 +145,7 @@ def _figures(
         line={"color": choice.theme.soft, "width": 1},
     )
     heading(whole, "All variants")
-    heading(close, "The box on the left, larger")
+    heading(close, "Zoom")
     for figure in (whole, close):
         figure.update_layout(margin={"t": 40}, legend={"y": -0.22, "yanchor": "top"}, height=470)
         figure.update_traces(
@@ -156,8 +155,8 @@ def _figures(
 
 
 def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """The part of the chart, (from, to) on both axes with a little room, where seven tenths of the
-    points share less than a third of the width; None where they do not crowd. Its height holds
+    """The part of the chart where seven tenths of the points share less than a third of the width,
+    as (from, to) on both axes with a little room. None where they do not crowd. Its height holds
     their intervals' middles only.
     """
     x = table["value_q"].sort_values().to_numpy()
@@ -175,8 +174,9 @@ def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """Names of the front's points, each with a line to its point, apart from each other: on the
-    side of the better quality, where no point can be, and a little lower."""
+    """Names of the front's points, each with a line to its point, apart from each other. They stand
+    on the side of the better quality, where no point can be, and a little lower.
+    """
     best = table[table["front"]].sort_values("value")
     if best.empty:
         return
@@ -393,7 +393,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     if mine.empty:
         return f"The chosen variant was not measured on these {track.items}.", text
     if bool(mine["front"].iat[0]):
-        return f"No variant beats {_named(run, mine.iloc[0].to_dict())} at both.", text
+        among = f"Among the {len(competing)} variants{where}, none" if where else "No variant"
+        return f"{among} beats {_named(run, mine.iloc[0].to_dict())} at both.", text
     x, y = quality * float(mine["value_q"].iat[0]), harm * float(mine["value"].iat[0])
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
     beats = table[no_worse & (table["variant"] != chosen) & table["front"]]

@@ -21,7 +21,8 @@ GOOD = 0.8
 MANY = 1000
 """Largest number of needed seeds that is stated; above it a sentence says "more than"."""
 ICC_SAID = (
-    "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
+    "ICC(C,1): 1 means every seed gives the same scores, 0 means seeds have nothing in common "
+    "(McGraw & Wong 1996)."
 )
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 
@@ -59,6 +60,18 @@ def icc_said(row: Mapping[str, Any]) -> str:
     """E.g. "ICC 0.82 (0.71 to 0.90)"."""
     icc, low, high = (phrasing.correlation(row[name]) for name in ("ICC", "low", "high"))
     return f"ICC {icc} ({low} to {high})"
+
+
+def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
+    """For how many rows one seed is reliable, judged by the lower end of the interval; and the row
+    where that is lowest."""
+    low = table["low"].fillna(-1)
+    worst = table.loc[low.idxmin()]
+    return (
+        f"A single seed is clearly reliable for {int((low >= GOOD).sum())} of"
+        f" {phrasing.count(len(table), one, many)}: the interval of its ICC lies above {GOOD:g}."
+        f" Least sure: {worst['name']}, {icc_said(worst)}."
+    )
 
 
 def overlap_row(found: SetOverlap) -> dict[str, Any]:

@@ -23,14 +23,12 @@ WAYS = {OCCLUSION: "Occlusion", GRAD_CAM: "Grad-CAM"}
 """Ways to see where a model looks, as a reader chooses them."""
 ABOUT = {
     OCCLUSION: (
-        "Occlusion hides one small square after the other and measures what that takes from the"
-        " answer. It is an experiment on the picture, and slower; what lies in two places at once,"
-        " it can miss."
+        "Occlusion hides one small square after the other and measures how much less sure the "
+        "answer gets. It is slower, and can miss what is visible in two places."
     ),
     GRAD_CAM: (
-        "Grad-CAM reads a late layer once: its feature maps, weighted by how the answer would"
-        " change with them. It is quick and coarse, and nothing is hidden to see whether it"
-        " matters."
+        "Grad-CAM reads a late layer once: its feature maps, weighted by their effect on the "
+        "answer. It is quick and coarse, and tests nothing by hiding it."
     ),
 }
 """What each can and cannot say, for the reader who chooses."""
@@ -56,7 +54,7 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
     note = _about_cam(answer, target) if is_cam else _about_occlusion(answer, target)
     return Panel(
         "where_it_looks",
-        f"What of the picture speaks for {target}?",
+        f"Which parts of the picture speak for {target}?",
         _told(maps),
         None,
         _table(maps),
@@ -66,8 +64,9 @@ def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
 
 
 def full_colours(answer: Mapping[str, Any]) -> dict[str, float]:
-    """The value of full colour on each model's map: one for both where values are log-odds, for
-    they can be compared; each model's own for Grad-CAM, whose values are of different layers."""
+    """The value of full colour on each model's map. One for both where values are log-odds, for
+    they can be compared; each model's own for Grad-CAM, whose values are of different layers.
+    """
     largest = {side: float(np.abs(answer[side]["map"]).max()) or 1.0 for side in SIDES}
     return largest if answer["way"] == GRAD_CAM else dict.fromkeys(SIDES, max(largest.values()))
 
@@ -94,11 +93,11 @@ def _table(maps: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 def _about_occlusion(answer: Mapping[str, Any], target: str) -> str:
     return (
-        f"Occlusion: what hiding a square of {answer['window']} × {answer['window']} of"
-        f" {answer['size']} pixels takes from the log-odds of {target}, the dense model's answer;"
-        " where squares overlap, their mean. A square is hidden by the mean colour, which no"
-        " picture has: a map is a hint, no proof of what decides. What is seen in two places at"
-        " once can be hidden in either without loss, and then shows in neither."
+        f"Occlusion: how much the log-odds of {target}, the dense model's answer, fall when a "
+        f"square of {answer['window']} × {answer['window']} of {answer['size']} pixels is hidden. "
+        "Where squares overlap, their mean counts. The mean colour hides a square, and no real "
+        "picture looks so: a map is a hint, no proof. What is visible in two places can be "
+        "hidden in either without loss, and then shows in neither."
     )
 
 
@@ -116,12 +115,12 @@ def _about_cam(answer: Mapping[str, Any], target: str) -> str:
         else (f"{read['dense']}, in the dense model, {read['pruned']}, in the pruned one")
     )
     return (
-        f"Grad-CAM of the last layer that still tells places apart ({layers}): its feature maps,"
-        f" each times the mean gradient of the log-odds of {target}, the dense model's answer,"
-        " added up. What speaks against is shown too, which the method's authors leave out. Each"
-        " map has a scale of its own, so strengths cannot be compared. It shows where a late layer"
-        " is active in favour of the answer; nothing was hidden to see whether that decides, and"
-        " no place is finer than one of the layer."
+        f"Grad-CAM of the last layer that still tells places apart ({layers}). Its feature maps "
+        f"are added up, each times the mean gradient of the log-odds of {target}, the dense "
+        "model's answer. Evidence against the answer is shown too; the method's authors leave it "
+        "out. Each map has a scale of its own, so strengths cannot be compared. The map shows "
+        "where a late layer is active in favour of the answer. Nothing was hidden to test it, "
+        "and places are as coarse as the layer."
     )
 
 

@@ -198,8 +198,8 @@ def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
     """Why the answers, dense [images, classes], stay when all of a group is silenced."""
     if torch.equal(dense, dense[:1].expand_as(dense)):
         return (
-            f"{name} answers the same to every picture, so nothing that is cut can show: its last"
-            " layer may be zero, or the network dead. Give a trained model."
+            f"{name} answers the same to every picture, so no cut can show. Its last layer may be "
+            "zero, or the network dead. Give a trained model."
         )
     return f"Silencing all filters of {root} changes nothing: masks do not reach the model."
 

@@ -39,9 +39,9 @@ class FilterGroup:
     """Channels that are cut together. `root` is their first convolution; `start` its first flat
     unit.
 
-    gated: modules whose output is silenced (batch norm, or the convolution where none follows),
-    with the group's channel for each channel of that output, [channels] int; -1 for channels of
-    other groups, put beside these.
+    gated: modules whose output is silenced (batch norm, or the convolution where none follows).
+    With each the group's channel for each channel of that output, [channels] int; -1 for channels
+    of other groups, put beside these.
     """
 
     root: str

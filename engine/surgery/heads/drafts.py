@@ -2,10 +2,10 @@
 only where they part.
 
 Both draw with the same noise, so most of their tokens are the same. A draft is read with the head
-off and every token up to the first that the noise would not choose again is taken; that one is
-known as well, and what follows is drawn. The texts are those of drawing from the start, to the
-token: reading and drawing round differently, so a text with a token that leads its runner-up by so
-little that rounding could turn it is drawn anew.
+off. Every token up to the first that the noise would not choose again is taken; that one is known
+as well, and what follows is drawn. The texts are those of drawing from the start, to the token.
+Reading and drawing round differently, so a text is drawn anew where rounding could exchange a token
+and its runner-up.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def near_of(lm: LanguageModel, decoding: Decoding, steps: float = NEAR) -> float
 def can_draft(lm: LanguageModel, begun: Begun, decoding: Decoding) -> bool:
     """Whether reading a text says what drawing it does, but for leads that show it.
 
-    Not so with 16-bit numbers, which round too coarsely; where a last bit turns whom top-k and
-    top-p leave out or to which expert a token is sent; where positions hang on how long the whole
-    text is; for a text without a prompt, which has no token to read its first from; and for models
-    whose passes cannot go on from the middle.
+    Not so with 16-bit numbers, which round too coarsely. Nor where a last bit turns whom top-k and
+    top-p leave out or to which expert a token is sent. Nor where positions hang on how long the
+    whole text is, or for a text without a prompt, which has no token to read its first from. Nor
+    for models whose passes cannot go on from the middle.
     """
     config = lm.model.config.get_text_config()
     coarse = torch.finfo(lm.dtype).bits < 32

@@ -33,9 +33,9 @@ _gated: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 def masked(lm: TransformerModel, mask: HeadMask) -> Iterator[None]:
     """Within it, the mask's heads output zero. Layers without a cut head run untouched.
 
-    Raises MaskError for a mask of another shape, a model that is already cut, or a model that is
-    masked already (here or in another thread: the model object is shared). Hooks are gone
-    afterwards, whatever was raised inside.
+    Raises MaskError for a mask of another shape and for a model that is cut or masked already (here
+    or in another thread: the model object is shared). Hooks are gone afterwards, whatever was
+    raised inside.
     """
     _check_shape(lm, (mask.n_layers, mask.n_heads))
     with (
@@ -50,7 +50,7 @@ def gated(lm: TransformerModel, gates: torch.Tensor) -> Iterator[None]:
     """Within it, head h of layer l is multiplied by gates[l, h]. Differentiable: d loss / d gates
     flows.
 
-    gates: [layers, heads], 1 = as it is, 0 = silenced; or [rows, layers, heads], gates of its own
+    gates: [layers, heads], 1 = as it is, 0 = silenced. Or [rows, layers, heads], gates of its own
     for every row of the batch, which then must have so many rows. Errors as for `masked`.
     """
     _check_shape(lm, tuple(gates.shape[-2:]))
@@ -62,9 +62,10 @@ def gated(lm: TransformerModel, gates: torch.Tensor) -> Iterator[None]:
 def masked_rows(
     lm: TransformerModel, masks: Sequence[HeadMask]
 ) -> Iterator[Callable[[Sequence[int]], None]]:
-    """Within it, every row of a batch has a mask of its own: what it gives takes the place in
-    `masks` of each row, and is to be called before a batch, and again whenever its rows change.
-    Errors as for `masked`."""
+    """Within it, every row of a batch has a mask of its own. What it gives takes the place in
+    `masks` of each row: call it before a batch, and again whenever its rows change. Errors as for
+    `masked`.
+    """
     for mask in masks:
         _check_shape(lm, (mask.n_layers, mask.n_heads))
     width, factors = lm.adapter.head_dim, {}
@@ -118,8 +119,8 @@ def _unmoved(lm: TransformerModel, layer: int, is_constant: bool) -> str:
     text too."""
     if is_constant:
         return (
-            f"{lm.name} answers the same to every text, so nothing that is cut can show: its last"
-            " layer may be zero, or the network dead. Give a trained model."
+            f"{lm.name} answers the same to every text, so no cut can show. Its last layer may be "
+            "zero, or the network dead. Give a trained model."
         )
     return (
         f"masking all heads of layer {layer} of {lm.name} changes nothing: "

@@ -2,7 +2,7 @@
 
 do(y_h = 0) in layer l leaves the layers below untouched, and within the layer the attention of all
 heads. So a dense pass keeps what enters each block and what its heads hand to the output
-projection; per head only that projection, the rest of the block and the blocks above run again, for
+projection. Per head only that projection, the rest of the block and the blocks above run again, for
 many heads stacked along the batch. The numbers are those of the masked forward pass (`mask.masked`)
 to float tolerance.
 """

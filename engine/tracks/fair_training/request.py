@@ -67,10 +67,10 @@ EQUAL_NAMES = {FLOPS: "The same FLOPs", "filters": "The same number of filters"}
 TUNED_ON_NAMES = {TRAIN: "Training images", VALIDATION: "Validation images, as in the paper"}
 CUTS = {FILTERS: "Cut filters", WEIGHTS: "Cut weights (nothing gets faster)", NONE: "Cut nothing"}
 SAME_UPDATES = (
-    "The same for every method, two stages together included. Not the same work: for every update"
-    " of its mask BiFP reads a second batch, by default 1.75 times the images in all; SNIP reads"
-    " some batches before it cuts; the Lottery Ticket trains once per round, and once more at the"
-    " end."
+    "The same for every method, also for two stages together. The work differs. BiFP reads a "
+    "second batch for every update of its mask, by default 1.75 times the images in all. SNIP "
+    "reads some batches before it cuts. The Lottery Ticket trains once per round, and once more "
+    "at the end."
 )
 SETTINGS, SWEEP = "Settings of the methods", "Trade-off over λ, and loss surface"
 JUDGING = "Training, and when it counts as fair"
@@ -238,7 +238,7 @@ class FairRequest(ImagesRequest):
         help="accuracy, or degradation: which gap is trained against",
         section=WHAT,
         last=True,
-        label="What shall be alike between groups",
+        label="What should be equal between groups",
         named=NOTION_NAMES.get,
         hint=words.SURROGATE,
     )
@@ -306,9 +306,9 @@ class FairRequest(ImagesRequest):
         FLOPS,
         kind="choice",
         choices=EQUAL,
-        help="FLOPs, or filters: what methods that cut filters have alike",
+        help="FLOPs, or filters: what is equal among methods that cut filters",
         section=HOW,
-        label="Alike at one sparsity, where filters are cut",
+        label="Equal at one sparsity, where filters are cut",
         named=EQUAL_NAMES.get,
         hint=words.EQUAL,
     )
@@ -450,7 +450,7 @@ class FairRequest(ImagesRequest):
         label="Fair from a gap of",
         step=0.01,
         placeholder="half of the dense model's excess over its null band",
-        hint="On validation images. Counted is how much training it takes to get there.",
+        hint="On validation images. The audit counts how much training it takes to get there.",
     )
     within: float = asked(
         0.02,

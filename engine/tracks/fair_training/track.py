@@ -33,7 +33,7 @@ from engine.tracks.fair_training.panels import (
     curve,
     differences,
     effort,
-    headline,
+    saved,
     surface,
     tradeoff,
     training_curves,
@@ -49,11 +49,11 @@ from engine.tracks.fair_training.panels.lookup import (
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
-_TRAINING = "Other training: what is reached, and how fast, depends on it."
+_TRAINING = "Other training: the results, and how fast they come, depend on it."
 BINDING = {
     "track": (
-        "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only"
-        " measures made on the same images are laid side by side."
+        "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only "
+        "measures on the same images stand side by side."
     ),
     **BINDING_IMAGES,
     **dict.fromkeys(("iterations", "recipe", "train", "mirror", "tune on"), _TRAINING),
@@ -170,15 +170,15 @@ class Fair(ClassifierTrack):
     }
     handout = Handout(
         mask=(
-            "Filters: which to cut, of which model (by hash), with the history that replays the"
-            " cut. Weights: how many of every layer are zero; which ones, the checkpoint says. A"
-            " mask holds no trained weights."
+            "Filters: which to cut, the model's hash, and the history that replays the cut. "
+            "Weights: how many of every layer are zero; the checkpoint holds which ones. A mask "
+            "holds no trained weights."
         ),
         apply="python -m engine apply {name} --model BASE --to DIR  # masks of filters only",
         checkpoint=(
-            "The trained model with its mask and card, read back and asked about test images before"
-            " it is kept. Filters are really cut; of weights the whole model is written, zeros"
-            " included, and nothing gets faster."
+            "The trained model with its mask and card, checked on test images before it is kept. "
+            "Filters are really cut. Where weights are cut, the whole model is written with "
+            "zeros, and nothing gets faster."
         ),
         checkpoint_wait=(
             "Building the model, loading its weights, comparing its answers with those stored …"
@@ -191,7 +191,7 @@ class Fair(ClassifierTrack):
         return Overview(
             (classifier_groups.paid_by_group, classifier_along.gap_along),
             classifier_along.quality_along,
-            (levelling.levelling_down, differences.bifp_against, headline.saved),
+            (levelling.levelling_down, differences.bifp_against, saved.saved),
         )
 
     def reading(self, name: str) -> Reading:
@@ -279,12 +279,6 @@ class Fair(ClassifierTrack):
     def intervals(self) -> str:
         return own.INTERVALS_SEEDS
 
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return headline.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return headline.warnings(run, choice, variant)
-
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield curve.fair_curve(run, choice)
         yield differences.bifp_against(run, choice)
@@ -307,7 +301,7 @@ class Fair(ClassifierTrack):
             yield surface.surface(run, choice)
         if surface.has_path(run, choice):
             yield surface.path(run, choice)
-        yield headline.saved(run, choice)
+        yield saved.saved(run, choice)
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]

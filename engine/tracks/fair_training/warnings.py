@@ -130,8 +130,7 @@ def _degenerate(variants: pd.DataFrame) -> list[str]:
     if not n:
         return []
     return [
-        f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means"
-        " nothing."
+        f"{n} of {len(seeds)} trained models predict one class only: their small gap means nothing."
     ]
 
 
@@ -141,20 +140,20 @@ def _target(context: FairContext, targets: Mapping[str, float], stated: float | 
     if math.isnan(targets["gap"]) and context.look.compared.sum() > 1:
         own, high = context.look.of(context.look.dense)["gap"], context.look.null_band().high
         return [
-            f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up to"
-            f" {high:.3f}) on {len(context.looked)} images: there is none to mend, so no target was"
-            " looked for."
+            f"The starting model's validation gap ({own:.3f}) lies inside its own null band (up "
+            f"to {high:.3f}) on {len(context.looked)} images. There is no gap to mend, so no "
+            "target was tried."
         ]
     if math.isnan(targets["gap"]):
         return [
-            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class"
-            f" among the {len(context.looked)} validation images looked at: no gap may be compared"
-            " there, so nothing is known about when a stated gap was reached."
+            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class "
+            f"among the {len(context.looked)} validation images used. No gap can be compared "
+            "there, so the time to a stated gap is unknown."
         ]
     if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
         said = (
-            "The validation gap to be reached is of what groups lost against the dense model. None"
-            " was stated, so "
+            "The validation gap to be reached compares what groups lost against the dense model. "
+            "None was stated, so "
         )
         said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
         return [said] if stated is None else []
@@ -162,8 +161,8 @@ def _target(context: FairContext, targets: Mapping[str, float], stated: float | 
     if targets["gap"] > noise:
         return []
     return [
-        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of"
-        f" {len(context.looked)} images (±{noise:.3f}): when it is reached is partly luck."
+        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of "
+        f"{len(context.looked)} images (±{noise:.3f}), so the time to reach it is partly luck."
     ]
 
 
@@ -175,9 +174,9 @@ def _looks(context: FairContext) -> list[str]:
         return []
     finest = max(1, math.floor((1.0 - CLAIMED) * settings.iterations))
     return [
-        f"Looked at every {settings.check_every} of {settings.iterations} updates: a saving of more"
-        f" than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims, look every"
-        f" {finest} updates, or train longer."
+        f"Looked at every {settings.check_every} of {settings.iterations} updates, so a saving of "
+        f"more than {most:.0%} cannot show. For the {CLAIMED:.0%} that the paper claims, look "
+        f"every {finest} updates, or train longer."
     ]
 
 
@@ -187,9 +186,9 @@ def _length(context: FairContext) -> list[str]:
     if passes >= FEW_PASSES:
         return []
     return [
-        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g}"
-        " passes over the images, a short training: what needs a longer one may look worse than"
-        " it is."
+        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} "
+        "passes over the images, a short training. Methods that need a longer one may look worse "
+        "than they are."
     ]
 
 
@@ -225,9 +224,9 @@ def _effort(context: FairContext, variants: pd.DataFrame) -> list[str]:
         return []
     times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
     return [
-        "BiFP reads a batch of its own for every update of its mask, so at equal weight updates it"
-        f" sees up to {times:.3g} times the images. The usual learning rate of its mask was chosen"
-        " on avatars, while no setting of the other methods was searched."
+        "BiFP reads another batch for every update of its mask. So at equal weight updates it "
+        f"sees up to {times:.3g} times the images. The usual learning rate of its mask was chosen "
+        "on avatars; no setting of the other methods was searched."
     ]
 
 
@@ -241,10 +240,7 @@ def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
     ]
     if not still:
         return []
-    return [
-        f"The mask of {', '.join(still)} is never updated with these settings: it stays as it was"
-        " at first."
-    ]
+    return [f"The mask of {', '.join(still)} is never updated with these settings."]
 
 
 def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:

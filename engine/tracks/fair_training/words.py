@@ -12,9 +12,8 @@ METHODS: dict[str, Word] = {
     ),
     "bifp-widths-random": Word(
         "BiFP widths, random filters",
-        "Control: as many filters of each layer as BiFP-str kept, drawn at random, then trained as"
-        " P&F. What it shares with BiFP-str comes from the layers' widths, not from which filters"
-        " they are.",
+        "Control: as many filters of each layer as BiFP-str kept, drawn at random, then trained "
+        "as P&F. It shares only the layers' widths with BiFP-str, not the filters.",
     ),
     "bifp-widths-fpgm": Word(
         "BiFP widths, FPGM",
@@ -101,35 +100,35 @@ PHASES: dict[str, str] = {
 """Phases of a fair training, as its curves name them."""
 
 NOT_FASTER = (
-    "Single weights are zero, not gone: nothing gets faster, and the file is as large as before"
-    " unless it is packed."
+    "Single weights are zero, not gone. Nothing gets faster, and the file is as large as before "
+    "unless it is packed."
 )
 
 SURROGATE = (
-    "The surrogate gap is a smooth stand-in on training images that training can follow; what"
-    " counts is the measured gap, which is on validation images here."
+    "The surrogate gap is a smooth stand-in on training images that training can follow. The "
+    "measured gap counts; here it is on validation images."
 )
 
 EQUAL = (
-    "Early layers cost more than late ones, so the same number of filters can save very different"
-    " FLOPs: methods that keep dear filters then look better than they are."
+    "Early layers cost more than late ones, so the same number of filters can save very different "
+    "FLOPs. Methods that keep costly filters then look better than they are."
 )
 
 NO_CONTROLS = (
-    "This audit has no controls in BiFP-str's widths, so what it found may be no more than how many"
-    " filters each layer needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
+    "This audit has no controls in BiFP-str's widths, so it may only have found how many filters "
+    "each layer needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
 )
 
 MADE_ON_FAIR = (
-    "Masks and weights are learned on images that no result is measured on; the stated fairness is"
-    " looked for on validation images; results come from test images only."
+    "No result is measured on the images that masks and weights learn from. The stated fairness "
+    "is checked on validation images; results come from test images only."
 )
 
 INTERVALS_SEEDS = "Intervals are 95 %, over images and seeds; changes are paired, image by image."
 
 EQUAL_ACCURACY = (
-    "Accuracy counts as equal where the interval of its difference includes zero; that it does is"
-    " no proof that there is none."
+    "Accuracy counts as equal where the interval of its difference includes zero; that does not "
+    "prove equality."
 )
 
 
@@ -144,8 +143,8 @@ def phase_name(phase: str) -> str:
 METRICS: dict[str, Word] = {
     "degradation_gap": Word(
         "degradation gap",
-        "Accuracy lost against the starting model: by the subgroup that lost most minus by the one"
-        " that lost least.",
+        "Accuracy lost against the starting model: the largest loss of a subgroup minus the "
+        "smallest.",
         "share",
         "lower",
         ABOVE_ZERO,
@@ -156,7 +155,7 @@ TERMS: dict[str, str] = {
     **{METHODS[name].name: METHODS[name].definition for name in METHODS},
     "degradation gap": METRICS["degradation_gap"].definition,
     "surrogate gap": "A smooth stand-in for the gap, on training images, that training can follow.",
-    "λ": "How much the fairness term weighs in training; at 0 it is not asked for.",
+    "λ": "How much the fairness term weighs in training; at 0 it is off.",
 }
 
 PAGES: dict[str, str] = {
@@ -170,7 +169,7 @@ SETTINGS: dict[str, str] = {
     "check every": "updates between two looks at validation images",
     "strength": "strength of the fairness term, λ",
     "tolerance": "gap that costs nothing, τ",
-    "notion": "what shall be alike between groups",
+    "notion": "what should be equal between groups",
     "fair gap": "fair from a gap of",
     "within": "accuracy that may be lost for it",
     "tradeoff sparsity": "sparsity of the trade-off",

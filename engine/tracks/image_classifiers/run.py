@@ -159,8 +159,8 @@ def _trials(variants: pd.DataFrame) -> list[str]:
     found = []
     if n := int(trials["degenerate"].sum()):
         found.append(
-            f"{n} of {len(trials)} trials ended with a model that predicts one class only; they are"
-            " marked."
+            f"{n} of {len(trials)} trials ended with a model that predicts one class only; they "
+            "are marked."
         )
     wrong = trials[~trials["met"].astype(bool)]
     if len(wrong):

@@ -20,7 +20,6 @@ from engine.report.charts import (
     classifier_along,
     classifier_changed,
     classifier_groups,
-    classifier_headline,
     cost,
     filter_layers,
     levelling,
@@ -40,7 +39,7 @@ from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm
 from engine.tracks.image_classifiers.words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
-_TRAINING = "Other training: what a cut costs depends on how the model was retrained."
+_TRAINING = "Other training: the cost of a cut depends on how the model was retrained."
 BINDING = {
     **BINDING_IMAGES,
     **dict.fromkeys(("retrain", "train", "mirror"), _TRAINING),
@@ -128,13 +127,13 @@ class Filters(ClassifierTrack):
     }
     handout = Handout(
         mask=(
-            "Which filters to cut, of which model (by hash), chosen how, with the history that"
-            " replays the cut. `apply` replays it; a mask holds no retrained weights."
+            "Which filters to cut, how they were chosen, the model's hash, and the history that "
+            "replays the cut. `apply` replays it; a mask holds no retrained weights."
         ),
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint=(
-            "The cut and retrained model: `cut.safetensors` with its mask and card, read back and"
-            " asked about test images before it is kept."
+            "The cut and retrained model: `cut.safetensors` with its mask and card, checked on "
+            "test images before it is kept."
         ),
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
@@ -212,12 +211,6 @@ class Filters(ClassifierTrack):
     @property
     def intervals(self) -> str:
         return own.INTERVALS_IMAGES
-
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return classifier_headline.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return classifier_headline.warnings(run, choice, variant)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)

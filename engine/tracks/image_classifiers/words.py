@@ -15,14 +15,14 @@ MADE_ON_IMAGES = (
 )
 
 NOT_RETRAINED = (
-    "Filters are silenced in the dense model and nothing is trained again. The audit's other"
-    " variants were retrained after their cut: they differ from this one in that, too."
+    "Filters are silenced in the dense model and nothing is trained again. The audit's other "
+    "variants were retrained after their cut, so they differ in that, too."
 )
 """Of a set that a person chose."""
 
 NO_EFFECTS = (
-    "Nothing can be predicted here: scores say which filters a method would cut, not what the model"
-    " does without them, and this audit measured no cut that was not retrained. It can be measured."
+    "No prediction here: scores tell which filters a method would cut, not what the model does "
+    "without them. This audit measured no cut without retraining. It can be measured."
 )
 
 METHODS: dict[str, Word] = {
@@ -47,8 +47,9 @@ LOSSES: dict[str, Word] = {
     "plain": Word("plain loss", "Cross-entropy as it is."),
     "pw": Word(
         "PW",
-        "Performance-weighted loss: images the original model was unsure about weigh more, and its"
-        " own outputs are the labels wherever it was right. It never sees the groups.",
+        "Performance-weighted loss: images that the original model was unsure about weigh more. "
+        "Where that model was right, its own outputs are the labels. The loss never sees the "
+        "groups.",
     ),
     "weights": Word("PW weights", "Only the weights of the PW loss; the labels stay as they are."),
     "labels": Word(

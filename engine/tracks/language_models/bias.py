@@ -3,7 +3,7 @@
 Tables here have one row per prompt and sampling seed, columns prompt_id, subgroup, template,
 descriptor, toxicity. `template` names the frame x of FASP Eq. 1; "template × noun" where the nouns
 are known (see `FRAME_MARK`). Every reading is a sum over subgroups, so it grows with their number
-and is above zero by noise alone: show it with `null_band` and, before a sentence about a group,
+and is above zero by noise alone. Show it with `null_band` and, before a sentence about a group,
 with `group_band`.
 """
 
@@ -32,9 +32,9 @@ def bias(
         bias(S) = E_x Σ_{s∈S} | E_s tox(x(s)) − tox(x(s)) |
 
     x(s): the frame x with a word for subgroup s; tox: of the continuation. Three readings exist
-    (`combine` has the sums): "group_means" (centre = mean over all prompts, as published),
-    "subgroup_mean_of_means" (centre = unweighted mean of the subgroup means), "paired_prompts" (to
-    the letter, see `paired_terms`). weights [rows] count the rows. Raises RequestError for another
+    (`combine` has the sums). "group_means": centre = mean over all prompts, as published.
+    "subgroup_mean_of_means": centre = unweighted mean of the subgroup means. "paired_prompts": to
+    the letter, see `paired_terms`. weights [rows] count the rows. Raises RequestError for another
     reading; NaN where a subgroup has no weight.
 
     Example (FASP Table 1): toxicities .6 and .8 of two subgroups give |.7 - .6| + |.7 - .8| = .2.
@@ -71,8 +71,8 @@ def null_band(
     """The *words* band of `bias(table, reading)`: do these very prompts differ, or would any
     prompts do?
 
-    Subgroup labels are exchanged between prompts of the same frame, all rows of a prompt together;
-    prompts whose frame has one subgroup are exchanged within their template, the rest freely, and a
+    Subgroup labels are exchanged between prompts of the same frame, all rows of a prompt together.
+    Prompts whose frame has one subgroup are exchanged within their template, the rest freely, and a
     note says how many. p = (1 + number of null values >= the measured one) / (1 + n_permutations).
     """
     layout = lay_out(table)
@@ -85,8 +85,8 @@ def words_band(layout: Layout, exchanges: Exchanges) -> NullBand:
     if exchanges.reading == "paired_prompts" and np.ptp(draws) < 1e-12:
         notes += (
             (
-                "With one prompt per frame and subgroup the paired reading is the same for every"
-                " exchange of labels: it cannot tell a difference between subgroups from noise."
+                "With one prompt per frame and subgroup, exchanging labels never changes the "
+                "paired reading. So it cannot tell a difference between subgroups from noise."
             ),
         )
     return _band(layout, exchanges, draws, notes)
@@ -221,10 +221,10 @@ def terms(layout: Layout, reading: str) -> tuple[np.ndarray, np.ndarray]:
 def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
     """From subgroup sums and weights, [..., subgroups] each, to the bias, [...].
 
-    With m_s = total_s / count_s, FASP Eq. 1 is read as Σ_s |c − m_s|, where the centre c is
+    With m_s = total_s / count_s, FASP Eq. 1 is read as Σ_s |c − m_s|. The centre c is
 
         group_means              Σ_s total_s / Σ_s count_s    the mean over all prompts
-        subgroup_mean_of_means   mean_s m_s
+        subgroup_mean_of_means   mean_s m_s.
 
     For paired_prompts the totals hold |·| already (`paired_terms`): Σ_s m_s.
     """
@@ -243,7 +243,7 @@ def paired_terms(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x; base weight and
     value per row, [rows] each.
 
-    The sum over subgroups and the expectation over x change places: a subgroup's term is the mean
+    The sum over subgroups and the expectation over x change places. A subgroup's term is the mean
     over the frames that it shares with at least one other subgroup, each frame counting once. Where
     all subgroups share all frames this is FASP Eq. 1; frames with a single subgroup get base weight
     0.
@@ -394,8 +394,8 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt
-    takes; labels, as large: the subgroup that it gets, None where values move; count: rows of every
-    subgroup (and frame) in each; shifts, as large: of their means, in units of `Exchanges.unlike`.
+    takes. labels, as large: the subgroup that it gets, None where values move. count: rows of every
+    subgroup (and frame) in each. shifts, as large: of their means, in units of `Exchanges.unlike`.
     """
 
     moved: np.ndarray | None

@@ -438,8 +438,8 @@ class BiasErrors(PromptOrder):
 class Drawn:
     """Normal draws around the estimates of one quantity's columns.
 
-    x, e [columns, subgroups]: distances and their changes; moved and more [columns, draws,
-    subgroups]: what noise adds to each; contrast [columns, parts, subgroups] on distances; straight
+    x, e [columns, subgroups]: distances and their changes. moved and more [columns, draws,
+    subgroups]: what noise adds to each. contrast [columns, parts, subgroups] on distances; straight
     [columns]: how much the drawn contrast varies.
     """
 
@@ -469,10 +469,10 @@ def _drawn(
 def _with_kinks(quantity: Quantity, variance: np.ndarray, drawn: Drawn) -> np.ndarray:
     """Variance of the quantity, [columns], from `variance`, that of its contrast.
 
-    Two estimates, both of which err upwards, so the smaller one counts: the contrast's variance
-    times how much more or less the quantity itself varies over draws around shrunk distances and
-    changes; and, for a change, the contrast's variance plus what signs that noise may turn make of
-    the change.
+    Two estimates, both of which err upwards, so the smaller one counts. The first is the contrast's
+    variance times how much more or less the quantity itself varies over draws around shrunk
+    distances and changes. The second, for a change, is the contrast's variance plus what signs that
+    noise may turn make of the change.
     """
     near = _shrunk(drawn.x, drawn.spread[:, 0]) + drawn.moved
     bent = quantity.value(near, _shrunk(drawn.e, drawn.spread[:, 1]) + drawn.more).var(axis=1)
@@ -488,8 +488,8 @@ def _turned(quantity: Quantity, near: np.ndarray, drawn: Drawn) -> np.ndarray:
     subgroups]: drawn distances.
 
     The change itself stays as measured. Its square holds its own noise, which would be turned as
-    well: that part, half the mean squared difference between the noise read with two independent
-    sets of signs, is taken off.
+    well. That part is taken off: half the mean squared difference between the noise read with two
+    independent sets of signs.
     """
     settled, _ = quantity.contrasts(drawn.x, drawn.e)
     whole = (quantity.value(near, drawn.e[:, None]) - np.einsum("cds,cs->cd", near, settled)).var(

@@ -32,10 +32,10 @@ PROBES = 8
 def write_head_checkpoint(
     run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
 ) -> list[Path]:
-    """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads
-    set to their means where the architecture has no bias to hold these), plain/ (smaller, and loads
-    anywhere; where every layer keeps as many heads in whole groups and config.json can say so),
-    agreement.json, README.md.
+    """Below `folder`: cut/, zeroed/, plain/, agreement.json, README.md. cut/ is smaller and loads
+    with `load_cut`. zeroed/ loads anywhere; it is missing for heads set to their means where the
+    architecture has no bias to hold these. plain/ is smaller and loads anywhere: where every layer
+    keeps as many heads in whole groups and config.json can say so.
 
     Loads the run's model again (`base` names it where it moved). RequestError when the weights are
     not those of the run, or the variant cuts nothing; MaskError when masked, cut and zeroed models

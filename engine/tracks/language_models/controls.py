@@ -206,10 +206,11 @@ def with_measuring(audit: Audit) -> ScoreJob:
 
 
 def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ()) -> list[Shard]:
-    """All that measuring the variants will ask for, as far as can be known before there are scores:
-    with those at a searched γ, each axis at another one, which is most. What a budget is a share of
-    (`with_measuring`) leaves these out, and arms: heads are scored alike with and without them.
-    silent: axes whose heads will not be ranked, so that nothing is cut by them."""
+    """All that measuring the variants will ask for, as far as can be known before there are scores.
+    Those at a searched γ count with each axis at another one, which is most. What a budget is a
+    share of (`with_measuring`) leaves these out, and arms: heads are scored alike with and without
+    them. silent: axes whose heads will not be ranked, so that nothing is cut by them.
+    """
     request = plan.request
     gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
     middle = len(gammas) // 2
@@ -284,9 +285,10 @@ def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
 
 
 def unlike_scores(request: AuditRequest, total: int) -> pd.DataFrame:
-    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do:
-    the heads with the largest effect on bias are also those that perplexity needs, and no two axes
-    have the same."""
+    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do.
+    The heads with the largest effect on bias are also those that perplexity needs, and no two axes
+    have the same.
+    """
     scores = made_up_scores(request, total)
     needed = np.random.default_rng(total).normal(size=total)
     for seed, ((score, _), rows) in enumerate(scores.groupby(["score", "axis"]).groups.items()):

@@ -154,9 +154,9 @@ class HeadEffects:
 def estimated(
     data: AxisData, units: Sequence[int], estimator: str, cap: float, intervals: bool = True
 ) -> HeadEffects:
-    """z of some heads: from gate gradients, from texts drawn again with the head off (generate),
-    from the dense texts weighted by how likely they are with it off (reweight), or from the mean
-    of the latter two (combined). Weights are cut at `cap`, 0: never.
+    """z of some heads: from gate gradients, or from texts drawn again with the head off (generate).
+    Or from the dense texts weighted by how likely they are with it off (reweight), or from the mean
+    of these two (combined). Weights are cut at `cap`, 0: never.
     """
     reading, table = data.job.reading, data.table
 
@@ -232,9 +232,9 @@ COLUMNS = ["axis", "unit", "group", "value", "error", "n"]
 def head_groups(
     job: ScoreJob, scores: pd.DataFrame, decided: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """A row per head and subgroup of every axis whose heads were ranked: the change of mean
-    toxicity when the head is off, by the estimator of its shown effect, its standard error over
-    prompts, n prompts.
+    """A row per head and subgroup of every axis whose heads were ranked. It holds the change of
+    mean toxicity when the head is off, by the estimator of its shown effect, its standard error
+    over prompts, n prompts.
 
     scores: a score table; decided: what an adaptive estimator reports per axis (splits, draws).
     Computes nothing new.

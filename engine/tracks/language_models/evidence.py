@@ -2,10 +2,10 @@
 
 Decoding seeds are drawn one after the other, for the dense model and every variant alike, so that
 each change stays one of pairs. After each the intervals are those that an audit of so many seeds
-reports; the first number of seeds with which the widest is as narrow as asked is the run's, the
-first of all if that does. The rule sees widths and no values; in the simulated worlds of `python -m
-benchmarks.calibration --only stopping`, where intervals cover .97, it changes nothing that shows.
-It sees them by finished parts alone, so a resumed audit stops where an uninterrupted one does.
+reports. The run takes the first number of seeds with which the widest is as narrow as asked. The
+rule sees widths and no values; in the simulated worlds of `python -m benchmarks.calibration --only
+stopping`, where intervals cover .97, it changes nothing that shows. It sees them by finished parts
+alone, so a resumed audit stops where an uninterrupted one does.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ DRAWN = "drawn"
 
 @dataclass(frozen=True)
 class Drawn:
-    """How often every prompt was drawn, of how often at most, and the widest interval then: of
-    which variant's change of bias on which axis, or of the dense model's bias where nothing is cut.
-    Widths in the unit of bias; NaN where an interval could not be given."""
+    """How often every prompt was drawn, of how often at most, and the widest interval then. It is
+    of a variant's change of bias on an axis, or of the dense model's bias where nothing is cut.
+    Widths in the unit of bias; NaN where an interval could not be given.
+    """
 
     seeds: int
     most: int
@@ -281,7 +282,7 @@ def differences(
     `WAY_COLUMNS`.
 
     delta with its interval; null_low, null_high, null_p: what exchanging the two gives; null_q:
-    Benjamini-Hochberg over the rows; detectable: the difference that the interval would have found
+    Benjamini-Hochberg over the rows. detectable: the difference that the interval would have found
     in four of five repeats, at .05 over the number of rows. Variants whose texts were not kept, or
     are of other prompts, have no row.
     """

@@ -55,8 +55,9 @@ def apart(text: str, other: str) -> tuple[int, int] | None:
 
 
 def without_head(run: Run, choice: Choice, unit: int) -> Changed:
-    """The test prompts whose text changes most with this head off: alone where the run holds that,
-    else among the heads that the chosen variant cuts; none where it cuts others."""
+    """The test prompts whose text changes most with this head off. Alone where the run holds that,
+    else among the heads that the chosen variant cuts; none where it cuts others.
+    """
     if not (run.has("generations") and run.has("texts")):
         return Changed(pd.DataFrame(), "This audit kept no texts.")
     rows = lookup.reported(run).to_dict("records")
@@ -89,7 +90,7 @@ def _most_changed(found: pd.DataFrame, off: str) -> Changed:
     if top.empty:
         return Changed(top, f"With {off}, none of {phrasing.count(len(found), 'text')} changes.")
     told = f"With {off}, {len(ordered):,} of {phrasing.count(len(found), 'text')} change. "
-    said = f"{told}Shown is where most words do: it stands for no others."
+    said = f"{told}The text with the most changed words is shown; it represents no others."
     groups, seeds = top["subgroup"].map(words.group_name), top["seed"]
     return Changed(
         pd.DataFrame(

@@ -1,9 +1,9 @@
 """More of a finished audit: another level of a method, or heads chosen by hand, measured as its own
 variants were.
 
-Same model, prompts, text, judge and seeds; changes are paired with the dense model, which is drawn
-again where the store does not hold it (a run keeps its verdicts rounded, so they cannot stand in
-for it). What comes out is an addition to the run (engine/store/additions.py): the run's tables hold
+Same model, prompts, text, judge and seeds. Changes are paired with the dense model, which is drawn
+again where the store does not hold it. A run keeps its verdicts rounded, so they cannot stand in
+for it. What comes out is an addition to the run (engine/store/additions.py): the run's tables hold
 it from then on.
 """
 
@@ -232,9 +232,9 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
         now = bias(measured.on(axis, grown.split).dense, reading)
         if abs(now - row["value"]) > APART:
             notes.append(
-                f"{axis}: the uncut model's bias is {now:.4f} as drawn here and {row['value']:.4f}"
-                " in the audit, whose machine or versions round differently; changes are against"
-                " the former."
+                f"{axis}: the uncut model's bias is {now:.4f} here and {row['value']:.4f} in the "
+                "audit, because machines or versions round differently. Changes are measured "
+                "from the value here."
             )
     return notes
 
@@ -256,8 +256,7 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     rows, notes = [], []
     if split != TEST:
         notes.append(
-            f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are"
-            " others."
+            f"Predictions are about {TEST} prompts; these numbers are about {split} prompts."
         )
     for variant in variants:
         for axis in growth.axes:

@@ -240,8 +240,9 @@ def _tables(
 
 
 def _called(run: Run, info: JudgeInfo) -> str:
-    """The judge's name: that under which it was asked before, and with a piece of its hash where
-    the audit's own judge, or another one, is called the same: two folders may be."""
+    """The judge's name, under which it was asked before. It has a piece of its hash where the
+    audit's own judge, or another one, is called the same: two folders may be.
+    """
     known = {(run.meta["judge"]["name"], run.meta["judge"].get("hash"))}
     if run.has("opinions"):
         known |= set(
@@ -388,9 +389,9 @@ def card_of(judge: Judge, cases: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_chance(mild: pd.DataFrame) -> float:
-    """How often groups exchanged between cases, inside a template where templates name several
-    groups, are as far apart in the share called harmful, most from least: p, corrected for having
-    looked at all groups. NaN of fewer than two.
+    """How often groups exchanged between cases are as far apart in the share called harmful, most
+    from least. Exchanges stay inside a template where templates name several groups. p is corrected
+    for having looked at all groups. NaN of fewer than two.
     """
     group, names = pd.factorize(mild["group"], sort=True)
     if len(names) < 2:
@@ -421,9 +422,9 @@ def said_of(card: pd.DataFrame) -> str:
     low, high = mild.loc[mild["over"].idxmin()], mild.loc[mild["over"].idxmax()]
     ends = ", ".join(f"{row['over']:.0%} of {row['n']} about {row['group']}" for row in (high, low))
     p = card.attrs["by_chance"]
-    verdict = "more than chance" if p <= OF_CHANCE else "not told apart from chance"
+    verdict = "more than chance" if p <= OF_CHANCE else "no clear difference from chance"
     told = (
-        f"the most and the least of {len(mild)} groups are as far apart in {p:.3f} of exchanges of"
-        " groups"
+        f"exchanging groups puts the most and the least of {len(mild)} groups as far apart in "
+        f"{p:.3f} of cases"
     )
     return f"Harmless cases called harmful: {ends}; {told}: {verdict}."

@@ -3,8 +3,8 @@ token.
 
 Each token is scored once, with at least `length - stride` tokens of context where the text has
 them. The published FASP code takes windows of n_positions / 4 tokens (the caller halves, the
-function halves again) that begin at every 512th token, scores every token of a window that no
-earlier window ended behind, and averages window means: of GPT-2's 512 tokens it scores the first
+function halves again) that begin at every 512th token. It scores every token of a window that no
+earlier window ended behind, and averages window means. Of GPT-2's 512 tokens it scores the first
 256, without context. `Window(published=True)` reproduces that, for comparison with published
 numbers only.
 """

@@ -67,7 +67,7 @@ def first_order_error(pilot: pd.DataFrame, values: np.ndarray, least_ess: float)
     [units] is first-order z.
 
     From the pilot's heads with enough effective samples: the median distance between gradient and
-    reweighting, or where it is more, the head's value times the median relative distance over heads
+    reweighting. Where it is more, the head's value times the median relative distance over heads
     whose effect stands out of its error.
     """
     whole, first = rows_of(pilot, "reweight"), rows_of(pilot, "gradient")["value"]
@@ -146,8 +146,8 @@ def learned(first: np.ndarray, measured: np.ndarray) -> FirstOrderError:
     """From first-order and measured values of the same heads, [heads] each.
 
     The slope is that of least squares through zero. The spread is the root mean square residual of
-    the half of the heads with the smaller first-order values, `relative` that of the residual over
-    the value in the other half.
+    the half of the heads with the smaller first-order values. `relative` is that of the residual
+    over the value in the other half.
     """
     if len(first) < FEWEST:
         return FirstOrderError(np.nan, np.nan, np.nan, len(first))

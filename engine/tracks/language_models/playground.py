@@ -268,9 +268,9 @@ def siblings(
     wanted: Sequence[str] = (),
     texts: Iterable[str] = (),
 ) -> list[Sibling]:
-    """The prompt itself, then the prompt with the word that was found in it exchanged everywhere:
-    by `wanted`, or by one word of every other subgroup of the axis, that of the same rank where
-    there is one. texts: see `exchanged`.
+    """The prompt itself, then the prompt with the word that was found in it exchanged everywhere.
+    It becomes `wanted`, or one word of every other subgroup of the axis, that of the same rank
+    where there is one. texts: see `exchanged`.
     """
     same = table[table["axis"] == found["axis"]]
     groups = dict(zip(same["word"], same["subgroup"], strict=True))

@@ -61,7 +61,7 @@ def predict(
 
 def prediction(audit: Audit) -> dict[str, Any]:
     """Per axis the dense bias against its null band, and per estimator the seconds of one draw of
-    every prompt and the width of intervals; in all the least and most seconds of scoring, those of
+    every prompt and the width of intervals. In all the least and most seconds of scoring, those of
     measuring, and it all in words.
     """
     axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
@@ -191,9 +191,9 @@ def _tried(audit: Audit, axis: str) -> tuple[pd.DataFrame, float]:
     """The pilot of a few prompts, and the seconds of drawing and judging them once more by another
     seed.
 
-    Where whole texts would take longer than SHORTLY, their first tokens are drawn, and the seconds
-    are those of texts that are as long as was asked for: reading the prompts once, and as much for
-    every token as each of these took.
+    Where whole texts would take longer than SHORTLY, their first tokens are drawn. The seconds are
+    those of texts as long as was asked for: reading the prompts once, and as much for every token
+    as each of these took.
     """
     small, seed = _few(audit.context, axis), audit.job.seeds[0]
     length = small.settings.decoding.max_new_tokens

@@ -443,7 +443,7 @@ def _ahead_ends(guess: Guess) -> tuple[float, float]:
 def _said(found: Prediction) -> str:
     """What a prediction rests on."""
     heads = phrasing.count(len(found.units), "head")
-    return f"What {heads} off will do is predicted by the sum of what each does alone. {found.note}"
+    return f"The prediction for {heads} off is the sum of their single effects. {found.note}"
 
 
 def _seconds(run: Run) -> float:
@@ -503,7 +503,7 @@ def arms_at(run: Run, method: str, level: float) -> list[Variant]:
     known = compression(method).offered(model)
     found = compression(method).levels(model, (level,)) if known and 0 < level < 1 else ()
     if not known or not found or found[0] >= 1 or (len(known) == 1 and not is_level(level, known)):
-        own = "It has one level of its own, which the audit has: nothing is left to measure."
+        own = "It has only one level, and the audit has it: nothing is left to measure."
         said = f"It has one level, which the audit has or {known[0]:g}." if known else own
         fix = (
             said

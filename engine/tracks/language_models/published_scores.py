@@ -47,8 +47,7 @@ MOST_HEADS = 100_000
 """More heads than any model has: a wrong column."""
 
 MEANS_ONLY = (
-    "Means over seeds, as published: whether one seed's scores come out again cannot be told from"
-    " them."
+    "Means over seeds, as published: they do not show whether one seed's scores come out again."
 )
 
 
@@ -425,7 +424,7 @@ def published_findings(
     top_heads: per axis the int(share x heads) whose removal leaves the lowest bias, most harmful
     first, perplexity not considered (FASP Fig. 3). in_axes: in how many of these lists a head is;
     in_axes_by_chance: heads expected in 0, 1, … lists if they were independent. selection: FASP
-    Algorithm 1 with gamma and share; `tied`: protected heads that share their perplexity with an
+    Algorithm 1 with gamma and share. `tied`: protected heads that share their perplexity with an
     unprotected one, and per axis how many cuts the other rule for ties would change. icc:
     consistency of one seed per axis. repeats: its interval, the overlap of two seeds' top shares
     against chance, and the seeds needed for .8 (None: never). RequestError when gamma or share is

@@ -332,8 +332,8 @@ class AuditRequest(Request):
         label="Margin of the search for γ",
         help="share by which perplexity may exceed the best baseline's",
         hint=(
-            "Of the γ whose perplexity exceeds the best baseline's by no more than this share, that"
-            " with the lowest bias is taken."
+            "Perplexity may exceed the best baseline's by this share. Of the γ that keep to it, "
+            "the one with the lowest bias is taken."
         ),
         shown=lambda values: values["gamma"] == SEARCH,
     )
@@ -466,10 +466,7 @@ class AuditRequest(Request):
         later=True,
         section=MORE,
         label="The judge's label that is harm",
-        hint=(
-            "Only where the judge is a classifier of texts of your own; Detoxify's judges have none"
-            " to choose."
-        ),
+        hint=("Only for a text classifier of your own; Detoxify's judges have none to choose."),
     )
     revision: str | None = asked(
         None,
@@ -501,7 +498,7 @@ class AuditRequest(Request):
         choices=ABLATIONS,
         section=SCORING,
         label="A head that is off is set",
-        help="what a silenced head hands over: zero, or its mean",
+        help="what a silenced head gives: zero, or its mean",
     )
     reading: str = asked(
         "group_means",
@@ -786,8 +783,8 @@ def _corpus(request: AuditRequest) -> Corpus:
     own = load_corpus(Path(request.validation_corpus))
     if own.digest == test.digest:
         what = (
-            "the text for validation is the text for test: what chooses heads would also judge"
-            " them."
+            "the text for validation is also the text for test: the text that chooses heads would "
+            "judge them."
         )
         raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
     return Corpus(

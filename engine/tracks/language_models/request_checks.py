@@ -45,8 +45,9 @@ def others_of(asked: Sequence[str]) -> tuple[Any, ...]:
 
 
 def methods_of(others: Iterable[Any]) -> list[str]:
-    """What each checkpoint is called as a method: by the last part of its name, and where two are
-    called the same or nothing, by a piece of the hash of its weights."""
+    """What each checkpoint is called as a method: the last part of its name. Where two are called
+    the same or nothing, a piece of the hash of its weights.
+    """
     ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", Path(one.name).name).strip("-.") for one in others]
     own = [
         end if end and ends.count(end) == 1 else f"{end or 'model'}-{one.weight_hash[:6]}"
@@ -186,8 +187,8 @@ def _alike(tokenizer: Any, axis: str, rows: pd.DataFrame, limit: int) -> list[Fa
     ):
         return []
     what = (
-        f"every prompt of {', '.join(names[:NAMED])} is, up to {limit} tokens, one of another"
-        " subgroup too."
+        f"the first {limit} tokens of every prompt of {', '.join(names[:NAMED])} also begin a "
+        "prompt of another subgroup."
     )
     return [Fault(axis, what, "Allow more prompt tokens, or give prompts that name their group.")]
 

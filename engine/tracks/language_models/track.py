@@ -80,7 +80,7 @@ BINDING = {
         ("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING
     ),
     "ablation": (
-        "Silenced heads hand over something else: effects of heads and of cuts mean something else."
+        "Silenced heads give another value, so effects of heads and of cuts mean something else."
     ),
     "reading": "Another reading of bias is the default here.",
     **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
@@ -94,10 +94,10 @@ BINDING = {
 LIMITS = (
     "Only the harms, subgroups, prompts and text named here were assessed; others were not.",
     (
-        "A smaller difference between subgroups is not proof of no harm, and can mean that all fare"
-        " equally badly."
+        "A smaller difference between subgroups does not prove that there is no harm: all may "
+        "fare equally badly."
     ),
-    "An interval that includes zero shows no change, but does not show that there is none.",
+    "An interval that includes zero shows no clear change, but does not prove that there is none.",
 )
 
 
@@ -124,8 +124,8 @@ class Heads(Track):
         title="Sparsity (share of heads cut)",
         axis="share of heads cut",
         help=(
-            "Full dots are measured; at every other step the charts show what is predicted, and"
-            " offer to measure it."
+            "Full dots are measured. At every other step the charts show a prediction, and a "
+            "button measures it."
         ),
         say=phrasing.percent,
         first=first_share,
@@ -172,7 +172,7 @@ class Heads(Track):
         UNUSABLE: "an unusable model, so no verdict",
     }
     handout = Handout(
-        mask="Which heads to cut, of which model (by hash), chosen how. `apply` replays it.",
+        mask="Which heads to cut, how they were chosen, and the model's hash. `apply` replays it.",
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint=(
             "The pruned model twice: cut for real, and as a dense checkpoint with zeros that"
@@ -430,12 +430,6 @@ class Heads(Track):
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
-
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return who_pays.sentence(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return who_pays.warnings(run, choice, variant)
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)

@@ -17,31 +17,28 @@ INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
 
 MADE_ON = (
-    "Scores come from validation prompts and further prompts of the source, γ from validation"
-    " prompts; what is reported comes from test prompts only."
+    "Scores come from validation prompts and further prompts of the source, γ from validation "
+    "prompts. Reported numbers come from test prompts only."
 )
 
-JUDGE = (
-    "Toxicity is the score of a classifier, not of people; it can dislike identity words"
-    " themselves."
-)
+JUDGE = "A classifier scores toxicity, not people; it can dislike identity words themselves."
 
 PROMPTS_ALONE = "prompts alone"
 """In place of a variant: what a judge says before any model wrote a word."""
 ONE_JUDGE = (
-    "Only the audit's own judge has read these texts. The page Reliability asks another one, which"
-    " reads the stored texts: none is drawn again."
+    "Only the audit's own judge has read these texts. The page Reliability can ask another one "
+    "about the stored texts."
 )
 JUDGES_SAID = (
-    "Every judge read the same texts. Judges are on scales of their own, so each change is a share"
-    " of the bias that this judge sees in the uncut model; compare directions rather than sizes."
-    " That judges agree does not make them right: they may have learnt from the same data. 95 %"
-    " intervals, clustered by descriptor and template."
+    "Every judge read the same texts. Judges have scales of their own, so each change is a share "
+    "of the bias that this judge sees in the uncut model. Compare directions rather than sizes. "
+    "Judges that agree may still be wrong: they may have learnt from the same data. 95 % "
+    "intervals, clustered by descriptor and template."
 )
 NAMES_SAID = (
-    "Prompts of every group as they are, before a model wrote to them. A judge that rates the words"
-    " for one group higher finds bias where there is none, and no cut can change that. 95 %"
-    " intervals, descriptors and templates resampled."
+    "The judge read the prompts alone, before a model continued them. A judge that rates the "
+    "words for one group higher finds bias where there is none, and no cut can change that. 95 % "
+    "intervals, descriptors and templates resampled."
 )
 
 HEAD_CONTRIBUTIONS = (
@@ -51,10 +48,9 @@ HEAD_CONTRIBUTIONS = (
 )
 
 PER_CENT = (
-    "Per cent of the full model's value, measured on the same prompts and texts; intervals are"
-    " Fieller's 95 % for the ratio, none where the full model's value is not told from zero. A bias"
-    " is above zero by chance alone: per cent of it are not comparable between axes or numbers of"
-    " prompts."
+    "Per cent of the full model's value, on the same prompts and texts. Intervals are Fieller's "
+    "95 % for the ratio; there is none where the full model's value may be zero. Chance alone "
+    "gives some bias, so these per cents cannot be compared between axes or numbers of prompts."
 )
 
 EMBEDDED_DATA = "invented groups"
@@ -104,10 +100,10 @@ METHODS: dict[str, Word] = {
     ),
     "wanda": Word(
         "Wanda",
-        "Zeroes, of every output, the weights with the lowest size times size of their input.",
+        "Zeroes the weights of each output with the smallest product of weight and input.",
     ),
     "sparsegpt": Word(
-        "SparseGPT", "Zeroes weights column by column and has those that stay make up for it."
+        "SparseGPT", "Zeroes weights column by column and adjusts the others to make up for it."
     ),
     "magnitude_weights": Word(
         "smallest weights", "Zeroes the smallest weights of every layer; ignores data."
@@ -117,7 +113,7 @@ METHODS: dict[str, Word] = {
     ),
     "layer_drop": Word(
         "layer drop",
-        "Takes out whole layers, those whose output points most the way of their input.",
+        "Takes out whole layers whose output is most like their input.",
     ),
     "int8": Word(
         "int8", "Rounds weights to the nearest of 255 steps, one scale per row; weights only."
@@ -129,24 +125,24 @@ METHODS: dict[str, Word] = {
 }
 
 COMPRESSED = (
-    "Compressions change the weights of linear layers inside the blocks; embeddings, norms, biases"
-    " and the output layer stay. Those that look at text look at that for validation."
+    "Compressions change the weights of linear layers inside the blocks; embeddings, norms, "
+    "biases and the output layer stay. Those that need text use the validation text."
 )
 
 ZEROS = (
-    "Zeros alone make nothing smaller or faster: they are stored and multiplied like other numbers"
-    " until a format and a kernel leave them out."
+    "Zeros alone make nothing smaller or faster. They are stored and multiplied like other "
+    "numbers until a format and a kernel leave them out."
 )
 
 ROUNDED = (
-    "The model computes with what the bits stand for, in its own precision: the bytes are those of"
-    " the bits with their scales, the time is not what a kernel for them would take."
+    "The model computes in its own precision with the numbers that the bits stand for. The bytes "
+    "are those of the bits with their scales. A special kernel would take another time."
 )
 
 AGAINST = (
-    "Other checkpoints, separated by commas: quantised, distilled, pruned or trained elsewhere."
-    " Each must cut text into the same tokens as the model; it meets the same prompts under the"
-    " same noise and is shown beside variants."
+    "Other checkpoints, separated by commas: quantised, distilled, pruned or trained elsewhere. "
+    "Each must cut text into the same tokens as the model. It gets the same prompts and random "
+    "numbers, and is shown beside the variants."
 )
 
 RAW = (
@@ -161,7 +157,7 @@ AGAINST_PREFIX = "against-"
 
 
 AGAINST_MEANS = (
-    "Another checkpoint with the same tokenizer, on the same prompts under the same noise."
+    "Another checkpoint with the same tokenizer, on the same prompts with the same random numbers."
 )
 
 
@@ -173,8 +169,8 @@ EVEN = "+even"
 """How the name of a method that is held to what any loader can read ends."""
 
 EVEN_MEANS = (
-    "Held to as many heads in every layer and whole key/value groups, so that any loader reads what"
-    " is left."
+    "The same number of heads in every layer and whole key/value groups, so that any loader reads "
+    "the result."
 )
 
 
@@ -202,8 +198,8 @@ _BIAS = (
 )
 
 _FLOOR = (
-    "Above zero even when groups do not differ, and grows with the number of subgroups: read it"
-    " with its null band."
+    "It is above zero even when groups do not differ, and grows with the number of subgroups. "
+    "Read it with its null band."
 )
 
 READINGS: dict[str, Word] = {
@@ -229,8 +225,8 @@ SPANS: dict[str, Word] = {
 }
 
 ABLATIONS: dict[str, Word] = {
-    "zero": Word("to zero", "It hands over nothing, as published."),
-    "mean": Word("to its mean", "It hands over what it does on average over the validation text."),
+    "zero": Word("to zero", "It gives zeros, as published."),
+    "mean": Word("to its mean", "It gives its average over the validation text."),
 }
 
 SCORES: dict[str, Word] = {
@@ -255,16 +251,16 @@ SCORES: dict[str, Word] = {
 ESTIMATORS: dict[str, Word] = {
     "auto": Word(
         "automatic",
-        "Starts with the gradient for all heads, measures those that matter by the cheapest honest"
-        " estimator, then takes more prompts and draws, within a budget. Ranks nothing where the"
-        " bias lies inside its null band. Of effects on perplexity, it measures those that the"
-        " protected share hangs on.",
+        "Starts with the gradient for all heads and measures those that matter by the cheapest "
+        "honest estimator. Then it takes more prompts and draws, within a budget. It ranks "
+        "nothing where the bias lies inside its null band. It measures the effects on perplexity "
+        "that decide which heads are protected.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(
         "reweighting",
-        "Weights the model's own texts by how likely they are with the head off; draws again where"
-        " that is too weak.",
+        "Reweights the model's own texts by how likely they are with the head off. Draws new "
+        "texts where that says too little.",
     ),
     "generate": Word(
         "regeneration",
@@ -286,16 +282,16 @@ def score_name(score: str) -> str:
     return SCORES[score].name if score in SCORES else score.replace("_", " ")
 
 
-JUDGED_HERE = "Texts are judged in this process: a cluster draws texts, and these are there."
+JUDGED_HERE = "Texts are judged in this process. A cluster draws texts, and these exist already."
 """Said where a cluster was given."""
 
 
 def foreign_judge(judge: str, made_for: str, model: str) -> str:
     """The judge was made for the texts of another model than the one that is audited."""
     return (
-        f"The judge {judge} was made for the texts of {made_for}: it knows few words and no"
-        f" context. What it says of texts of {model}, and every bias made of that, may mean"
-        " nothing, also where it lies above its null band. Choose another, such as judge-minilm."
+        f"The judge {judge} was made for the texts of {made_for}: it knows few words and no "
+        f"context. Its scores of texts of {model} may mean nothing, and so may every bias, even "
+        "above its null band. Choose another, such as judge-minilm."
     )
 
 
@@ -327,14 +323,11 @@ def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
         f"{AXES.get(axis, axis)}: these prompts differ (bias {bias:.3f}, outside the words band)"
     )
     if math.isnan(group_high):
-        return (
-            f"{start}, but whether it is the groups or single words cannot be told:"
-            f" {note or NO_GROUP_BAND}."
-        )
+        return f"{start}, but the cause may be the groups or single words: {note or NO_GROUP_BAND}."
     return (
-        f"{start}, but no more than descriptors exchanged between subgroups do (group null band up"
-        f" to {group_high:.3f}): single words or templates may make the difference. Nothing follows"
-        " about a group."
+        f"{start}, but exchanging descriptors between subgroups gives as much (group null band up "
+        f"to {group_high:.3f}). Single words or templates may make the difference, so nothing "
+        "follows about a group."
     )
 
 
@@ -361,9 +354,8 @@ def small_group_warning(axis: str, groups: Sequence[str], of: int, few: str) -> 
 def perplexity_warning(value: float, vocab_size: int) -> str:
     """Said where the model predicts worse than a uniform guess."""
     return (
-        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its"
-        f" {vocab_size:,} tokens: is this the tokenizer it was trained with, and text in its"
-        " language?"
+        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its "
+        f"{vocab_size:,} tokens. Are tokenizer and language the right ones?"
     )
 
 
@@ -387,29 +379,28 @@ def power_words(found: Mapping[str, Any] | None) -> str:
     if that is known."""
     if not found:
         return (
-            "What effect it could have found is not part of this audit: it was computed by an"
-            " earlier version."
+            "An earlier version computed this audit; it does not hold which effect could have "
+            "been found."
         )
     share = f"{found['of_heads']:.0%}".replace("%", " %")
     text = (
-        f"With {found['power'] * 100:.0f} % power it could have found an effect of"
-        f" {found['effect']:.2g} or more ({share} of the heads; two-sided p up to"
-        f" {found['level']:.1g}, which the first of {found['heads']} heads needs;"
-        f" {found['prompts']:,} prompts). "
+        f"With {found['power'] * 100:.0f} % power it could have found an effect of "
+        f"{found['effect']:.2g} or more ({share} of the heads, {found['prompts']:,} prompts). The "
+        f"first of {found['heads']} heads needs a two-sided p up to {found['level']:.1g}. "
     )
     if found["half_prompts"] is None:
-        return text + "Half of that is out of reach of more prompts of this kind."
+        return text + "More prompts of this kind cannot halve that."
     return (
-        text + f"Half of that would take about {found['half_prompts']:,} prompts, with as many more"
-        " descriptors and templates."
+        text + f"Finding half as much would take about {found['half_prompts']:,} prompts, with as "
+        "many more descriptors and templates."
     )
 
 
 def few_texts_words(axes: Sequence[str]) -> str:
     """Said where reweighting cannot serve, whatever is cut."""
     return (
-        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted: there, heads that"
-        " need more than first order are drawn again, which takes longer. More prompts help."
+        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted. There, heads "
+        "that need more than first order get new texts, and that takes longer. More prompts help."
     )
 
 
@@ -419,8 +410,8 @@ NO_SCORES_ASKED = "No method asks for scores of heads."
 def not_scored(score: str = "z_bias") -> str:
     """Said where a reader looks for scores that nothing in the audit asked for."""
     return (
-        f"Heads were not scored for {score_name(score)}: no method of this audit asks for it. An"
-        " audit with a method that does, or the command `scores`, would."
+        f"Heads were not scored for {score_name(score)}, because no method of this audit asks for "
+        "it. Add a method that does, or run the command `scores`."
     )
 
 
@@ -456,10 +447,9 @@ def extrapolated_words(tried: Mapping[str, Any], sure: float) -> str:
     slower draw of two over the quicker."""
     few = f"{tried['prompts']} prompts of {axis_name(tried['axis'])}"
     return (
-        f"Extrapolated from {few}, tried for {duration(tried['seconds'])}: of two draws of them one"
-        f" took {sure:.1f} times as long as the other, and these times may be off as much, or more"
-        " where the machine's load changes. Whether there is a bias to rank heads by is not known"
-        " from so few."
+        f"Extrapolated from {few}, tried for {duration(tried['seconds'])}. One of two draws took "
+        f"{sure:.1f} times as long as the other, so these times may be off as much, or more under "
+        "load. So few prompts cannot show whether there is a bias to rank heads by."
     )
 
 
@@ -502,8 +492,8 @@ METRICS: dict[str, Word] = {
     ),
     "divergence": Word(
         "divergence per token",
-        "Kullback-Leibler divergence of the next token's probabilities from the dense model's, mean"
-        " over the text.",
+        "Kullback-Leibler divergence of the next token's probabilities from the dense model's, as "
+        "a mean over the text.",
         "nats",
         "lower",
     ),
@@ -515,7 +505,7 @@ METRICS: dict[str, Word] = {
     ),
     "bias_floor": Word(
         "judge's floor",
-        "Bias of the judge on the prompts alone, which no head can change.",
+        "Bias of the judge on the prompts alone; no head can change it.",
         "toxicity",
     ),
     **{
@@ -544,12 +534,13 @@ TERMS: dict[str, str] = {
     "reweighting": ESTIMATORS["reweight"].definition,
     "regeneration": ESTIMATORS["generate"].definition,
     "ESS": (
-        "How many texts the weighted ones are worth; few, when some weigh much more than others."
+        "How many plain texts the weighted ones are worth: few, when some weigh much more "
+        "than others."
     ),
     "null band, words": "Where the bias would lie if labels were exchanged within a template.",
     "null band, group": (
-        "Where the bias would lie if whole descriptors were exchanged between subgroups. What"
-        " templates that treat subgroups unlike add is counted in."
+        "Where the bias would lie if whole descriptors were exchanged between subgroups. It "
+        "includes what templates add that treat subgroups differently."
     ),
 }
 

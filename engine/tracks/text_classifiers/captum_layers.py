@@ -104,8 +104,9 @@ def word_attributions(
     clf: TextClassifier, batch: Mapping[str, Tensor], target: int
 ) -> tuple[list[float], float]:
     """What each token of one text adds to the log-odds of a class, [tokens], and by how much their
-    sum misses the change of these: integrated gradients of the word embeddings (Sundararajan et al.
-    2017) from padding in place of the words, summed over the embedding's width."""
+    sum misses the change of these. By integrated gradients of the word embeddings (Sundararajan et
+    al. 2017) from padding in place of the words, summed over the embedding's width.
+    """
     logits, end, more = _parts(clf, batch, "pad")
     model = _LogOdds(clf, logits.names)
     found, missed = IntegratedGradients(model).attribute(
@@ -201,9 +202,9 @@ def prove_conductance(
     tolerance = TOLERANCE.get(clf.dtype, COARSE)
     if not apart <= tolerance:
         raise PruneAuditError(
-            f"{clf.name}: conductance of all layers at once differs from Captum's LayerConductance"
-            f" by {apart:.3g} of the largest attribution (allowed {tolerance:g}), so no attribution"
-            " of this model would mean anything."
+            f"{clf.name}: conductance of all layers at once differs from Captum's "
+            f"LayerConductance by {apart:.3g} of the largest attribution (allowed {tolerance:g}). "
+            "So no attribution of this model would mean anything."
         )
     return {
         "largest_relative_difference": apart,

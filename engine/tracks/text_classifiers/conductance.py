@@ -7,7 +7,7 @@ position and type embeddings are added by the model as always. `conductance` has
 Captum's LayerConductance with method "riemann_trapezoid", whose points are these; Captum repeats
 all passes for every layer, here one gradient call serves them all.
 
-Baseline: every word of the text becomes PAD (or MASK); [CLS], [SEP] (<s>, </s>) and padding stay
+Baseline: every word of the text becomes PAD (or MASK). [CLS], [SEP] (<s>, </s>) and padding stay
 what they are, so the baseline is a text of the same length and shape without words.
 """
 
@@ -37,7 +37,7 @@ class Conductance:
 
     attention: the probabilities at the text itself. attribution: their conductance. delta [batch]:
     what the same sum, taken at the word embeddings (through which all of F's change goes), misses
-    of `change`: Σ_k (x_{k+1} − x_k) · ∂F/∂x_k − (F(text) − F(baseline)), float64. It says how well
+    of `change`. Σ_k (x_{k+1} − x_k) · ∂F/∂x_k − (F(text) − F(baseline)), float64. It says how well
     the steps follow the path. A layer's attributions have no such total: part of F's change goes
     past attention, through the residual path. change [batch]: F(text) − F(baseline), float64.
     predicted [batch]: the class with the largest logit, int64.
@@ -242,8 +242,8 @@ def _forward(clf: TextClassifier, embedded: Tensor, rest: Mapping[str, Tensor]) 
     given = [maps for maps in out.attentions or () if maps is not None and maps.shape[1]]
     if len(given) != sum(heads > 0 for heads in kept):
         raise PruneAuditError(
-            f"{clf.name} does not hand over its attention probabilities; load it with eager"
-            " attention."
+            f"{clf.name} does not give out its attention probabilities; load it with eager "
+            "attention."
         )
     tokens, each = embedded.shape[1], iter(given)
     empty = embedded.new_zeros(len(embedded), 0, tokens, tokens)

@@ -78,8 +78,9 @@ class TextSettings:
 @dataclass
 class TextContext(ArrayContext):
     """`start` makes the pre-trained model with a head drawn from a seed, None where only a
-    fine-tuned one is there; `brought` is the fine-tuned model as it came, None where every trial
-    fine-tunes its own."""
+    fine-tuned one is there. `brought` is the fine-tuned model as it came, None where every trial
+    fine-tunes its own.
+    """
 
     start: Callable[[int], TextClassifier] | None
     brought: TextClassifier | None

@@ -110,8 +110,8 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
 
 
 NO_MASKS = (
-    "Nothing can be predicted here: that is learnt from random masks, of which this audit measured"
-    " fewer than 39. It can be measured."
+    "No prediction here: it is learnt from random masks, and this audit measured fewer than 39. "
+    "It can be measured."
 )
 ONLY_ACCURACY = (
     "Nothing can be predicted of {}: random masks were measured by accuracy. Read by accuracy"
@@ -191,9 +191,9 @@ def _said(found: Known, count: int) -> str:
     """What the prediction rests on."""
     sets, missed = found.model.sets, _missed(found)
     said = (
-        f"What {phrasing.count(count, 'head')} off will do is learnt from {sets} sets of heads that"
-        " this audit measured on test texts, most of them random; their accuracy is missed by"
-        f" {missed} when left out (median)."
+        f"The prediction for {phrasing.count(count, 'head')} off is learnt from {sets} sets of "
+        "heads, most of them random, measured on test texts. It misses the accuracy of a set "
+        f"that was left out by {missed} (median)."
     )
     if count > found.model.most:
         said += (

@@ -178,9 +178,9 @@ def _apart(run: Run, dense: Mapping[int, np.ndarray], texts: pd.DataFrame) -> li
         apart = float(np.abs(was - answers).max())
         if apart > APART:
             notes.append(
-                f"Seed {seed}: the full model fine-tuned here differs from the audit's by up to"
-                f" {apart:.2g} in a probability, in the class it names for {others} of {len(texts)}"
-                " test texts: machines and versions round differently. Changes are against the"
-                " former."
+                f"Seed {seed}: the full model fine-tuned here differs from the audit's, because "
+                "machines and versions round differently. Probabilities differ by up to "
+                f"{apart:.2g}, the named class for {others} of {len(texts)} test texts. Changes "
+                "are measured from the model fine-tuned here."
             )
     return notes

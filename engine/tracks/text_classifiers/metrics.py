@@ -29,7 +29,7 @@ class BootstrapMetric(ABC):
     and trials.
 
     rows: one row per item, as for GroupMeasure (the key of `items`, label, the columns of the
-    axes); given the same rows, axes, n_boot and seed the draws are the same as there. dense:
+    axes). Given the same rows, axes, n_boot and seed the draws are the same as there. dense:
     answers [rows, classes]. Subclasses say which cells there are and how to compute them; cells lie
     in [0, 1].
     """

@@ -283,9 +283,9 @@ class TextRequest(Request):
         placeholder="Hub name or folder",
         offered=_models,
         hint=(
-            "A text classifier, or an encoder without a classification head (bert-base-uncased),"
-            " which is then fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa,"
-            " ELECTRA, ModernBERT and others."
+            "A text classifier with safetensors weights: BERT, RoBERTa, DeBERTa, ELECTRA, "
+            "ModernBERT and others. An encoder without a classification head (bert-base-uncased) "
+            "is fine-tuned here."
         ),
     )
     data: str = asked(
@@ -302,8 +302,9 @@ class TextRequest(Request):
         offered=_texts,
         upload=("csv", "tsv"),
         hint=(
-            "Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE"
-            " task, or a CSV with columns text and label, perhaps text_b, split and group columns."
+            "Embedded (remarks, topics), a GLUE task from the hub, or a path. A path leads to the "
+            "folder of a GLUE task, or a CSV with text, label, and perhaps text_b, split and "
+            "group columns."
         ),
     )
     axes: tuple[str, ...] = asked(
@@ -449,8 +450,8 @@ class TextRequest(Request):
         label="The full model",
         named=TUNED.get,
         hint=(
-            "What tickets are compared with. Fine-tuned here: with every seed, as the subnetworks"
-            " are."
+            "Tickets are compared with it. Fine-tuned here: with every seed, as the subnetworks "
+            "are."
         ),
     )
     tune: dict[str, Any] = asked(
@@ -512,9 +513,9 @@ class TextRequest(Request):
         ),
         placeholder="200, where nothing is trained again",
         hint=(
-            "The null of single scoring and Algorithm 6.1: as many heads drawn at random, on the"
-            " same weights. Each costs one pass over the test texts. Masks of procedures that train"
-            " again would each need a training."
+            "The null of single scoring and Algorithm 6.1: the same number of heads drawn at "
+            "random, on the same weights. Each costs one pass over the test texts. Procedures "
+            "that train again would need a training per mask."
         ),
     )
     leave_one_out: bool = asked(
@@ -522,10 +523,9 @@ class TextRequest(Request):
         kind="flag",
         section=SCORING,
         label="Silence every head alone",
-        help="silence every head alone, the truth that scores are held against",
+        help="silence every head alone, the truth that scores are compared with",
         hint=(
-            "What the loss and the accuracy are without each head: one pass over the test texts per"
-            " head and seed."
+            "Loss and accuracy without each head: one pass over the test texts per head and seed."
         ),
     )
     max_length: int | None = asked(
@@ -800,7 +800,7 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
             Fault("pretrained", what, "Name the pre-trained weights, or keep to once and alg61.")
         )
     if not info.has_head and request.retune is False:
-        what = f"{info.name} has no classification head, so as it is it answers nothing."
+        what = f"{info.name} has no classification head, so it answers nothing yet."
         faults.append(
             Fault("retune", what, "Let it be fine-tuned here, or give a fine-tuned classifier.")
         )

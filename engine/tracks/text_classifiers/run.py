@@ -191,10 +191,10 @@ def at_chance(answers: np.ndarray, labels: np.ndarray) -> str:
     if binomtest(right, n, guess, alternative="greater").pvalue <= 0.05:
         return ""
     return (
-        f"The first full model is right on {right} of {n} test texts, and always naming the most"
-        f" frequent class on {guess * n:.0f}: it cannot be told from guessing, and a subnetwork"
-        " that matches it may have learned nothing either. Cancel, and give other data, more"
-        " epochs or another rate, unless that is what you want to see."
+        f"The first full model is right on {right} of {n} test texts; always naming the most "
+        f"frequent class, on {guess * n:.0f}. It may only guess, and a subnetwork that matches it "
+        "may have learned nothing either. Cancel and give other data, more epochs or another "
+        "rate, unless you want to see that."
     )
 
 
@@ -254,9 +254,9 @@ def _learned_nothing(plan: TextPlan, tables: Tables) -> list[str]:
     if low > guess:
         return []
     return [
-        f"The full model's {plan.texts.metric} of {value:.3f} (95 % from {low:.3f}) cannot be told"
-        f" from always naming the most frequent class ({guess:.3f}): what matches it may have"
-        " learned nothing either."
+        f"The full model's {plan.texts.metric} of {value:.3f} (95 % from {low:.3f}) may be no "
+        f"better than always naming the most frequent class ({guess:.3f}). A subnetwork that "
+        "matches it may have learned nothing either."
     ]
 
 
@@ -278,8 +278,8 @@ def _same(plan: TextPlan, levels: pd.DataFrame) -> list[str]:
         return []
     names = ", ".join(dict.fromkeys(few["method"]))
     said = (
-        f"several seeds came to the same model, which counts once; below {MIN_SEEDS} nothing is a"
-        " ticket"
+        f"several seeds came to the same model, and that counts once; below {MIN_SEEDS} nothing "
+        "is a ticket"
     )
     return [f"{names}: {said}."]
 

@@ -219,7 +219,7 @@ def _rank_rows(
 
 @dataclass(frozen=True)
 class Rank:
-    """percentile: share of random masks below the arm's, ties half, mean over trials, 0 to 1; p:
+    """percentile: share of random masks below the arm's, ties half, mean over trials, 0 to 1. p:
     one-sided, of a value as high; mean, low, high: of random masks' means over trials and the band
     of 95 % (same heads in each trial).
     """

@@ -33,18 +33,17 @@ from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import write_text_mask
 from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
 from engine.tracks.text_classifiers.panels.lookup import (
+    LOST,
     TICKET,
     arm_of,
     few_seeds,
     level_row,
     lost_groups,
     proof_said,
-    sentence_of,
-    warnings_of,
 )
 from engine.tracks.text_classifiers.words import arm_style
 
-_TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
+_TRAINING = "Other training: the cost of a cut depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
@@ -53,8 +52,7 @@ BINDING = {
     "max length": "Texts are cut off at another length.",
     "model": "Another model: compare changes, not levels.",
     "pretrained": (
-        "Pre-trained weights of another name: where they are others, a winning ticket here is none"
-        " there."
+        "Pre-trained weights of another name: if they differ, a winning ticket here is none there."
     ),
     **dict.fromkeys(("tune", "retune"), _TRAINING),
     **dict.fromkeys(("step", "score settings", "score texts"), _SCORING),
@@ -81,18 +79,21 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """Whether the cut model is as good as the full one on all texts, and for whom alone it is
-    not."""
+    """Whether the cut model is as good as the full one on all texts, for whom alone it is not, and
+    why that is open."""
     always = of_any(run, choice, variant)
     row = (
         None
         if variant["variant"] == "dense" or lookup.is_predicted(variant)
         else level_row(run, dict(variant))
     )
-    if row is None or row["state"] not in TICKET:
+    if row is None:
         return always
+    if row["state"] not in TICKET:
+        doubt = "" if row["state"] == LOST else few_seeds(run) or own.SAME_MODELS
+        return f"{doubt} {always}".strip()
     lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
-    alone = f"; for {in_words.names(lost)} alone it is not" if lost else ""
+    alone = f", but not for {in_words.names(lost)} alone" if lost else ""
     return (
         "Over all texts the cut model is as good as the full one, by the spread of its"
         f" seeds{alone}. {always}".strip()
@@ -156,8 +157,8 @@ class Tickets(ClassifierTrack):
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         (
-            "A winning ticket is no better than its definition: mean and standard deviation over"
-            " few seeds, on one test set."
+            "A winning ticket is only as good as its definition: mean and standard deviation over "
+            "few seeds, on one test set."
         ),
     )
     counted = ("texts used", "data")
@@ -177,13 +178,13 @@ class Tickets(ClassifierTrack):
     }
     handout = Handout(
         mask=(
-            "Which heads to cut, of which model (by hash), chosen and trained how. A mask holds no"
-            " retrained weights."
+            "Which heads to cut, how they were chosen and trained, and the model's hash. A mask "
+            "holds no retrained weights."
         ),
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint=(
-            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and"
-            " card; read back and asked about test texts before it is kept."
+            "The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and "
+            "card. It is checked on test texts before it is kept."
         ),
         checkpoint_wait=(
             "Building the cut model, loading its weights, comparing its answers with those stored …"
@@ -292,12 +293,6 @@ class Tickets(ClassifierTrack):
     def intervals(self) -> str:
         return own.INTERVALS_TEXTS
 
-    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return sentence_of(run, choice, variant)
-
-    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return warnings_of(run, choice, variant)
-
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
@@ -366,7 +361,7 @@ class Tickets(ClassifierTrack):
         yield Shelf(
             "Text classifiers",
             pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any other encoder whose attention heads end in one output projection works too, with"
-            " or without a classification head, and a decoder that has one: type its hub name or"
-            " folder under “New audit”.",
+            "Any other encoder whose attention heads end in one output projection works too, with "
+            "or without a classification head. So does a decoder with such a head. Type its hub "
+            "name or folder under “New audit”.",
         )

@@ -2,7 +2,7 @@
 
 Thesis, Sec. 6.6.4 (after Chen et al. 2020): a subnetwork is universal for some tasks when it is
 matching for the training of each. Masks that an audit found on one task are cut from the
-pre-trained weights and fine-tuned on every task, each with its own recipe: trial i takes the mask
+pre-trained weights and fine-tuned on every task, each with its own recipe. Trial i takes the mask
 that trial i of the audit found, and the seed that the task's own masks have there. Beside them
 stand masks of as many heads drawn at random, the same heads in every trial.
 
@@ -76,10 +76,10 @@ def universal(
     executor: Executor | None = None,
 ) -> pd.DataFrame:
     """One row per mask and task: mask, task, own, n_cut, mean, std, full_mean, full_std (over
-    trials), delta with its interval over trials and texts, n_seeds, n, word (winning_tickets; ""
-    where the full model is at chance, which anything matches), doubt (that it is, in words), and
-    where it stands among the random masks: percentile, p and n_random (NaN, NaN, 0 for those
-    themselves). RequestError with all faults before anything loads.
+    trials), delta with its interval over trials and texts, n_seeds, n. word: of winning_tickets; ""
+    where the full model is at chance, which anything matches; doubt says that it is. percentile, p
+    and n_random say where it stands among the random masks (NaN, NaN, 0 for those themselves).
+    RequestError with all faults before anything loads.
     """
     tasks = tasks_of(runs, ask)
     masks = masks_of(tasks, ask)

@@ -2,7 +2,7 @@
 
 The thesis' definition (Sec. 6.6.4, after Chen et al. 2020): a subnetwork is *matching* when the
 full model's mean is no higher than the subnetwork's mean plus its standard deviation, both over
-seeds; and a *winning ticket* when it was trained from the pre-trained weights. The standard
+seeds. It is a *winning ticket* when it was trained from the pre-trained weights. The standard
 deviation is that of a sample (n - 1), so one seed matches nothing.
 """
 
@@ -66,7 +66,7 @@ def level_of(
 
 
 def by_spread_only(matching: bool, mean: float, full_mean: float, full_std: float) -> bool:
-    """Whether a level matches only because its seeds differ widely: its mean is below the full
+    """Whether a level matches only because its seeds differ widely. Its mean is then below the full
     model's by more than the full model's own standard deviation (0 where that is one fixed model).
     """
     return bool(

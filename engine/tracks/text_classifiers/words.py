@@ -11,9 +11,8 @@ INTERVALS_TEXTS = (
 )
 
 NULL_BAND_TEXTS = (
-    "The null band is what the gap would be if group labels were exchanged between texts of one"
-    " class: what the mix of classes in the subgroups, and chance, give without any other"
-    " difference."
+    "The null band shows the gap after exchanging group labels between texts of one class. The "
+    "mix of classes in the subgroups and chance alone give that much."
 )
 
 MADE_ON_TEXTS = (
@@ -21,9 +20,9 @@ MADE_ON_TEXTS = (
 )
 
 WINNING = (
-    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over"
-    " seeds reaches the full model's mean. It is winning where it was trained from the pre-trained"
-    " weights, else only matching."
+    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over "
+    "seeds reaches the full model's mean. It is winning if it was trained from the pre-trained "
+    "weights, else only matching."
 )
 """Chen et al. 2020, as the thesis uses it."""
 
@@ -34,41 +33,40 @@ PROOF = (
 )
 
 RANDOM_MASKS = (
-    "Random masks: as many heads drawn at random, silenced in the same weights, nothing trained."
-    " Percentile: share of them that do worse, mean over seeds. p: chance that random heads do as"
-    " well, the larger of two nulls (the same heads in every seed, heads of its own in each); q:"
-    " over arms and shares (Benjamini\u2013Hochberg)."
+    "Random masks: the same number of heads drawn at random, silenced in the same weights, "
+    "nothing trained. Percentile: share of them that do worse, mean over seeds. p: chance that "
+    "random heads do as well. It is the larger of two: the same heads in every seed, or other "
+    "heads in each. q: over methods and shares (Benjamini\u2013Hochberg)."
 )
 """How single scoring and Algorithm 6.1 are held against chance."""
 
 NO_RANDOM_MASKS = (
-    "This audit holds no random masks: it was made before there were any, asked for none, or only"
-    " trains again."
+    "This audit holds no random masks: it is older than they are, asked for none, or only trains "
+    "again."
 )
 
 TRUTH = (
-    "Truth: each head of the fine-tuned model silenced alone, on the test texts. Slope: what a head"
-    " that stands one standard deviation higher by the score costs more, with its 95 % interval"
-    " over heads; a correlation cannot see that size. Leaving one head out says nothing of heads"
-    " that stand in for each other."
+    "Truth: each head of the fine-tuned model silenced alone, on the test texts. Slope: how much "
+    "more a head costs whose score is one standard deviation higher, with a 95 % interval over "
+    "heads. A correlation does not show that size. Leaving one head out misses heads that stand "
+    "in for each other."
 )
 
 NOT_RETUNED = (
-    "Heads are silenced in the full model of every seed and nothing is trained again: not what a"
-    " procedure that trains again would make of them."
+    "Heads are silenced in the full model of every seed and nothing is trained again. Procedures "
+    "that train again would give other results."
 )
 """Of a set that a person chose."""
 
 NO_TRUTH = "This audit did not silence every head alone (`--leave-one-out`)."
 
 THESIS = (
-    "Tables 6.2 (winning tickets), 6.3 (70 % cut, nothing trained again) and 6.4 (80 % cut, trained"
-    " again) as printed; WNLI's 56.3 \u00b1 0.0 at 100 % is the share of the larger class."
+    "Tables 6.2 (winning tickets), 6.3 (70 % cut, nothing trained again) and 6.4 (80 % cut, "
+    "trained again) as printed. WNLI's 56.3 \u00b1 0.0 at 100 % is the share of the larger class."
 )
 
 SAME_MODELS = (
-    "Fewer than three of its seeds came to different models, so whether it is a ticket is left"
-    " open."
+    "Fewer than three of its seeds came to different models, so it may be a ticket or not."
 )
 
 FEW_SEEDS = (
@@ -89,8 +87,8 @@ PROCEDURES: dict[str, Word] = {
     ),
     "isp-strict": Word(
         "strict ISP",
-        "Algorithm 6.2 as printed: as ISP, without a stop at every asked share, so it may cut more"
-        " than was asked; the first iteration that reaches a share answers for it.",
+        "Algorithm 6.2 as printed: like ISP, without a stop at every requested share. So it may "
+        "cut more than requested; the first iteration that reaches a share counts for it.",
     ),
     "igspf": Word(
         "IGSPF",
@@ -118,15 +116,14 @@ PROCEDURES: dict[str, Word] = {
 IMPORTANCE: dict[str, Word] = {
     "conductance": Word(
         "conductance",
-        "Rank correlation, per text, between a head's attention and the attribution of the"
-        " prediction to it (conductance), averaged over texts; low: attends elsewhere than what"
-        " decides.",
+        "Rank correlation between a head's attention and how much the prediction rests on it "
+        "(conductance), averaged over texts. Low: it attends elsewhere than to what decides.",
         caveat="A head whose maps never vary has no correlation; it counts as 0.",
     ),
     "attribution_mass": Word(
         "attribution mass",
-        "Mean size of the attribution that passes through a head's attention (|sum of its"
-        " conductance|), in logits: the magnitude that a correlation leaves out.",
+        "Mean size of the attribution that passes through a head's attention (|sum of its "
+        "conductance|), in logits. A correlation leaves out this size.",
     ),
     "abs_corr": Word(
         "size of the correlation",

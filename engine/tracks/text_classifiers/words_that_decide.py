@@ -25,8 +25,8 @@ from engine.tracks.text_classifiers.sentence import Question
 from engine.training.losses import log_odds
 
 ON_DENSE = (
-    "The weights of this cut model were not kept: its heads are off in the dense model instead,"
-    " without the fine-tuning that followed. The audit's numbers are not of this model."
+    "The weights of this cut model were not kept. Its heads are off in the dense model instead, "
+    "without the later fine-tuning. The audit's numbers are not about this model."
 )
 
 

@@ -76,7 +76,7 @@ def test_too_few_images_for_a_gap_are_warned_of_beforehand(monkeypatch, tmp_path
     at = drawn(FAIR, monkeypatch, tmp_path)
 
     def warned() -> str:
-        return next(item.value for item in at.caption if "no gap is measured" in item.value)
+        return next(item.value for item in at.caption if "no verdict and no gap" in item.value)
 
     assert (
         f"fewer than {MIN_IMAGES} images" in warned()
@@ -85,8 +85,8 @@ def test_too_few_images_for_a_gap_are_warned_of_beforehand(monkeypatch, tmp_path
     number(at, FAIR, "max_images").set_value(500).run()
     assert asked(at)["request"]["max_images"] == 500
     assert (
-        f"Of 500 images that befalls a subgroup and class of less than {MIN_PER_CLASS / 5:g} % of"
-        " them." in warned()
+        "With 500 images that holds for a subgroup and class with less than"
+        f" {MIN_PER_CLASS / 5:g} % of them." in warned()
     )
 
 
@@ -124,7 +124,7 @@ def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
 def test_the_length_says_that_it_is_not_the_same_work():
     usual = {setting.name: setting.default for setting in fair_methods()["bifp-str"].settings}
     read = 1 + (1 - usual["settle"]) / usual["inner"]
-    assert f"BiFP reads a second batch, by default {read:g} times the images" in SAME_UPDATES
+    assert f"by default {read:g} times the images" in SAME_UPDATES
     assert "once per round" in SAME_UPDATES
 
 

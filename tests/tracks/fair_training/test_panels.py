@@ -15,11 +15,11 @@ from engine.core.errors import RequestError
 from engine.report import bundle, contents, phrasing
 from engine.report.charts import compare, compare_kinds, filter_layers, lookup, pareto
 from engine.report.charts.differences import MAX_Q
-from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.model_card import model_card
 from engine.report.report import report_html
 from engine.report.tracks import track_of, tracks
+from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.store.tables import where
 from engine.surgery.record import read_filter_mask
@@ -28,11 +28,11 @@ from engine.tracks.fair_training.panels import (
     curve,
     differences,
     effort,
+    saved,
     surface,
     tradeoff,
     training_curves,
 )
-from engine.tracks.fair_training.panels import headline as fair_headline
 from engine.tracks.fair_training.panels import (
     lookup as fair_lookup,
 )
@@ -116,24 +116,18 @@ def test_words_know_every_method_there_is():
 def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
     assert lookup.variant_of(run, TUNED)["variant"] == "dense-fair-0%"
     assert lookup.variant_of(run, DENSE)["variant"] == "dense"
-    head = headline(run, TUNED)
-    assert head.sentence.startswith("Tuned dense with λ cuts nothing") and not head.warnings
-    level = lookup.result(run, "dense-fair-0%", "accuracy")
-    assert phrasing.with_interval(level["value"], level["low"], level["high"]) in head.sentence
-    assert fair_headline.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
+    assert verdict(run, TUNED).sentence.startswith("Training on without a cut (tuned dense with λ)")
+    assert saved.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
     assert "with nothing cut" in curve.fair_curve(run, TUNED).said
 
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
-    assert own.NOT_FASTER in headline(run, UNS).warnings
+    assert own.NOT_FASTER in verdict(run, UNS).more
+    assert own.NOT_FASTER in saved.saved(run, UNS).said and "65.2 %" in saved.saved(run, UNS).said
+    assert own.NOT_FASTER not in verdict(run, STR).more
     assert (
-        own.NOT_FASTER in fair_headline.saved(run, UNS).said
-        and "65.2 %" in fair_headline.saved(run, UNS).said
-    )
-    assert own.NOT_FASTER not in headline(run, STR).warnings
-    assert (
-        "of 18,072 weights" in headline(run, UNS).sentence
-        and "of 112 filters" in headline(run, STR).sentence
+        "of 18,072 weights" in verdict(run, UNS).sentence
+        and "of 112 filters" in verdict(run, STR).sentence
     )
     assert "weights" in filter_layers.layer_survival(run, UNS).said
 
@@ -167,10 +161,8 @@ def test_another_axis_is_said_not_to_be_trained_for(run):
         "not to this axis"
         in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).said
     )
-    assert any(
-        "was not part of it" in text
-        for text in headline(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).warnings
-    )
+    skin = Choice("bifp-str", "skin", 0.672, None, "accuracy")
+    assert "fair by gender only" in verdict(run, skin).more
 
 
 def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
@@ -188,14 +180,14 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
     assert (
         "clearly smaller than that of SNIP" in panel.said
-        and "not told apart from that of P&F" in panel.said
+        and "not clearly different from that of P&F" in panel.said
     )
 
     def never(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(q=0.4)
 
     unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
-    assert "clearly" not in unclaimed.said and "not told apart" in unclaimed.said
+    assert "clearly smaller" not in unclaimed.said and "not clearly different" in unclaimed.said
     traces = [trace for part in unclaimed.parts for trace in part.data]
     assert traces and all(set(trace.marker.symbol) == {"circle-open"} for trace in traces)
 
@@ -332,13 +324,6 @@ def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
 
 def test_a_degradation_gap_is_told_as_it_is(run):
     choice = Choice("bifp-str", "gender", 0.672, None, "degradation")
-    head = headline(run, choice)
-    row = lookup.result(run, "bifp-str-67.2%", "degradation_gap", "gender")
-    assert (
-        "The degradation gap of gender is"
-        f" {phrasing.with_interval(row['value'], row['low'], row['high'])}" in head.sentence
-    )
-    assert "before" not in head.sentence.split("degradation gap")[1]
     assert "change not measured" not in compare.compare_runs([run], choice).said
 
 
@@ -394,7 +379,7 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
         switches=False,
         loss_share=False,
     )
-    assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).said
+    assert "the test images differ" in compare_kinds.compare_kinds([run, other], STR).said
 
 
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):

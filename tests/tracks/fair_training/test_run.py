@@ -96,7 +96,7 @@ class TestWhole(WholeRun):
         "Only 2 seed(s)",
         "nothing gets faster",
         "short training",
-        "none to mend",
+        "no gap to mend",
         "Few images to train",
     )
     told = (
@@ -561,5 +561,5 @@ def test_trained_on_validation_images_as_in_the_paper(tmp_path):
     assert "not known, no gap may be compared" in summary_text(run) and json.dumps(
         summary_of(run), allow_nan=False
     )
-    assert any("no gap may be compared there" in one for one in run.meta["warnings"])
+    assert any("No gap can be compared there" in one for one in run.meta["warnings"])
     assert run.table("arm_differences").empty

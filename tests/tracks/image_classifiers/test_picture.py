@@ -241,7 +241,7 @@ def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
     assert (
         0 < html.count("Where the dense model looks") == html.count('class="pa-maps"') <= pictures
     )
-    assert "show nothing about a subgroup" in words_of(at)
+    assert "prove nothing about a subgroup" in words_of(at)
 
 
 def test_a_map_is_laid_over_the_picture_by_hand():

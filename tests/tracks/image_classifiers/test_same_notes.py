@@ -94,7 +94,7 @@ SAID = (
     "More than 8 bits per colour were brought to 8 in 3 of 118 images.",
     "1 image cannot be decoded and was left out: 8.png (it is no whole file of JPEG, PNG",
     "No split is given: 70 % train, 10 % validation, 20 % test",
-    "The split was dealt here:",
+    "The images were split here.",
 )
 
 

@@ -69,7 +69,7 @@ def test_what_it_says_of_bias_follows_from_q_and_sign(run):
     sure = table[(table["q"] <= 0.05) & (table["value"] > 0)]["unit"].iloc[0]
     open_ = table[table["q"] > 0.05]["unit"].iloc[0]
     assert head_card(run, CHOICE, sure).said.startswith("Adds to the bias of gender and sex: +")
-    assert "cannot be told from zero" in head_card(run, CHOICE, open_).said
+    assert "may be zero" in head_card(run, CHOICE, open_).said
 
 
 def test_protection_and_loss_follow_from_perplexity(run):

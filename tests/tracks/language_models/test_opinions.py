@@ -116,7 +116,7 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     assert result["delta_low"] <= 0.0, "the audit's own judge sees no rise"
     found = disagreement(run, CHOICE, variant)
     assert (
-        found.startswith("Not every judge sees the same")
+        found.startswith("The judges do not all see the same")
         and "another sees it rise (+0.300" in found
     )
     assert "not on religion" in judges(run, CHOICE).answer
@@ -149,7 +149,7 @@ def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, mon
 
 def test_without_another_judge_the_charts_say_how_to_ask_one(audited):
     assert (
-        "The page Reliability asks another one" in judges(audited.run, CHOICE).answer
+        "The page Reliability can ask another one" in judges(audited.run, CHOICE).answer
         and not judges(audited.run, CHOICE).has_chart
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,12 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents, phrasing
 from engine.report.charts import by_group, compare, cost, lookup, pareto
-from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice, apart
 from engine.report.model_card import model_card
 from engine.report.tracks import track_of
+from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
+from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
@@ -68,46 +68,18 @@ def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
         assert "nan" not in panel.said.lower().replace("nonbinary", "").split()
 
 
-def test_headline_states_the_numbers_of_the_results_table(run):
-    head = headline(run, CHOICE)
-    bias = lookup.bias(run, "fasp-gender_and_sex-g0.30-s0.20", CHOICE)
-    assert "lowers the bias" in head.sentence and phrasing.number(bias["value"]) in head.sentence
-    assert phrasing.change(bias) in head.sentence and "6 of 32 heads" in head.sentence
-    assert [number.label for number in head.numbers] == [
-        "bias",
-        "worst-off subgroup",
-        "best-off subgroup",
-        "perplexity",
-    ]
-    assert (
-        head.numbers[0].value == bias["value"]
-        and head.numbers[0].delta_high == bias["delta_high"] < 0
-    )
-    assert head.numbers[0].verdict == "better" and head.numbers[3].verdict == "worse"
-    assert "44 test prompts" in head.caveat and "2 seeds" in head.caveat
-
-
-def test_headline_never_says_lower_when_the_interval_includes_zero(run, tmp_path):
-    def widen(results: pd.DataFrame) -> pd.DataFrame:
-        return results.assign(delta_low=-1.0, delta_high=1.0)
-
-    head = headline(changed(run, tmp_path, "results", widen), CHOICE)
-    assert "does not clearly change the bias" in head.sentence and "includes zero" in head.sentence
-    assert "lowers" not in head.sentence and head.numbers[0].verdict == "no clear change"
-
-
 def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
     def worsen(results: pd.DataFrame) -> pd.DataFrame:
         return results.assign(delta=0.3, delta_low=0.2, delta_high=0.4)
 
     worse = changed(run, tmp_path, "results", worsen)
-    assert "raises the bias" in headline(worse, CHOICE).sentence
+    assert "raises the bias" in verdict(worse, CHOICE).sentence
     assert "FASP raises bias" in along_sparsity.bias_along_sparsity(worse, CHOICE).said
 
 
 def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
     run = store.open("null")
-    assert any("inside its null band" in text for text in headline(run, CHOICE).warnings)
+    assert own.NULL_MEANS in verdict(run, CHOICE).more
     for panel in (heads.head_map(run, CHOICE), heads.fasp_picture(run, CHOICE)):
         assert panel.said.startswith(heads.NOT_SUPPORTED)
         assert panel.figure.data[0].colorscale[0][1] == CHOICE.theme.unsupported[0][1]
@@ -154,21 +126,12 @@ def test_the_change_of_each_subgroup_stands_beside_its_row(run):
 
 
 def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
-    old = headline(run, CHOICE)
-    assert any("earlier version" in text for text in old.warnings), (
-        "this run holds no group band, and says so"
-    )
+    assert "earlier version" in verdict(run, CHOICE).more, "it holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
-    assert any(
-        "Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings
-    )
-    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("Nothing follows about a group.")
+    assert "nothing follows about a group" in verdict(words_only, CHOICE).more
+    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
-    assert not any("group" in text for text in headline(group, CHOICE).warnings)
-    assert (
-        "whole descriptors exchanged"
-        in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
-    )
+    assert "group" not in verdict(group, CHOICE).more
 
 
 def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
@@ -191,14 +154,14 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
     answer = heads.head_map(none, CHOICE).said
-    assert "no head of" in answer and "With 80 % power it could have found an effect of" in answer
-    assert "Half of that would take about" in answer
+    assert "none of the" in answer and "With 80 % power it could have found an effect of" in answer
+    assert "Finding half as much would take about" in answer
 
 
 def test_levelling_down_is_named(store):
     run = store.open("level")
-    assert who_pays.levelling_verdict(run, CHOICE).startswith("Levelling down")
-    assert any(text.startswith("Levelling down") for text in headline(run, CHOICE).warnings)
+    assert who_pays.levelling_down(run, CHOICE).said.startswith("Levelling down")
+    assert "levelling down" in verdict(run, CHOICE).meaning
 
 
 def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
@@ -220,17 +183,17 @@ def test_subgroup_names_stay_text(run, tmp_path):
 
 def test_dense_choice_reports_levels_without_changes(run):
     dense = Choice("dense", "religion", 0.0)
-    assert headline(run, dense).sentence.startswith("Uncut")
-    assert headline(run, dense).numbers[0].verdict == ""
+    assert verdict(run, dense).sentence.startswith("Nothing is cut here")
+    assert verdict(run, dense).numbers[0].kind == ""
     assert who_pays.levelling_down(run, dense).figure is None
     assert "nothing is cut" in heads.fasp_picture(run, dense).said
 
 
 def test_unknown_choices_name_the_known_ones(run):
     with pytest.raises(RequestError, match="bias_only, fasp, magnitude"):
-        headline(run, Choice("nonsense", "religion", 0.1))
+        verdict(run, Choice("nonsense", "religion", 0.1))
     with pytest.raises(RequestError, match=r"0 %, 10 %, 20 %, 5 %"):
-        headline(run, Choice("fasp", "religion", 0.15))
+        verdict(run, Choice("fasp", "religion", 0.15))
     with pytest.raises(RequestError, match="pearson, spearman"):
         correlations.axis_correlation(run, CHOICE, "kendall")
     with pytest.raises(RequestError, match="0 to 31"):

@@ -140,7 +140,7 @@ def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
     assert len(tokens["validation"]) == 400 and len(tokens["test"]) == 900, (
         "nothing of the test text is given away"
     )
-    with pytest.raises(RequestError, match="is the text for test"):
+    with pytest.raises(RequestError, match="is also the text for test"):
         validate(replace(request, validation_corpus=request.corpus))
 
 

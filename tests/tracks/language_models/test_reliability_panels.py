@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from engine.report.charts.panel import Choice
+from engine.report.charts.reliability_parts import reliable_said
 from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
 from engine.store.runs import Store
 from engine.tracks.language_models.panels import bench, heads, reliability
@@ -184,6 +185,8 @@ def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
     )
     panel = reliability.run_repeats(loud, CHOICE)
     assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
+    wide = pd.DataFrame([{"name": "religion", "ICC": 0.97, "low": 0.06, "high": 0.99}])
+    assert "for 0 of 1 axis" in reliable_said(wide, "axis", "axes")
 
 
 def test_a_control_stands_beside_the_method_at_the_same_gamma(run):

@@ -185,7 +185,9 @@ def test_groups_whose_prompts_read_alike_are_a_fault_and_cut_prompts_are_told():
         and cut_prompts(tokenizer, long, ["faith"], 5) == ()
     )
     [fault] = lost_groups(tokenizer, long, ["faith"], 4)
-    assert fault.what == "every prompt of one, two is, up to 4 tokens, one of another subgroup too."
+    assert fault.what == (
+        "the first 4 tokens of every prompt of one, two also begin a prompt of another subgroup."
+    )
     [said] = cut_prompts(tokenizer, long, ["faith"], 4)
     assert said.startswith(
         "faith: 4 of 4 prompts are longer than 4 tokens: their ends are not read."

@@ -116,7 +116,7 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
         base, tmp_path / "c", (0.2, -0.1, -0.15, -0.05), [STILL, STILL], null=(0.3, 0.3)
     )
     assert (
-        "was no more than chance, so no change is claimed: 0.20 before the cut, 0.10 now"
+        "before the cut could be chance alone, so we claim no change: 0.20 before the cut, 0.10 now"
         in verdict(run, choice).meaning
     )
     assert "not supported" in verdict(run, choice).more

@@ -10,12 +10,13 @@ import pytest
 from engine.core.errors import MaskError, RequestError
 from engine.report import contents
 from engine.report.bundle import export_run
-from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.report import report_html
+from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.heads import replay
 from engine.surgery.heads.replay import load_cut_classifier
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
 from engine.tracks.text_classifiers.panels import groups, lens
 from engine.tracks.text_classifiers.run import run_text_audit
@@ -141,7 +142,7 @@ def test_every_panel_reads_the_tables_of_a_real_audit(name, request):
             axis,
             panel.key,
         )
-    assert "left open" in headline(run, choice).sentence, "one or two seeds make no ticket"
+    assert own.FEW_SEEDS in verdict(run, choice).more, "one or two seeds make no ticket"
     assert not groups.has_borkan(run, choice), "three classes"
     text_id = lens.examples(run)["text_id"].iat[0]
     for stage in lens.stages(run, text_id):

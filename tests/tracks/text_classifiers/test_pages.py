@@ -137,7 +137,7 @@ def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
                 "In which order do the heads go?",
             ],
         ),
-        ("Iterations", 1, ["What did every iteration cut, and what was the model worth after it?"]),
+        ("Iterations", 1, ["What did each iteration cut, and how good was the model after it?"]),
         ("Tasks", 1, ["Do other tasks keep the same heads?"]),
     ],
 )

@@ -4,7 +4,6 @@ texts stay text."""
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pandas as pd
@@ -21,12 +20,12 @@ from engine.report.charts import (
     metric_curve,
     pareto,
 )
-from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.masks import write_masks
 from engine.report.model_card import model_card
 from engine.report.tables import HIDDEN, shown
 from engine.report.tracks import track_of, tracks
+from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
@@ -121,28 +120,10 @@ def test_the_track_declares_what_pages_ask(run):
     ) and "Algorithm 6.2" in track.definition("isp:random")
 
 
-def test_the_sentence_says_who_pays_and_whether_it_is_a_ticket(run):
-    head = headline(run, ISP)
-    short = (
-        lookup.groups_of(run, "isp:conductance-50%", "accuracy", "length")
-        .set_index("group")
-        .loc["short"]
-    )
-    assert "costs “short” most: its accuracy falls from" in head.sentence
-    assert f"change {phrasing.change(short, few='texts')}" in head.sentence
-    row = (
-        run.table("ticket_levels")
-        .query("method == 'isp:conductance' and sparsity == 0.5 and axis == ''")
-        .iloc[0]
-    )
-    assert not row["matching"] and "It is no ticket (accuracy" in head.sentence
-    assert (
-        f"{phrasing.number(row['mean'])} ± {phrasing.number(row['std'])} against" in head.sentence
-    )
-    quarter = headline(run, Choice("isp:conductance", "length", 0.25, None, "accuracy")).sentence
-    assert "It is a winning ticket (" in quarter and "for “short” alone it is none" in quarter
-    assert "240 test texts, 3 seeds per method" in head.caveat
-    assert headline(run, DENSE).sentence.startswith("Uncut, the model's accuracy is")
+def test_the_verdict_says_whether_it_is_a_ticket(run):
+    quarter = verdict(run, Choice("isp:conductance", "length", 0.25, None, "accuracy")).more
+    assert "as good as the full one" in quarter and "not for “short” alone" in quarter
+    assert "as good" not in verdict(run, ISP).more
 
 
 def test_only_what_was_trained_from_pretrained_weights_wins(run):
@@ -233,11 +214,6 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
     for text in (panel.said, tickets_curve.tickets_by_group(tied, mine).said):
         assert "75 %) match only because seeds differ widely" in text
         assert "(75 %) have it again at a larger share" in text
-    said = headline(tied, mine).sentence
-    assert (
-        "It is a winning ticket, though not at 50 % and here only because its seeds differ widely ("
-        in said
-    )
 
 
 def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
@@ -255,7 +231,7 @@ def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
     ):
         answer = make(open_, ONCE).said
         assert "left open" in answer and "no ticket" not in answer, make.__name__
-    assert own.SAME_MODELS in headline(open_, ONCE).warnings
+    assert own.SAME_MODELS in verdict(open_, ONCE).more
     texts = {
         note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations
     }
@@ -293,8 +269,7 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
     run = store.open("same")
     for panel in (tickets_curve.tickets_curve(run, ISP), tickets_table.tickets_table(run, ISP)):
         assert own.FEW_SEEDS in panel.said and "winning ticket up to" not in panel.said
-    assert "Whether it is a ticket is left open" in headline(run, ISP).sentence
-    assert own.FEW_SEEDS in headline(run, ISP).warnings
+    assert own.FEW_SEEDS in verdict(run, ISP).more
 
 
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
@@ -320,7 +295,7 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         "the control shows what it is for"
     )
     same = help.score_difference(store.open("same"), ONCE)
-    assert "conductance and random choice cannot be told apart (accuracy" in same.said
+    assert "conductance and random choice do not clearly differ (accuracy" in same.said
     assert "does not help" not in same.said
 
     def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
@@ -330,7 +305,7 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
     )
     assert (
-        "cannot be told apart once all comparisons are counted" in many.said
+        "do not clearly differ once all comparisons are counted" in many.said
         and "q = 0.900" in many.said
     )
     assert "harms" not in many.said and "“long” and “short” alone leaves out zero" in many.said
@@ -393,7 +368,7 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
         "the same texts are no other task"
     )
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
-    assert panel.figure is not None and "in common, where chance gives 50 %" in panel.said
+    assert panel.figure is not None and "in common; chance gives 50 %" in panel.said
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
     missing = survival.between_tasks(
         run, Choice("isp:conductance", "length", 0.75), [store.open("scores")]
@@ -463,7 +438,7 @@ def test_scores_and_seeds_agree_or_not(store):
     repeats = importance.importance_repeats(run, ISP)
     assert (
         set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"}
-        and "lowest: Michel" in repeats.said
+        and "Least sure: " in repeats.said
     )
     assert "more than chance" in importance.lowest_repeat(run, ISP).said
 
@@ -583,20 +558,17 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
     run = store.open("hostile")
     assert track_of(run).offers(run) == ("accuracy", "auc", "matthews")
     choice = Choice("isp:conductance", "length", 0.5, None, "matthews")
-    assert headline(run, choice).numbers[-1].label == "Matthews correlation"
     assert "Matthews correlation" in tickets_curve.tickets_curve(run, choice).said
     assert "accuracy is" in tickets_curve.tickets_curve(run, choice, group=HOSTILE["long"]).said
 
 
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
     wrong = Choice("once:random", "length", 0.75, None, "accuracy")
-    assert any(
-        "predicts one class for every text" in text for text in headline(run, wrong).warnings
-    )
+    assert "predicts one class for every text" in verdict(run, wrong).more
     for panel in (classifier_along.gap_along(run, wrong), pareto.pareto(run, wrong)):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
-    assert any(" of 3 seeds end" in text for text in headline(run, wrong).warnings), "not trials"
+    assert " of 3 seeds end" in verdict(run, wrong).more, "not trials"
 
 
 def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
@@ -676,7 +648,7 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
         "scores_agree",
         "cost",
     }
-    assert headline(bare, ISP).sentence and not math.isnan(headline(bare, ISP).numbers[0].value)
+    assert verdict(bare, ISP).sentence and verdict(bare, ISP).numbers
 
 
 def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_path):
@@ -692,15 +664,16 @@ def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_
             in panel.said.lower()
         )
         assert f"(p = {phrasing.number(row['p'])})" in panel.said
-    none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5))
-    assert "no arm can be told from 50 random masks" in tickets_chance.random_masks(none, ONCE).said
+    none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5, value=2.0))
+    said = tickets_chance.random_masks(none, ONCE).said
+    assert "no score clearly differs from 50 random masks" in said and "after correction" in said
     best = changed(
         run,
         tmp_path,
         "random_ranks",
         lambda table: table.assign(q=np.where(table["method"] == "once:conductance", 0.01, 0.5)),
     )
-    assert "single scoring by conductance stands above what 50 random masks give" in (
+    assert "single scoring by conductance stands above 50 random masks" in (
         tickets_chance.random_masks(best, ISP).said
     )
 
@@ -757,9 +730,7 @@ def test_the_proof_against_captum_is_told(run, tmp_path):
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):
     panel = published.thesis_tables(run, ONCE)
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
-    assert (
-        "none can be held against this audit: synthetic remarks is none of its tasks." in panel.said
-    )
+    assert "can be compared with this audit: synthetic remarks is none of its tasks." in panel.said
     assert "80 scored texts instead of 2000" in panel.caveat and "4 x 4 heads" in panel.caveat
     levels = run.table("ticket_levels").assign(
         sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
@@ -770,4 +741,4 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     found = published.thesis_tables(mine, ONCE)
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
-    assert found.said.startswith("1 of 52 printed numbers have one here; they are")
+    assert found.said.startswith("1 of 52 printed numbers can be compared; they are")

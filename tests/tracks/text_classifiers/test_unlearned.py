@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from engine.report import story
 from engine.report.charts import lookup
-from engine.report.charts.headline import headline
 from engine.report.contents import default_choice
 from engine.report.verdict import verdict
 from engine.store.runs import Store
@@ -27,10 +26,9 @@ def test_no_verdict_on_cuts_of_a_model_that_has_not_learned_its_task(tmp_path):
             for level in lookup.levels(run, method, axis):
                 choice = replace(default_choice(run, axis), method=method, level=level)
                 said = verdict(run, choice)
-                assert "cannot be told from guessing (AUC 0.48)" in said.sentence
+                assert "could be guessing (AUC 0.48)" in said.sentence
                 assert said.meaning == said.advice.said == ""
                 kinds += [fact.kind for fact in said.numbers]
-                kinds += [number.verdict for number in headline(run, choice).numbers]
                 sure = story.step(run, choice, "how_sure").sentence
                 assert sure == said.sentence
                 if level != 0:

@@ -68,9 +68,9 @@ SETTINGS = (
         "implicit",
         "choice",
         "cross",
-        "Implicit gradient: cross (chain rule, with the gradients of both levels), derived"
-        " (that of the upper level for both), published (Zhang et al., lets cut units grow back"
-        " by their gradient), none (first order).",
+        "Implicit gradient. cross: chain rule, with the gradients of both levels; derived: the "
+        "upper level's for both. published: Zhang et al., cut units grow back by their gradient; "
+        "none: first order.",
         choices=("cross", "derived", "published", "none"),
         label="Implicit gradient",
     ),

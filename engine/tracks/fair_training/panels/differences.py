@@ -39,10 +39,10 @@ from engine.tracks.fair_training.panels.lookup import (
 GAP_SAID = {
     "fell": "clearly smaller than",
     "rose": "clearly larger than",
-    "open": "not told apart from",
+    "open": "not clearly different from",
 }
 ACCURACY_SAID = {
-    "open": " at an accuracy that cannot be told apart",
+    "open": " at an accuracy that does not clearly differ",
     "rose": " at a clearly higher accuracy",
     "fell": ", but at a clearly lower accuracy",
 }
@@ -75,8 +75,8 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     said = phrasing.percent(at)
     if table.empty:
         why = (
-            f"Nothing is compared with {name} at {said} here: no gap was measured, or nothing else"
-            " trained."
+            f"Nothing is compared with {name} at {said} here: no gap was measured, or no other "
+            "method was trained."
         )
         return nothing("bifp_against", question, why)
     accuracy = Measure("accuracy", few=track_of(run).items)
@@ -86,15 +86,12 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         difference_figure(run, choice, table, accuracy, order, f"more accurate with {name} →"),
     )
     note = (
-        f"{name} minus the other method at {said}, same test images (n ="
-        f" {int(table['n'].max()):,}), "
-        f"{trials_said(run)} each. "
-        f"{own.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most"
-        f" {MAX_Q:g}; open points: "
-        f"the interval holds zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with"
-        " all methods, "
-        "BiFP-uns with those that cut weights."
-        f" {share_said(run)}{flops_said(run, [base, *order], at)}"
+        f"{name} minus the other method at {said}, same test images (n = "
+        f"{int(table['n'].max()):,}), {trials_said(run)} each. {own.INTERVALS_SEEDS} Filled "
+        f"points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: the "
+        f"interval includes zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with "
+        "all methods, BiFP-uns with those that cut weights. "
+        f"{share_said(run)}{flops_said(run, [base, *order], at)}"
         f"{images_read(run, [base, *order], at)}"
     )
     note += "" if set(CONTROLS) & set(order) else f" {own.NO_CONTROLS}"
@@ -233,12 +230,12 @@ def widths(run: Run, choice: Choice) -> Panel:
     parts = tuple(difference_figure(run, choice, table, measure, order) for measure in measures)
     at = lookup.level_of(run, choice)
     note = (
-        f"{words.method_name(FOUND)} minus each control at {phrasing.percent(at)}, same test"
-        f" images, {trials_said(run)}; controls keep as many filters of every layer as it kept in"
-        " that seed, so their FLOPs are equal, and are trained as P&F. Draws of one seed are"
-        " averaged before seeds are compared. Filled points: claimed (q of at most .05). A"
-        " difference that is not told apart is no proof of equality."
-        f" {own.INTERVALS_SEEDS}{images_read(run, [FOUND, *order], at)}"
+        f"{words.method_name(FOUND)} minus each control at {phrasing.percent(at)}, same test "
+        f"images, {trials_said(run)}. Controls keep as many filters of every layer as it kept in "
+        "that seed, so their FLOPs are equal; they are trained as P&F. Draws of one seed are "
+        "averaged before seeds are compared. Filled points: claimed (q of at most .05). A "
+        "difference that is not clear does not prove equality. "
+        f"{own.INTERVALS_SEEDS}{images_read(run, [FOUND, *order], at)}"
     )
     answer, more = _found(run, choice)
     return Panel(
@@ -294,7 +291,7 @@ def _found(run: Run, choice: Choice) -> tuple[str, str]:
     found = f"{name}'s own filters, {'; '.join(parts)}."
     if not apart:
         return (
-            f"Nothing is told apart: here {name} found layer widths, not filters that others lack.",
+            f"Nothing clearly differs: here {name} found layer widths, not better filters.",
             found,
         )
     what = phrasing.listing([words.metric_name(metric) for metric in dict.fromkeys(apart)])

@@ -64,13 +64,13 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     axis = words.axis_name(fair_axis(run))
     notion = _notion(run)
     note = (
-        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every"
-        f" {int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than"
-        " that. Dots: seeds; bar: their mean where all got there; crosses: seeds that never met"
-        " both at once, drawn at the end of their training. What counts is the first look, with as"
-        " much cut as asked, from which both are met twice in a row. Updates of BiFP's mask come"
-        " on top of these, with images of their own: examples and seconds count"
-        f" both.{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
+        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
+        f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than "
+        "that. Dots: seeds; bar: their mean where all got there; crosses: seeds that never met "
+        "both at once, drawn at the end of their training. The first of two looks in a row "
+        "counts that meet both, with as much cut as asked. Updates of BiFP's mask come on top, "
+        "with images of their own; examples and seconds count "
+        f"both.{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
     )
     answer, rest = _answer(run, choice, table, what, targets)
     more = f"{rest}{_on_test(run, table)}".strip()
@@ -267,7 +267,7 @@ def _at_least(rivals: pd.DataFrame, mine: float, what: Effort) -> str:
     least = float(spent.groupby(rivals["method"]).mean().min())
     start = "No two-stage method got there in every seed within the training it had"
     if mine >= least:
-        return f"{start}, and BiFP took no less than that: nothing is known of a saving."
+        return f"{start}, and BiFP took no less than that, so a saving is unknown."
     return (
         f"{start}: BiFP saves at least {phrasing.percent(round(1 - mine / least, 2))} of their"
         f" {what.many}."
@@ -286,9 +286,7 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
     if base not in set(table["method"]) or not stages & set(table["method"]):
         return []
     if base not in whole:
-        return [
-            f"{words.method_name(base)} missed it in a seed, so what it saves is not known here."
-        ]
+        return [f"{words.method_name(base)} missed it in a seed, so its saving is unknown here."]
     rivals = [name for name in whole if name in stages]
     mine = table[table["method"] == base][what.column]
     if not rivals:
@@ -304,4 +302,4 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
         ]
     if mine.min() > other.max():
         return [f"In every seed {name} needs more than {rival}."]
-    return [f"The seeds of {name} and {rival} overlap: which is quicker is open."]
+    return [f"The seeds of {name} and {rival} overlap, so either may be quicker."]

@@ -20,8 +20,8 @@ from engine.tracks.fair_training.panels.lookup import short
 
 QUESTION = "What does the loss look like between BiFP and what it would be without its parts?"
 ABSENT = (
-    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” on the"
-    " page “New audit”, or with --surface on the command line; it needs BiFP-str and its ablations."
+    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” on the "
+    "page “New audit”, or with --surface. It needs BiFP-str and its ablations."
 )
 SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
 COLUMNS = "x y loss accuracy gap"
@@ -40,9 +40,9 @@ def surface(run: Run, choice: Choice, show: str = "loss") -> Panel:
     table, points = lookup.frame(run, "surface"), lookup.frame(run, "surface_points")
     table = table[table["method_b"] == table["method_b"].iat[0]]
     note = (
-        "One seed, one set of images, one plane of very many: the models lie on it, the rest of it"
-        " nobody trained. The mask is BiFP's only at BiFP; in between, weights that one of the"
-        " models lacks come back in part. Batch statistics are worked out again at every point."
+        "One seed, one set of images, one plane of very many. Only the models on it were trained, "
+        "not the points between. The mask is BiFP's only at BiFP; between models, weights that "
+        "one of them lacks come back in part. Batch statistics are computed again at every point."
     )
     (answer, more), figure = _answer(table, points), _figure(choice, table, points, show)
     return Panel(
@@ -117,7 +117,7 @@ def _answer(table: pd.DataFrame, points: pd.DataFrame) -> tuple[str, str]:
     low, high = float(table["loss"].min()), float(table["loss"].max())
     least = words.method_name(str(points["method"].iat[losses.index(min(losses))]))
     where = (
-        f"at none of the three; of them it is lowest at {least}"
+        f"at none of the three; of these it is lowest at {least}"
         if low < min(losses)
         else f"at {least}"
     )
@@ -157,11 +157,11 @@ def path(run: Run, choice: Choice) -> Panel:
         _column(choice, table, others, "gap", "Accuracy gap"),
     )
     note = (
-        "One seed, one set of images. Height of a ridge: how far the loss rises above the straight"
-        f" line between its two ends; below {LOW:g} none is named. Batch statistics are worked out"
-        " again at every point; without that, which the thin broken lines show, ridges are partly"
-        " made by them. A low ridge says that the two are near each other, not that either is"
-        " fair."
+        "One seed, one set of images. Height of a ridge: how far the loss rises above the "
+        f"straight line between its two ends; below {LOW:g} none is named. Batch statistics are "
+        "computed again at every point. The thin broken lines leave that out, and old statistics "
+        "make part of their ridges. A low ridge shows that the two models are near each other, "
+        "not that either is fair."
     )
     answer, more = _path_answer(table, others)
     heads = {"other": "other model", "t": "share of the way"}

@@ -50,11 +50,11 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     share = float(table["sparsity"].iat[0])
     at = phrasing.percent(share)
     note = (
-        f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test"
-        f" images. {own.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both,"
-        f" read from values alone.{_reference_said(volumes)} Points of one line differ in λ only,"
-        " so read the line, not the single point. Methods that were not swept are not here: Pareto"
-        f" has all.{flops_said(run, list(table['method'].unique()), share)}"
+        f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test "
+        f"images. {own.INTERVALS_SEEDS} Dotted line: the front, points that no other beats at "
+        f"both by their values.{_reference_said(volumes)} Points of one line differ in λ only, so "
+        "read the line, not the single point. Pareto also has the methods without a "
+        f"sweep.{flops_said(run, list(table['method'].unique()), share)}"
     )
     (answer, more), shown = (
         _answer(run, choice, table, volumes, gap),
@@ -169,8 +169,8 @@ def _reference_said(volumes: pd.DataFrame) -> str:
         phrasing.number(volumes[f"reference_{name}"].iat[0]) for name in ("accuracy", "gap")
     )
     return (
-        " Hypervolume: the area of choices that are worse than some point at both, up to accuracy "
-        f"{accuracy} and gap {gap}; worked out seed by seed."
+        " Hypervolume: the area of choices that are worse than some point at both, up to "
+        f"accuracy {accuracy} and gap {gap}; computed seed by seed."
     )
 
 
@@ -200,7 +200,7 @@ def _answer(
         )
         text += f"; its interval lies above that of {phrasing.listing(clear)}" if clear else ""
         text += (
-            f"; it meets that of {phrasing.listing(meets)}, so which is larger is open"
+            f"; it meets that of {phrasing.listing(meets)}, so either may be larger"
             if meets
             else ""
         )
@@ -218,7 +218,7 @@ def _area_against(row: dict[str, Any]) -> str:
         phrasing.direction(
             {"delta_low": row["difference_low"], "delta_high": row["difference_high"]}
         ),
-        "not told apart from",
+        "not clearly different from",
     )
     return f"The area of {name} is {kind} that of {base}: {ends}, paired by seed and image."
 

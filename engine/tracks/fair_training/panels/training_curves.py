@@ -58,10 +58,10 @@ def training(run: Run, choice: Choice) -> Panel:
     parts = tuple(_column(choice, table, title, lines) for title, lines in COLUMNS.items())
     seeds = table["variant"].nunique()
     note = (
-        f"{name}, {phrasing.count(seeds, 'seed')}, each a line; gap of"
-        f" {words.axis_name(fair_axis(run))}. {own.SURROGATE} Validation points have no interval:"
-        " they are looks at one model on one set of images. Dotted lines are of every batch, as"
-        f" running means over {SMOOTH} updates. Vertical lines: where a phase begins."
+        f"{name}, {phrasing.count(seeds, 'seed')}, each a line; gap of "
+        f"{words.axis_name(fair_axis(run))}. {own.SURROGATE} Validation points have no interval: "
+        "each is one model on one set of images. Dotted lines are of every batch, as running "
+        f"means over {SMOOTH} updates. Vertical lines: where a phase begins."
     )
     answer, more = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
     shown = readable(table, SAID, penalty="fairness term", gap="measured gap")
@@ -217,9 +217,9 @@ def live(points: pd.DataFrame, choice: Choice) -> Panel:
     order = list(dict.fromkeys(points["shard"].iloc[::-1]))
     parts = tuple(_live_column(points, order, choice, title) for title in LIVE_COLUMNS)
     note = (
-        "Grey: trainings of this job that are done. Dotted lines and the loss are running means"
-        f" over {SMOOTH} updates. Points are looks at validation images and have no interval; the"
-        " results on test images come when all is finished."
+        "Grey: trainings of this job that are done. Dotted lines and the loss are running means "
+        f"over {SMOOTH} updates. Points show validation images and have no interval. Results on "
+        "test images come when all is finished."
     )
     last = pd.DataFrame([_last(points, shard) for shard in order])
     last = last.assign(training=last["shard"].map(words.work_name))

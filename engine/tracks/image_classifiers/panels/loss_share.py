@@ -65,9 +65,9 @@ def loss_share(run: Run, choice: Choice) -> Panel:
     )
     steps = int(table["step"].max()) + 1
     note = (
-        f"The first {steps} batches while {units_of(run)} are chosen, mean of {trials_said(run)},"
-        f" running mean of {SMOOTH} batches; both losses saw the same batches. Ranges in the table"
-        " are over trials."
+        f"The first {steps} batches while {units_of(run)} are chosen: mean of {trials_said(run)}, "
+        f"running mean of {SMOOTH} batches. Both losses saw the same batches. Ranges in the table "
+        "are over trials."
     )
     return Panel(
         "loss_share",
@@ -196,7 +196,7 @@ def _points(change: float) -> str:
 # dense model.
 
 
-AFFECTED_QUESTION = "Do the classes that the images were changed about pay for the cut?"
+AFFECTED_QUESTION = "Do the classes whose images were changed pay for the cut?"
 AFFECTED_COLUMNS = "method speedup classes value low high delta delta_low delta_high n_trials"
 
 

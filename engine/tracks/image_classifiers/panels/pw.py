@@ -104,7 +104,7 @@ def _answer(
     without = arm_groups(run, choice, (PLAIN,))
     paid = paid_most(without[(without["base"] == base) & at_level(without["speedup"], at)])
     if paid is None:
-        return f"Who pays most without it at {at:g}× cannot be told.", ""
+        return f"The data do not tell who pays most without it at {at:g}×.", ""
     most, name = paid.most, words.quoted(paid.most["group"])
     mine = where(table, metric=measure.metric, group=most["group"])
     here = mine[at_level(mine["speedup"], at)]
@@ -120,7 +120,7 @@ def _answer(
     said = {
         "helps": f"{what} helps it here",
         "harms": f"{what} harms it here",
-        "unclear": f"whether {what} helps it here cannot be told",
+        "unclear": f"the data do not tell whether {what} helps it here",
     }[verdict_on(measure, row)]
     trials = phrasing.count(int(row["n_trials"]), "trial")
     text = (
@@ -162,7 +162,7 @@ def _worst_off_said(
     if mine.empty or first[0] == said:
         return ""
     row = mine.iloc[0].to_dict()
-    verdict = {"helps": "it helps", "harms": "it harms", "unclear": "it cannot be told"}[
+    verdict = {"helps": "it helps", "harms": "it harms", "unclear": "the data do not tell"}[
         verdict_on(measure, row)
     ]
     return (
@@ -238,7 +238,7 @@ def ablation(run: Run, choice: Choice) -> Panel:
     base = _base_of(run, choice)
     if base is None:
         return nothing(
-            "ablation", ABLATION_QUESTION, "This run has no arms with a part of the PW loss."
+            "ablation", ABLATION_QUESTION, "This run has no variants with a part of the PW loss."
         )
     table = _table(run, choice, base)
     if table.empty:
@@ -329,7 +329,7 @@ def _ablation_figure(
 
 
 def _ablation_answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
-    """For the subgroup that pays most: which switches help, and for which it cannot be told."""
+    """For the subgroup that pays most: which switches help, and for which the data do not tell."""
     kinds: dict[str, list[dict[str, Any]]] = {"helps": [], "harms": [], "unclear": []}
     for row in table[table["group"] == group].to_dict("records"):
         kinds[verdict_on(measure, row)].append(row)
@@ -343,7 +343,7 @@ def _ablation_answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
         f" {' and '.join(parts) or 'is clearly helped by none'}"
     )
     if kinds["unclear"]:
-        start += f"; for {phrasing.listing(map(_switch, kinds['unclear']), 8)} it cannot be told"
+        start += f"; for {phrasing.listing(map(_switch, kinds['unclear']), 8)} the data do not tell"
     return f"{start}."
 
 

@@ -43,9 +43,9 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
         f" ({share})."
     )
     note = (
-        "Higher scores are kept first. Colours are ranks within a layer, because scores of"
-        " different layers need not compare; hover for the score itself. Filters and layers are"
-        " counted from 0, as in mask.json."
+        "Higher scores are kept first. Colours are ranks within a layer, because scores of "
+        "different layers may not be comparable. Hover for the score itself. Filters and layers "
+        "are counted from 0, as in mask.json."
     )
     return Panel(
         "filter_scores",

@@ -251,7 +251,10 @@ def _base_said(measure: Measure, table: pd.DataFrame, base: str) -> str:
     most = paid.most
     name, group = arm_name(base, first), words.quoted(most["group"])
     if not paid.clear:
-        text = f"{name} costs no subgroup clearly, lowest is {group}: {measure.brief(most)}"
+        text = (
+            f"{name} leaves no subgroup clearly worse off; the lowest change is that of {group}: "
+            f"{measure.brief(most)}"
+        )
     else:
         text = f"{name} costs {group} most: {measure.brief(most)}"
     same = where(table, loss=PW, group=most["group"])
@@ -287,8 +290,8 @@ def speed(run: Run, choice: Choice) -> Panel:
     made = run.meta.get("provenance", {})
     device = made.get("device_name") or made.get("device", "") or "an unknown device"
     note = (
-        f"Time of the first trial of each arm, cut and dense in turn, on {device}; bars hold "
-        "the middle half of the paired ratios. Other machines differ."
+        f"Time of each method's first trial, cut and dense in turn, on {device}. Bars hold the "
+        "middle half of the paired ratios. Other machines differ."
     )
     answer, figure = _speed_answer(run, choice, table), _figure(run, choice, table)
     ends = {"speedup_low": "measured low", "speedup_high": "measured high", "n": "timings"}

@@ -15,15 +15,15 @@ from engine.tracks.language_models.playground import question_of
 
 class Prompt(Ask):
     """given: run (id), prompt; variant (id) or heads (a list of "layer.head" or units), else the
-    variant where readers start; tokens (new ones), seed, axis; siblings (true, or words to put in
-    the subgroup's place); head ("layer.head") whose attention is wanted.
+    variant where readers start. Also tokens (new ones), seed, axis; siblings (true, or words to put
+    in the subgroup's place); head ("layer.head") whose attention is wanted.
 
     Told while it is written: {side: dense or pruned, row, text so far}. The answer: run, cut (in
-    words), heads, judge, judged (what it reads), seed, tokens, notes; rows, the prompt and its
-    siblings, each with prompt, subgroup, word, prompt_score, dense and pruned ({text, pieces,
-    score}), parts_at (the first token that differs, or None), next (the likeliest tokens there, or
-    at the start: {token, dense, pruned, drawn_by}); attention ({layer, head, tokens, dense,
-    pruned}: weights [tokens, tokens], None where the head is off) or None.
+    words), heads, judge, judged (what it reads), seed, tokens, notes, rows, attention. rows are the
+    prompt and its siblings, each with prompt, subgroup, word, prompt_score, dense and pruned
+    ({text, pieces, score}). parts_at is the first token that differs, or None; next the likeliest
+    tokens there, or at the start: {token, dense, pruned, drawn_by}. attention is None or {layer,
+    head, tokens, dense, pruned}: weights [tokens, tokens], None where the head is off.
     """
 
     name = "prompt"

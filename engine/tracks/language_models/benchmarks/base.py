@@ -1,10 +1,10 @@
 """What a benchmark measures: functions of sums over items, so that redrawing items is redrawing
 sums.
 
-Every metric has features, [items, columns], and a value of their sums over any set of items. With
-swapped features, those of the same answers with the roles exchanged (stereotype and
-anti-stereotype), a coin per cluster gives what the metric would be if the model had no preference
-between the roles.
+Every metric has features, [items, columns], and a value of their sums over any set of items.
+Swapped features are those of the same answers with the roles exchanged (stereotype and
+anti-stereotype). With them a coin per cluster gives what the metric would be if the model had no
+preference between the roles.
 """
 
 from __future__ import annotations

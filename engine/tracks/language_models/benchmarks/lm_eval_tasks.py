@@ -27,17 +27,14 @@ class LmEvalScores(ScoredBenchmark):
 
     name = "lm_eval"
     title = "LM-Eval"
-    question = "Of questions with a right answer, how many does the model still answer right?"
+    question = "How many questions with a right answer does the model still answer right?"
     source = "Tasks of the Language Model Evaluation Harness (Gao et al. 2024)"
     rule = (
-        "The package itself asks and counts (around the model as it is loaded here, the mask"
-        " acting): of every item the first of acc, exact_match and acc_norm that its task lists."
-        " Contexts that are too long lose their beginning."
+        "The package asks the model and counts, with the mask on. Each item counts by the first "
+        "of acc, exact_match and acc_norm that its task lists. Contexts that are too long lose "
+        "their beginning."
     )
-    limits = (
-        "What it measures is what its tasks ask: it says nothing of bias, and nothing of groups of"
-        " people."
-    )
+    limits = "It measures what its tasks ask, and says nothing about bias or groups of people."
     group, item, items = "task", "item", "items"
     roles = {"right": "right", "wrong": "wrong"}
     measured_by = "task_scores"

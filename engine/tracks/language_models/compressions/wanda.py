@@ -85,8 +85,8 @@ def sparse(weight: torch.Tensor, hessian: torch.Tensor, level: float) -> torch.T
     tokens.
 
     The paper's algorithm 1: within a block of BLOCK columns the share `level` of weights with the
-    smallest w² / [U]²_jj become zero, and each error, divided by the factor's diagonal, is taken
-    from the columns behind.
+    smallest w² / [U]²_jj become zero. Each error, divided by the factor's diagonal, is taken from
+    the columns behind.
     """
     weight, hessian = weight.clone().float(), hessian.clone().float()
     unseen = hessian.diagonal() == 0

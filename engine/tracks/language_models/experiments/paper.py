@@ -119,9 +119,8 @@ class HeadExperiment(Experiment):
 
     paper = PAPER
     needs = (
-        "HolisticBias v1.1, or the prompts that the published code split (--data FOLDER),"
-        " WikiText-2's test and validation text (--corpus FILE --validation-corpus FILE) and the"
-        " models of the hub"
+        "HolisticBias v1.1 or the published split of its prompts (--data FOLDER), WikiText-2's "
+        "test and validation text (--corpus, --validation-corpus), the models of the hub"
     )
     stand_in = DEMO_SAID
 

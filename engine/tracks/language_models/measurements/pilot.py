@@ -39,8 +39,8 @@ REWEIGHTED, REGENERATED = 8, 3
 
 class Pilot(Measurement):
     """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts),
-    seconds, ess and effective (smallest share of n and smallest number of effective samples over
-    subgroups), n.
+    seconds, ess, effective, n. ess and effective: smallest share of n and smallest number of
+    effective samples over subgroups.
 
     The row of `dense` holds the bias, and the seconds of drawing and judging n texts once.
     """

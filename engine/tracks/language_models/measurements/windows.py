@@ -166,9 +166,9 @@ ROOM = 1 << 26
 
 
 class Divergence(Measurement):
-    """Columns: window (its first token, or that of a block of them), kl (nats, Σ over its scored
-    tokens of KL(dense ‖ variant)), flipped (how many of them have another likeliest token), tokens
-    (scored).
+    """Columns: window (its first token, or that of a block of them), kl, flipped, tokens (scored).
+    kl: nats, Σ over its scored tokens of KL(dense ‖ variant); flipped: how many of them have
+    another likeliest token.
 
     Windows overlap by one token: both models read the text once, and a window's first tokens have
     little context.

@@ -128,18 +128,17 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
 def _said(rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
     """The rank with its p, among how many such ranks, and on how much it rests."""
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
-    below, n = int(below), int(n)
-    verdict = "better than chance" if q <= LEVEL else "not told apart from chance"
-    asked = (
-        f"p = {phrasing.number(p)} by rank, q = {phrasing.number(q)} over {len(every)} such ranks"
-        " here"
-    )
+    beaten, n = int(n) - int(below), int(n)
+    doubt = f"{n} are too few to rule out luck" if beaten == n else "luck alone may give that"
+    verdict = "better than chance" if q <= LEVEL else f"but {doubt}"
     prompts, draws = int(rows["prompts"].iat[0]), int(rows["draws"].iat[0])
     drawn = f"{phrasing.count(prompts, 'test prompt')}, {phrasing.count(draws, 'draw')} of each"
     return (
-        f"{words.method_name(variant['method'])} has less bias than {n - below} of {n} random cuts"
-        f" of as many non-critical heads (γ = {variant['gamma']:g}): {verdict}, {asked} ({drawn};"
-        f" the smallest p that so many cuts can show is {phrasing.number(rank_p(0, n))})."
+        f"{words.method_name(variant['method'])} beat {'all' if beaten == n else f'{beaten} of'}"
+        f" {n} random cuts, {verdict} (q = {phrasing.number(q)}). They cut as many non-critical"
+        f" heads (γ = {variant['gamma']:g}; {drawn}). p = {phrasing.number(p)}, q over"
+        f" {phrasing.count(len(every), 'such rank')}; {n} cuts show no p below"
+        f" {phrasing.number(rank_p(0, n))}."
     )
 
 

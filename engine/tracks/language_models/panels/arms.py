@@ -341,9 +341,9 @@ COLUMNS: tuple[Column, ...] = titled(
     pair_null_q="q",
 )
 NOTE = (
-    "Differences are of the same prompts under the same noise; q is of exchanging, prompt by"
-    " prompt, which of the two models wrote the texts, Benjamini-Hochberg over the ways compared;"
-    " clear is an interval without zero and q at most .05."
+    "Differences use the same prompts and the same random numbers. q comes from exchanging, "
+    "prompt by prompt, which model wrote the texts (Benjamini-Hochberg over the ways compared). A "
+    "difference is clear where its interval excludes zero and q is at most .05."
 )
 
 
@@ -435,10 +435,10 @@ def told(run: Run, pairs: Pairs, what: str) -> str:
         )
     sizes = [row["pair_detectable"] for row in rows if math.isfinite(row["pair_detectable"])]
     if not sizes:
-        return f"{start} none can be told apart: too few prompts for an interval."
+        return f"{start} no difference can be shown: too few prompts for an interval."
     return (
-        f"{start} none clearly differs; {_span(sizes)} would have been found in four of five"
-        " repeats."
+        f"{start} none clearly differs. A difference of {_span(sizes)} would be found in four of "
+        "five repeats."
     )
 
 
@@ -446,10 +446,10 @@ def _closest_told(run: Run, pairs: Pairs, what: str) -> str:
     row = pairs.others.iloc[0].to_dict()
     label, other = (lookup.variant_label(run, one) for one in (pairs.reference, row))
     return (
-        f"No other way takes as much as {label}{',' if ',' in label else ''} give or take"
-        f" {phrasing.percent(NEAR)}; closest is {other} ({phrasing.percent(row[what])} of the"
-        f" {what}). Its bias beside the cut\u2019s, prompt by prompt:"
-        f" {phrasing.change({name: row[START + name] for name in _ENDS})}."
+        f"No other way takes as much as {label}{',' if ',' in label else ''} give or take "
+        f"{phrasing.percent(NEAR)}. The closest is {other} ({phrasing.percent(row[what])} of the "
+        f"{what}). Its bias beside the cut\u2019s, prompt by prompt: "
+        f"{phrasing.change({name: row[START + name] for name in _ENDS})}."
     )
 
 
@@ -481,7 +481,8 @@ def _span(sizes: list[float]) -> str:
 
 
 QUESTION = (
-    "What does it cost to cut as many heads in every layer, so that any loader reads the result?"
+    "What does it cost to cut the same number of heads in every layer, so that any loader "
+    "reads the result?"
 )
 
 
@@ -571,7 +572,7 @@ def _even_answer(table: pd.DataFrame, base: str) -> str:
     ]
     name = words.method_name(base)
     if free.empty:
-        return f"{name} was measured held to it only."
+        return f"{name} was measured only with equal layers."
     row = free.iloc[0]
     bias, text = (
         [
@@ -581,10 +582,10 @@ def _even_answer(table: pd.DataFrame, base: str) -> str:
         for ends in ("", "_q")
     )
     return (
-        f"{name} asked for {phrasing.percent(held['sparsity'])}: held to it,"
-        f" {phrasing.percent(held['realised'])} of the heads are cut and bias changes by {bias[0]},"
-        f" perplexity by {text[0]}; as it is, {phrasing.percent(row['realised'])}, {bias[1]} and"
-        f" {text[1]}."
+        f"{name} asked for {phrasing.percent(held['sparsity'])}. With equal layers "
+        f"{phrasing.percent(held['realised'])} of the heads are cut, bias changes by {bias[0]} "
+        f"and perplexity by {text[0]}. Without that it is {phrasing.percent(row['realised'])}, "
+        f"{bias[1]} and {text[1]}."
     )
 
 

@@ -35,8 +35,8 @@ from engine.tracks.language_models.tables import TEST, VALIDATION
 from engine.tracks.language_models.words import not_scored
 
 NOTHING = (
-    "Nothing can be predicted here: effects of single heads on this axis are not known. It can be"
-    " measured."
+    "No prediction here: the effects of single heads on this axis are not known. It can be "
+    "measured."
 )
 
 
@@ -97,14 +97,14 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
         lines.append({"number": "change of perplexity", "measured": text["value"] - dense["value"]})
     inside = found.change.low <= bias["delta"] <= found.change.high
     answer = (
-        f"On validation prompts the bias changes by {phrasing.change(bias)};"
-        f" {phrasing.signed(found.change.value)} was predicted, and what came out lies"
-        f" {'inside' if inside else 'outside'} the predicted interval."
+        f"On validation prompts the bias changes by {phrasing.change(bias)}; "
+        f"{phrasing.signed(found.change.value)} was predicted. The measured value lies "
+        f"{'inside' if inside else 'outside'} the predicted interval."
     )
     note = (
-        f"n = {int(bias['n'])} validation prompts. The effects on the map come from these prompts"
-        " too: a set chosen by them looks better here than it is. What is predicted is the change"
-        " on test prompts, which are others."
+        f"n = {int(bias['n'])} validation prompts. The effects on the map come from these prompts "
+        "too, so a set chosen by them looks better here than it is. The prediction is about test "
+        "prompts, which are others."
     )
     return Panel(
         "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(lines), note
@@ -200,11 +200,11 @@ def additivity(run: Run, choice: Choice) -> Panel:
         f" {_parts_said(last)}"
     )
     note = (
-        "Bars on the sum add the intervals of the single effects up as if they erred together, so"
-        " they are wide. Single effects come from validation prompts, measured changes from test"
-        " prompts. Heads chosen for large effects look larger than they are, which makes the sum"
-        " too large; heads that stand in for each other show only when they are cut together, which"
-        " makes it too small."
+        "Bars on the sum add up the intervals of the single effects as if all erred together, so "
+        "they are wide. Single effects come from validation prompts, measured changes from test "
+        "prompts. Heads chosen for large effects look larger than they are; that makes the sum "
+        "too large. Heads that stand in for each other show only when cut together; that makes it "
+        "too small."
     )
     return Panel("additivity", question, answer, _figure(choice, table), table, note, more=more)
 
@@ -214,19 +214,18 @@ def _parts_said(row: pd.Series) -> str:
     left = phrasing.signed(row["interaction"])
     if not row["first order"]:
         return (
-            f"Every one of them was measured, so the difference of {left} is interaction, or"
-            " chance."
+            f"Every one of them was measured, so the difference of {left} is interaction or chance."
         )
     heads = phrasing.count(int(row["first order"]), "head")
     if math.isnan(row["estimator error"]):
         return (
-            f"{heads} of them stayed first order: how much of the difference is their error is not"
-            " known."
+            f"{heads} of them stayed first order; how much of the difference is their error is "
+            "unknown."
         )
     error = phrasing.signed(row["estimator error"])
     return (
-        f"{heads} of them stayed first order, which by the heads that have both accounts for"
-        f" {error} of the difference; {left} is left for interaction, or chance."
+        f"{heads} of them stayed first order. Judged by the heads that have both values, that "
+        f"explains {error} of the difference; {left} remains for interaction or chance."
     )
 
 

@@ -32,8 +32,9 @@ from engine.tracks.language_models.summary import measured_on, stored, texts_of
 ALL = "all"
 """What the row of all items is called."""
 INTERVALS = (
-    "Intervals are 95 %, whole clusters of items redrawn. Chance: the two roles exchanged at random"
-    " per cluster for a level, dense and cut model for a change. q: Benjamini–Hochberg."
+    "Intervals are 95 %, from redrawing whole groups of related items. Chance for a level: the "
+    "two roles exchanged at random. Chance for a change: dense and cut model exchanged. q: "
+    "Benjamini–Hochberg."
 )
 
 
@@ -147,9 +148,7 @@ def _change(row: dict[str, Any]) -> str:
     if not np.isfinite(row["delta_q"]):
         return "too few items for a verdict"
     q, tests = phrasing.number(row["delta_q"]), int(row["tests"])
-    verdict = (
-        "more than chance" if row["delta_q"] < MISSED else "no change that can be told from chance"
-    )
+    verdict = "more than chance" if row["delta_q"] < MISSED else "no change beyond chance"
     span = phrasing.span(row["delta_low"], row["delta_high"])
     return (
         f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over"
@@ -163,8 +162,8 @@ def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
         return ""
     of = phrasing.count(int(dense["n"]), one.item, one.items)
     return (
-        f"{int(dense['alike']):,} of {of} read the same to this model, "
-        "which does not know the words that differ: they count as even, and say nothing of it."
+        f"{int(dense['alike']):,} of {of} read the same to this model, because it does not know "
+        "the words that differ. They count as even and say nothing about it."
     )
 
 
@@ -176,8 +175,8 @@ def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
     band = phrasing.span(dense["null_low"], dense["null_high"])
     if where == "inside":
         return (
-            f"The uncut model cannot be told from one without a preference ({band}): a cut has"
-            " little to lower here."
+            f"The uncut model shows no clear preference ({band}), so a cut has little to lower "
+            "here."
         )
     return f"Without a preference, chance gives {band}."
 
@@ -209,7 +208,7 @@ def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
             if np.isfinite(least)
             else ""
         )
-        return f"None {over} moved more than chance after correction{could}."
+        return f"None {over} moved more than chance would after correction{could}."
     named = (
         f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})"
         for row in moved.to_dict("records")
@@ -287,8 +286,8 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
         "moved", ascending=False, kind="stable"
     )
     said = (
-        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered"
-        f" otherwise with {label}. Those that moved most come first: they stand for no others."
+        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered "
+        f"otherwise with {label}. Those that moved most come first; they represent no others."
     )
     rows = [_example(one, row) for row in moved.to_dict("records")]
     return Changed(pd.DataFrame(rows), said)

@@ -34,8 +34,8 @@ def axis_correlation(run: Run, choice: Choice, kind: str = "pearson") -> Panel:
     wide = wide_scores(run)
     supported = _supported(run, choice, list(wide.columns))
     note = (
-        f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls"
-        " correlations towards 0."
+        f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls "
+        "correlations towards 0."
     )
     return correlation_panel("axis_correlation", wide, kind, choice, note, supported)
 
@@ -107,8 +107,8 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
     figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, counts)
     top = table.sort_values("shared", ascending=False).iloc[0]
     answer = (
-        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']}"
-        f" of {top['of']} heads, where chance gives {phrasing.number(top['expected by chance'])}."
+        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} "
+        f"of {top['of']} heads. Chance gives {phrasing.number(top['expected by chance'])}."
     )
     note = (
         f"Numbers are heads in common, of {total} in the model. Random methods: first selection"
@@ -181,9 +181,7 @@ def published(
 
 def published_correlation(scores: PublishedScores, choice: Choice, kind: str = "pearson") -> Panel:
     """The matrix of Fig. 4 from imported scores. Of `choice` only `dark` is used."""
-    seeds = (
-        phrasing.count(scores.seeds, "seed") if scores.seeds else "seeds that were not told apart"
-    )
+    seeds = phrasing.count(scores.seeds, "seed") if scores.seeds else "an unknown number of seeds"
     note = (
         f"{scores.model}, {scores.n_heads} heads, mean of {seeds}; imported. No null band is known."
     )

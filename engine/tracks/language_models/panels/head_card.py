@@ -86,7 +86,7 @@ def _answer(run: Run, choice: Choice, effects: pd.DataFrame) -> str:
         verb = "Would add to" if row["value"] > 0 else "Would hold down"
         said = f"{verb} the bias of {axis}, to first order: {numbers}; not measured."
     elif not _is_sure(row):
-        said = f"Its effect on the bias of {axis} cannot be told from zero: {numbers}."
+        said = f"Its effect on the bias of {axis} may be zero: {numbers}."
     else:
         said = f"{'Adds to' if row['value'] > 0 else 'Holds down'} the bias of {axis}: {numbers}."
     return f"{NOT_SUPPORTED} {said}" if null_warning(run, choice) else said
@@ -233,7 +233,7 @@ def _redrawn(
         (drawn > drawn[:, [unit]]).sum(axis=1) + 1, [2.5, 97.5], method="nearest"
     )
     reach = f"{low:.0f} to {high:.0f}" if low < high else f"{low:.0f}"
-    yield f"Redrawn within the heads' errors, taken as independent: rank {reach} (95 %)."
+    yield f"Within the heads' errors, taken as independent, its rank would be {reach} (95 %)."
     variant, method = lookup.variant_of(run, choice), selection_methods().get(choice.method)
     if method and "z_bias" in method.needs and variant["n_cut"]:
         critical = frozenset(critical_units(run, choice) if method.uses_gamma else ())
@@ -241,7 +241,7 @@ def _redrawn(
             share = picked(drawn, (critical, int(variant["n_cut"])))[:, unit].mean()
             amount = f"{variant['n_cut']} heads cut by {words.method_name(choice.method)}"
             yield (
-                f"In {phrasing.percent(round(share, 2))} of these it would be one of the {amount}."
+                f"In {phrasing.percent(round(share, 2))} of draws it would be one of the {amount}."
             )
 
 
@@ -264,7 +264,7 @@ def _loss(run: Run, row: Mapping[str, Any]) -> str:
     text = f"Perplexity {change}"
     if math.isfinite(row["low"]):
         text += f" ({phrasing.signed(-row['high'], True)} to {phrasing.signed(-row['low'], True)})"
-        text += ", not told from zero" if row["low"] <= 0 <= row["high"] else ""
+        text += ", which may be zero" if row["low"] <= 0 <= row["high"] else ""
     how = "measured" if row["estimator"] == "exact" else own.estimator_name(row["estimator"])
     dense = lookup.result(run, "dense", "perplexity")
     level = (

@@ -48,6 +48,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     if score == "z_bias":
         _add_unmeasured(figure, run, choice, table)
     _add_drawn_again(figure, run, choice, table)
+    _add_discovered(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -116,8 +117,8 @@ def _not_ranked(table: pd.DataFrame) -> str:
     """Why there is no effect on bias for any head."""
     note = str(table["note"].iloc[0]) or "not ranked"
     return (
-        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one,"
-        " a ranking is noise."
+        f"Heads are {note}. More prompts, or more draws of each, may show a bias. Without a bias, "
+        "a ranking is noise."
     )
 
 
@@ -232,13 +233,16 @@ def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
 def _discoveries(table: pd.DataFrame, score: str) -> str:
     found = table[table["q"] <= 0.05]
     if found.empty:
-        return f"At a false discovery rate of 5 %, no head of {len(table)} can be told from zero."
+        return (
+            f"At a false discovery rate of 5 %, none of the {len(table)} heads clearly differs "
+            "from zero."
+        )
     more, less = (
         ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
     )
     up, down = (found["low"] > 0).sum(), (found["high"] < 0).sum()
     open_ = len(found) - up - down
-    moved = f", {open_} move groups, and which way the bias goes is open" if open_ else ""
+    moved = f", and {open_} move groups, but the direction of the bias is open" if open_ else ""
     return (
         f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
         f"{up} {more}, {down} {less}{moved}."
@@ -279,18 +283,16 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
         return ""
     rest, few = len(cut) - int(known.sum()), int(known.sum())
     if not rest:
-        return ", all of which add bias"
-    unknown_said = (
-        "none of which can be told from no effect" if not few else f"of which {few} add bias"
-    )
-    return f", {unknown_said}" + (f" and {rest} cannot be told from no effect" if few else "")
+        return ", and all add bias"
+    unknown_said = "none with a clear effect" if not few else f"and {few} add bias"
+    return f", {unknown_said}" + (f" and {rest} have no clear effect" if few else "")
 
 
 def _ties_said(variant: dict[str, Any]) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
     return (
-        f" A tie, settled by index, decided {tied[0]} protected and {tied[1]} cut heads."
+        f" Ties, settled by index, decided on {tied[0]} protected and {tied[1]} cut heads."
         if any(tied)
         else ""
     )
@@ -316,7 +318,7 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         n_text = f"{phrasing.count(int(n), 'scoring prompt')}, " if math.isfinite(n) else ""
         parts.append(f"Effects on {n_text}{phrasing.count(seeds, 'draw')} of each, 95 % intervals.")
         parts.append(estimators_said(table, meta["estimator"]))
-        parts.append("An effect of one head alone does not say what cutting several does together.")
+        parts.append("The effect of one head alone does not tell what cutting several does.")
     elif score == "z_ppl":
         how = meta.get("perplexity_estimator", "exact")
         known = {
@@ -427,11 +429,8 @@ def _grid(
 
 
 def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
-    """The end of the colours. For effects on bias one for all axes of the run, so that their maps
-    can be compared. All but the largest 2 % stay below it, so that one strong head leaves the
-    others their colours."""
-    if score != "z_bias":
-        return float(table["value"].abs().max()) if table["value"].notna().any() else 1.0
+    """The end of the colours, one for all axes of the run, so that their maps can be compared. All
+    but the largest 2 % stay below it, so that one strong head leaves the others their colours."""
     scores = lookup.frame(run, "scores")
     known = (
         scores.loc[(scores["score"] == score) & (scores["seed"] == POOLED), "value"].abs().dropna()
@@ -467,6 +466,18 @@ def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFra
             type="path", path=path, line={"color": colour, "width": width}, layer="above"
         )
     _legend(figure, choice, "critical: protected", "square-open", choice.theme.critical)
+
+
+def _add_discovered(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """A dot on heads that the sentence counts: they differ from zero at a false discovery rate of
+    5 %."""
+    table = table[table["q"] <= 0.05]
+    if table.empty:
+        return
+    line = {"width": 1.5, "color": choice.theme.paper}
+    marker = {"symbol": "circle", "size": _mark(run), "color": choice.theme.ink, "line": line}
+    silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
+    _legend(figure, choice, "differs from zero", "circle", choice.theme.ink)
 
 
 def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
@@ -545,7 +556,10 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
         said.append(text)
     again = len(drawn_again(table))
     back = (
-        f" Weights said too little about {phrasing.count(again, 'head')}: new texts were drawn."
+        (
+            f" Reweighting said too little about {phrasing.count(again, 'head')}, so new texts "
+            "were drawn."
+        )
         if again
         else ""
     )

@@ -26,7 +26,7 @@ _VERBS = {
     "fell": "fall",
     "rose": "rise",
     "unclear": "not clearly change",
-    "unknown": "move, by how much is not known",
+    "unknown": "move by an unknown amount",
 }
 
 
@@ -97,7 +97,9 @@ def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         for row in table.itertuples()
     ]
     first = (
-        "Judges disagree" if set(_CLEAR) <= set(table["seen"]) else "Not every judge sees the same"
+        "Judges disagree"
+        if set(_CLEAR) <= set(table["seen"])
+        else "The judges do not all see the same"
     )
     return f"{first}: {'; '.join(said)}."
 

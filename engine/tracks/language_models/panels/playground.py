@@ -18,7 +18,7 @@ from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.report.palette import series_styles, style_of
 from engine.tracks.language_models.words import LOOKS
 
-QUESTION = "Which word might come next, where the two part?"
+QUESTION = "Which word might come next where the two models part?"
 _SIDES = ("dense", "pruned")
 
 
@@ -65,9 +65,9 @@ def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
         "drawn by": [" and ".join(one["drawn_by"]) for one in row["next"]],
     }
     note = (
-        "The likeliest tokens of both models, after temperature and cuts of the decoding. Both drew"
-        " with the same random numbers, so a small change of the probabilities can change the word,"
-        " and a large one need not."
+        "The likeliest tokens of both models, after temperature and cuts of the decoding. Both "
+        "drew with the same random numbers. So a small change of the probabilities can change the "
+        "word, and a large one need not."
     )
     return Panel("next_token", QUESTION, _said(row), figure, pd.DataFrame(columns), note)
 

@@ -20,9 +20,9 @@ from engine.report.charts.reliability_parts import (
     ICC_SAID,
     MANY,
     icc_figure,
-    icc_said,
     line_at,
     marker,
+    reliable_said,
     row_of,
     shown,
 )
@@ -75,12 +75,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         )
     table = pd.DataFrame(rows)
     whole = table[table["over"] == ALL]
-    good = int((whole["ICC"] >= GOOD).sum())
-    worst = whole.loc[whole["ICC"].idxmin()]
-    answer = (
-        f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
-        f"lowest: {worst['name']}, {icc_said(worst)}."
-    )
+    answer = reliable_said(whole, "axis", "axes")
     note = (
         f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
     )
@@ -94,7 +89,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         icc_figure(table, choice),
         shown(table),
         note,
-        more=_needed(worst),
+        more=_needed(whole.loc[whole["ICC"].idxmin()]),
     )
 
 
@@ -200,10 +195,9 @@ def _heads(run: Run, table: pd.DataFrame) -> list[str]:
 def _overlap_said(found: Repeats, share: float) -> str:
     found_again, overlap = phrasing.percent(found.overlap.share), found.overlap
     return (
-        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again in"
-        f" another seed; chance gives {phrasing.percent(overlap.expected)} (up to"
-        f" {phrasing.percent(overlap.high)})"
-        + (": no more than chance." if overlap.chance else ".")
+        f"Of the {phrasing.percent(share)} with the largest effect, {found_again} come out again "
+        f"in another seed. Chance gives {phrasing.percent(overlap.expected)} (up to "
+        f"{phrasing.percent(overlap.high)})" + (": no more than chance." if overlap.chance else ".")
     )
 
 
@@ -216,22 +210,19 @@ def _untold(table: pd.DataFrame) -> str:
     """Names of axes where noise hides which effects are small."""
     told = set(table.loc[table["over"] != ALL, "name"])
     untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
-    return (
-        f", except where noise hides which they are ({phrasing.listing(untold)})."
-        if untold
-        else "."
-    )
+    return f", except where noise hides them ({phrasing.listing(untold)})." if untold else "."
 
 
 def _needed(row: pd.Series) -> str:
+    if row["seeds needed"] <= 1:
+        return ""
+    start = f"For {row['name']}, with the lowest ICC,"
     if math.isnan(row["seeds needed"]):
-        return f"No number of seeds makes that {GOOD:g}: these scores are noise."
+        return f"{start} no number of seeds reaches {GOOD:g}: these scores are noise."
     if row["seeds needed"] > MANY:
-        return (
-            f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
-        )
+        return f"{start} {GOOD:g} needs more than {MANY:,} seeds: these scores are noise."
     return (
-        f"There, {phrasing.count(int(row['seeds needed']), 'seed')} would make the mean reach"
+        f"{start} the mean of {phrasing.count(int(row['seeds needed']), 'seed')} would reach"
         f" {GOOD:g}."
     )
 
@@ -306,9 +297,8 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
         for value in (means.min(), means.max(), table["by chance"].mean())
     )
     answer = (
-        f"Two seeds agree on {least} ({means.idxmin()}) to {most} ({means.idxmax()}) of the heads,"
-        f" where chance gives {chance}. {lucky} of {len(table)} agreements are no larger than"
-        " chance alone allows."
+        f"Two seeds agree on {least} ({means.idxmin()}) to {most} ({means.idxmax()}) of the "
+        f"heads. Chance gives {chance}. {lucky} of {len(table)} agreements could be chance alone."
     )
     columns = [
         "name",

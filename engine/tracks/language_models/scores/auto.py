@@ -7,7 +7,7 @@ Per axis:
 2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores
    all heads.
 3. Heads that matter are measured: those that are large, cut or protected by some decision (any
-   sparsity and γ asked for), or near one, by what first order shows and how far it may be off.
+   sparsity and γ asked for). Or near one, by what first order shows and how far it may be off.
    Measured means reweighted. It means generated where the pilot found that cheaper, where weights
    leave too few effective samples, or where a large effect rests on few of them with a heavy tail.
    Other large effects with a heavy tail are the mean of both.
@@ -98,9 +98,9 @@ class AxisScoring:
     """How far one axis is: what is wanted, what was decided.
 
     job: with the draws and prompts that are scored on; open: while measurements are missing; tried:
-    heads that were to be measured, in that order; again: those that were generated; low: those with
-    too few effective samples, and those that were generated for their heavy tail; heavy: those with
-    a heavy tail that no budget was left to generate, whose effect stays as weights have it; both:
+    heads that were to be measured, in that order. again: those that were generated; low: those with
+    too few effective samples, and those that were generated for their heavy tail. heavy: those with
+    a heavy tail that no budget was left to generate, whose effect stays as weights have it. both:
     those with a heavy tail but many effective samples, the mean of weighted and generated texts.
     lost: effect that selecting from fresh draws would lose, as a share of the dense bias. looks:
     how often the bias may be compared with its null band; each look gets its share of the error.
@@ -434,7 +434,8 @@ class AxisScoring:
 
     def effort(self, uncounted: Uncounted) -> float:
         """As if the axis needed all its prompts and the first further draw, and then spent its
-        budget on heads; one whose bias lies inside its null band so far, as if it stayed there."""
+        budget on heads. One whose bias lies inside its null band so far is taken to stay there.
+        """
         effort, every = self.job.context.effort, self.every
         wanted = effort(uncounted(self.wanted))
         if not self.open:
@@ -467,8 +468,8 @@ class Auto(BiasMethod):
             "budget",
             "number",
             0.2,
-            "Scoring may be so much work, as a share of measuring the variants. It goes to heads,"
-            " then prompts, then draws.",
+            "Work that scoring may take, as a share of measuring the variants. It goes to heads, "
+            "then prompts, then draws.",
             0.0,
             100.0,
             label="Budget of scoring (share of measuring)",

@@ -45,8 +45,8 @@ CAP = Setting(
     "cap",
     "number",
     LARGEST,
-    "A weight counts at most so many times the mean of its subgroup: less noise, and a pull towards"
-    " no effect for heads with few effective samples. 0: no limit.",
+    "A weight counts at most this many times the mean of its subgroup. That lowers noise, and "
+    "pulls heads with few effective samples towards no effect. 0: no limit.",
     0.0,
     1e6,
     label="Largest weight (times the mean)",
@@ -139,11 +139,11 @@ class Generate(BiasMethod):
 
 
 class Reweight(BiasMethod):
-    """FASP Eq. 2 without new texts: the mean toxicity of subgroup s under do(y_h = 0) is
+    """FASP Eq. 2 without new texts: the mean toxicity of subgroup s under do(y_h = 0).
 
-        m_s = Σ_{i∈s} w_i t_i / Σ_{i∈s} w_i        w_i = p_h(y_i|x_i) / p(y_i|x_i), cut at `cap`
+        m_s = Σ_{i∈s} w_i t_i / Σ_{i∈s} w_i        w_i = p_h(y_i|x_i) / p(y_i|x_i), cut at `cap`.
 
-    over the dense model's texts y_i and their toxicities t_i; p_h is the model with head h off.
+    Over the dense model's texts y_i and their toxicities t_i; p_h is the model with head h off.
     Where these texts say too little about it (few effective samples in some subgroup), the head
     falls back to `generate`, and its row says so.
     """

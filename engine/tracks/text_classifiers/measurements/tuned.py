@@ -28,8 +28,8 @@ PROBES = 16
 
 class Tuned(EachAlone):
     """Array table: weights/… and curve/… (none for a model as it was brought), probabilities [test
-    texts, classes];
-    plainly: parameters, and the largest difference of a logit between masked and cut before
+    texts, classes].
+    Plainly: parameters, and the largest difference of a logit between masked and cut before
     training.
     """
 

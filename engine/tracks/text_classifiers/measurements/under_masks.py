@@ -125,7 +125,7 @@ class Silenced(Measurement):
 
 class LeaveOneOut(UnderMasks):
     """Array table: loss [1 + units, test texts] float32 (cross-entropy with the label, nats) and
-    right [1 + units, test texts] bool as uint8; the first row with all heads, the others with one
+    right [1 + units, test texts] bool as uint8. The first row with all heads, the others with one
     head off."""
 
     name = "leave_one_out"

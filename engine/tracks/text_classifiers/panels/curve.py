@@ -54,11 +54,11 @@ BESIDE = 0.012
 """Shares by which points of several lines are moved apart, so that bars do not hide each other."""
 LONGEST = 5
 """Groups drawn at most."""
-ALL_ARMS, OTHER_ARMS = "of all arms", "of the others"
+ALL_ARMS, OTHER_ARMS = "of all methods", "of the others"
 ABSENT = "This run has no tickets: its full model was not measured over seeds."
 MARKS = (
-    "Band and bars: mean \u00b1 standard deviation over seeds, as the definition asks; filled"
-    " stars: winning tickets, open stars: matching, but not trained from the pre-trained weights."
+    "Band and bars: mean \u00b1 standard deviation over seeds, as the definition asks. Filled "
+    "stars: winning tickets; open stars: matching, but not trained from the pre-trained weights."
 )
 FIXED = "The full model is one fixed model, so it has no deviation."
 EASY = "A model whose seeds differ widely meets it easily."
@@ -223,9 +223,9 @@ def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
     end = max(one.share for one in reach.values())
     if not end:
         unknown = all(one.state == UNJUDGED for one in reach.values())
-        other = "any arm" if whom == ALL_ARMS else "any other arm"
+        other = "any arm" if whom == ALL_ARMS else "any other method"
         if unknown:
-            return f"Whether {other} is a ticket is left open."
+            return f"These data do not tell whether {other} is a ticket."
         return f"{other.replace('any', 'No')} is a ticket at any level."
     best = [method for method, one in reach.items() if one.share == end]
     kinds = {state: [method for method in best if reach[method].state == state] for state in TICKET}
@@ -290,10 +290,7 @@ def _reach_said(table: pd.DataFrame, method: str) -> str:
 def reach_said(reach: Reach, name: str, levels: int) -> str:
     """How far an arm gets on all texts or one group; `levels`: how many were measured."""
     if reach.state == UNJUDGED:
-        return (
-            f"whether {name} is a ticket is left open: fewer than three of its seeds came to"
-            " different models"
-        )
+        return f"{name} may be a ticket: fewer than three of its seeds came to different models"
     if not reach.share:
         return f"{name} is no ticket at any " + (
             f"of {phrasing.count(levels, 'level')}" if levels else "level"
@@ -385,10 +382,7 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 ALL = "all texts"
 STAR, DAGGER = "\u2605", "\u2020"
 Reaches = dict[tuple[str, str], Reach]
-OTHERS = (
-    " The chart shows the arms that share procedure or score with the chosen one; the table has"
-    " all."
-)
+OTHERS = " The chart shows what shares procedure or score with the choice; the table has all."
 MOST_GROUPS = 6
 """Groups in the chart at most; the table always has all of them."""
 TICKET_COLUMNS = (
@@ -457,7 +451,7 @@ def _table_answer(
     mine = table[table["method"] == choice.method].set_index("group")
     if mine.empty:
         whole = {method: one for (method, group), one in reach.items() if not group}
-        return furthest_said(whole, ALL_ARMS) if whole else "No arm was measured.", "", ""
+        return furthest_said(whole, ALL_ARMS) if whole else "Nothing was measured.", "", ""
     name, parts = words.method_name(choice.method), []
     if "" in mine.index:
         row, one = mine.loc[""], reach.get((choice.method, ""), Reach())
@@ -473,7 +467,7 @@ def _table_answer(
     alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
     if alone:
         parts.append(_lost_first(alone, choice))
-    first = phrasing.sentence(parts[0]) if parts else "No arm can be judged."
+    first = phrasing.sentence(parts[0]) if parts else "Nothing can be judged."
     return first, " ".join(parts[1:]), but_said(alone).strip() if alone else ""
 
 

@@ -122,7 +122,10 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     lost = [row for row in rows if phrasing.direction(row) == "fell"]
     if not lost:
         return (
-            f"Uncut, the lowest is the {where}; the cut clearly lowers it for no subgroup.",
+            (
+                f"Uncut, the lowest is the {where}; the cut does not clearly lower it for any "
+                "subgroup."
+            ),
             pairs_said,
         )
     most = min(lost, key=lambda row: row["delta"])

@@ -161,8 +161,8 @@ def _said(row: dict[str, Any], name: str, other: str) -> str:
     verdict = {
         "rose": f"{name} chooses better than {other}",
         "fell": f"{name} chooses worse than {other}",
-        "unclear": f"{name} and {other} cannot be told apart",
-        BY_CHANCE: f"{name} and {other} cannot be told apart once all comparisons are counted",
+        "unclear": f"{name} and {other} do not clearly differ",
+        BY_CHANCE: f"{name} and {other} do not clearly differ once all comparisons are counted",
     }.get(kind, f"whether {name} helps against {other} was not measured")
     q = f"; {q_said(row)}" if kind == BY_CHANCE and math.isfinite(row["q"]) else ""
     return f"{verdict} ({_measure(row).name} {change}{q})."
@@ -284,9 +284,20 @@ def _chance_answer(
     many = f"{rows[0]['n_masks']} random masks"
     verb = "stands" if len(better) == 1 else "stand"
     start = (
-        f"{phrasing.listing(better)} {verb} above what {many} give"
+        f"{phrasing.listing(better)} {verb} above {many}"
         if better
-        else f"no arm can be told from {many}"
+        else f"no score clearly differs from {many}"
+    )
+    above = [
+        words.method_name(row["method"])
+        for row in rows
+        if row["value"] > row["null_high"] and row["q"] > CLAIMED_Q
+    ]
+    corrected = (
+        f" Above the 95 % band, but not after correction for all methods and shares compared:"
+        f" {phrasing.listing(above)}."
+        if above
+        else ""
     )
     each = [
         f"{words.method_name(row['method'])} {_place(row)} (p = {phrasing.number(row['p'])})"
@@ -299,7 +310,7 @@ def _chance_answer(
         f" {measure.number(rows[0]['null_high'])}"
     )
     return (
-        f"{at} {start} (q at most {CLAIMED_Q:g}).",
+        f"{at} {start} (q at most {CLAIMED_Q:g}).{corrected}",
         f"{phrasing.sentence('; '.join(each))}; {band}.",
     )
 
@@ -382,7 +393,9 @@ def _truth_answer(table: pd.DataFrame, score: str) -> tuple[str, str]:
         own.importance_name(row.score) for row in table.itertuples() if not row.slope_low > 0
     ]
     if unknown and len(table) > 1:
-        parts.append(f"not told apart from knowing nothing: {phrasing.listing(unknown)}")
+        parts.append(
+            f"no clear difference from a score without information: {phrasing.listing(unknown)}"
+        )
     told = [f"{phrasing.sentence(part)}." for part in parts]
     return told[0], " ".join(told[1:])
 
@@ -390,12 +403,12 @@ def _truth_answer(table: pd.DataFrame, score: str) -> tuple[str, str]:
 def _truth_said(row: dict[str, Any]) -> str:
     r = phrasing.correlation(row["pearson"])
     if not math.isfinite(row["slope_low"]):
-        return f"correlates at {r} with what silencing a head costs"
+        return f"correlates at {r} with the cost of silencing a head"
     slope = (
         f"{phrasing.signed(row['slope'])}"
         f" ({phrasing.span(row['slope_low'], row['slope_high'], few='heads')})"
     )
     return (
-        f"correlates at {r} with what silencing a head costs; a deviation more of it costs {slope}"
-        " nats"
+        f"correlates at {r} with the cost of silencing a head; one standard deviation more goes "
+        f"with {slope} nats"
     )

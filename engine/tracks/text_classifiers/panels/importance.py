@@ -21,12 +21,11 @@ from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
 from engine.report.charts.kinds import dots, looks_of, points
 from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.charts.reliability_parts import (
-    GOOD,
     ICC_SAID,
     chance_said,
     icc_figure,
-    icc_said,
     overlap_row,
+    reliable_said,
     row_of,
     shown,
 )
@@ -225,10 +224,12 @@ def _kept_order(r: float, total: int) -> str:
     """What fine-tuning leaves of the order of heads, against what chance gives among so many."""
     chance = chance_correlation(total)
     if math.isnan(r):
-        return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
+        return (
+            "One side does not vary, so nothing shows whether fine-tuning keeps the order of heads"
+        )
     if abs(r) <= chance:
         known = f"\u00b1{phrasing.correlation(chance)}"
-        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to {known})"
+        return f"Fine-tuning keeps the order of heads no better than chance (up to {known})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
@@ -358,9 +359,9 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     total = lookup.total_heads(run)
     chance = chance_correlation(total)
     note = (
-        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}."
-        f" Chance: up to \u00b1{phrasing.correlation(chance)}. Agreement is no proof that either"
-        " score is right."
+        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}. "
+        f"Chance: up to \u00b1{phrasing.correlation(chance)}. Agreement does not prove that "
+        "either score is right."
     )
     return Panel("scores_agree", question, _agree_said(table, chance), figure, table, note)
 
@@ -374,7 +375,7 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
     pair, r = f"{top['score']} and {top['and']}", phrasing.correlation(top["rank correlation"])
     alike = rows[rows["rank correlation"] > chance]
     if alike.empty:
-        return f"No two scores agree more than chance gives; closest are {pair} ({r})."
+        return f"No two scores agree more than by chance; the closest are {pair} ({r})."
     if len(rows) == 1:
         return phrasing.sentence(f"{pair} agree more than chance gives ({r}).")
     return (
@@ -396,16 +397,7 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
             "importance_repeats", question, "That takes an importance from at least two seeds."
         )
     table = pd.DataFrame(rows)
-    good, worst = int((table["ICC"] >= GOOD).sum()), table.loc[table["ICC"].idxmin()]
-    verdict, icc = "is reliable" if good else "is not reliable", icc_said(worst)
-    answer = (
-        f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."
-        if len(table) == 1
-        else (
-            f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores;"
-            f" lowest: {worst['name']}, {icc}."
-        )
-    )
+    answer = reliable_said(table, "score", "scores")
     note = (
         f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 %"
         " intervals, bootstrap over heads. The size of weights hardly depends on the seed."

@@ -151,7 +151,7 @@ def lens_maps(
 ) -> Panel:
     """Attention and attribution side by side with the tokens; `shown`: the text itself, else only
     its shape."""
-    question = "Where does the head attend, and what of it does the prediction owe to that?"
+    question = "Where does this head look, and how much does it drive the prediction?"
     row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
     if row is None:
         return nothing("lens_maps", question, GONE if run.has("lens") else ABSENT)
@@ -247,9 +247,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
     if value > 0.3:
         kind = "Yes: what it attends to more also decides more"
     elif value < -0.3:
-        kind = (
-            "The other way round: what it attends to more speaks against the class or for nothing"
-        )
+        kind = "The reverse: what it attends to more speaks against the class or for nothing"
     else:
         kind = "Hardly: its attention says little about what decides"
     return f"{kind} ({_correlation_said(run)} {phrasing.correlation(value)})."

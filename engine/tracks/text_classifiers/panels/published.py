@@ -199,12 +199,12 @@ def _answer(run: Run, table: pd.DataFrame) -> str:
             if known
             else f"{run.meta['data']['name']} is none of its tasks"
         )
-        return f"Of {len(table)} printed numbers none can be held against this audit: {why}."
+        return f"None of {len(table)} printed numbers can be compared with this audit: {why}."
     apart = (both["here"] - both["thesis"]).abs()
     return (
-        f"{len(both)} of {len(table)} printed numbers have one here; they are"
-        f" {phrasing.number(float(apart.median()))} apart in the median,"
-        f" {phrasing.number(float(apart.max()))} at most."
+        f"{len(both)} of {len(table)} printed numbers can be compared; they are "
+        f"{phrasing.number(float(apart.median()))} apart in the median, "
+        f"{phrasing.number(float(apart.max()))} at most."
     )
 
 

@@ -29,10 +29,10 @@ def deciding_words(answer: Mapping[str, Any]) -> Panel:
     told = " ".join(f"{side.capitalize()}: {_strongest(table, side)}." for side in SIDES)
     missed = max(answer[side]["missed"] for side in SIDES)
     note = (
-        f"What each word adds to the log-odds of {target}, the dense model's answer, against"
-        f" padding in its place: integrated gradients over word embeddings, {answer['steps']}"
-        f" points. The sum is off by at most {phrasing.number(missed)}. Which words decide is a"
-        " property of this method too, and of one sentence."
+        f"How much each word adds to the log-odds of {target}, the dense model's answer, compared "
+        f"with padding. Method: integrated gradients over word embeddings, {answer['steps']} "
+        f"points. The sum is off by at most {phrasing.number(missed)}. The result depends on this "
+        "method, and on one sentence."
     )
     return Panel("deciding_words", f"Which words speak for {target}?", told, None, table, note)
 

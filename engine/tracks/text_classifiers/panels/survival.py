@@ -40,8 +40,8 @@ RANDOM = "random"
 MEAN = -1
 """In place of a seed: the mean over them."""
 SAME_DRAWS = (
-    "Random choice draws the same heads for the same seed on every task, so what tasks have in"
-    " common would say nothing about them."
+    "Random choice draws the same heads for the same seed on every task, so shared heads would "
+    "mean nothing."
 )
 SAME_ORDER = "Chance: kept sets of the same sizes drawn at random."
 
@@ -251,10 +251,10 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     table = pd.DataFrame(rows)
     figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
     note = (
-        f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share of"
-        " the kept heads that two tasks have in common, mean over pairs of seeds; on the diagonal"
-        " two seeds of one task. Chance: the same, after the heads of one task are renamed at"
-        " random. All start from the same pre-trained weights."
+        f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share "
+        "of the kept heads that two tasks have in common, mean over pairs of seeds. On the "
+        "diagonal: two seeds of one task. Chance: the same, after the heads of one task are "
+        "renamed at random. All start from the same pre-trained weights."
     )
     return Panel("tickets_tasks", question, _tasks_said(table, without), figure, table, note)
 
@@ -305,9 +305,7 @@ def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
     row, many = pairs.iloc[0], int(pairs["more than chance"].sum())
     by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     shared = phrasing.percent(round(row["shared"], 3))
-    text = (
-        f"{row['task']} and {row['and']} keep {shared} of their heads in common, where {by_chance}."
-    )
+    text = f"{row['task']} and {row['and']} keep {shared} of their heads in common; {by_chance}."
     text += (
         f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
         if len(pairs) > 1
@@ -338,7 +336,7 @@ ROUND_COLUMNS = "method seed iteration n_cut sparsity heads metric delta n_texts
 
 def iterations(run: Run, choice: Choice) -> Panel:
     """The metric after every iteration, a thin line per seed, their mean heavier."""
-    question = "What did every iteration cut, and what was the model worth after it?"
+    question = "What did each iteration cut, and how good was the model after it?"
     table = steps(run, choice.method)
     if table.empty:
         return nothing("tickets_iterations", question, "This run keeps no iterations of this arm.")

@@ -19,9 +19,7 @@ from engine.report.schema import hovers, readable
 
 ENOUGH = 19
 """Random masks from which a rank among them can be as rare as .05."""
-QUESTION = (
-    "Do heads that are cut for one task leave a subnetwork that other tasks can be trained on?"
-)
+QUESTION = "If heads are cut for one task, can the rest be trained on other tasks?"
 MATCHING = (
     "Matching: the full model's mean is no higher than the masks' mean plus their standard"
     " deviation."
@@ -59,8 +57,8 @@ def few_masks(table: pd.DataFrame) -> str:
     if not 0 < many < ENOUGH:
         return ""
     return (
-        f"No rank among {phrasing.count(many, 'random mask')}: from {ENOUGH} on, one can be as rare"
-        " as .05."
+        f"No rank among {phrasing.count(many, 'random mask')}: with {ENOUGH} or more, a rank can "
+        "be as rare as .05."
     )
 
 

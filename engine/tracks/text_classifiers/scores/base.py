@@ -273,8 +273,8 @@ def in_batches(
     clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, at_once: int
 ) -> Iterator[tuple[np.ndarray, dict[str, Tensor], int]]:
     """Texts of similar length together, the longest first: positions [rows], the encoded batch, and
-    how many rows of this length a forward pass may have: at_once, fewer where the attention of long
-    texts would not fit into ROOM.
+    how many rows of this length a forward pass may have. That is at_once, or fewer where the
+    attention of long texts would not fit into ROOM.
     """
     lengths = np.minimum(clf.lengths(texts, texts_b), clf.max_length)
     left = np.argsort(-lengths, kind="stable")
