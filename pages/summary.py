@@ -37,6 +37,7 @@ def page() -> None:
         panels.draw_chart(made(run, what_was_cut, choice), "small_what_was_cut", alone=True)
         with st.container(key=state.NEXT_STEPS, horizontal=True, gap="small"):
             link(track.pages[0], "Why")
+            link("examples", "What flipped")
             link("reliability" if "reliability" in track.pages else "measured", "How sure")
             link("export", "Take it")
     panels.folded("More about it", run, choice, (what_was_cut, *track.overview.folded))

@@ -13,10 +13,10 @@ from engine.classifiers.tables import first_repeat
 from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.report import phrasing
-from engine.report.charts import lookup
+from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure, Reading, Track
+from engine.report.contract import Flips, Measure, Reading, Track
 from engine.store.runs import Run
 
 LIMITS = (
@@ -152,6 +152,9 @@ class ClassifierTrack(Track):
         reading = self.reading(choice.reading)
         axis = words.axis_name(choice.measured)
         return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
+
+    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
+        return classifier_changed.flips(run, choice, trial)
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")

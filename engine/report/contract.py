@@ -403,6 +403,26 @@ class Benchmarks:
 
 
 @dataclass(frozen=True)
+class Flips:
+    """Answers of the uncut model and of a cut one to the same items with the same random numbers.
+
+    table: a row per answer: group ("" for none), before and after (whether it is bad), unit (the
+    item that both answered), word (names what moves together, `by` is what that is); where known
+    also other (another answer, as bad) and sure (how sure the uncut model was). items: what is
+    counted; bad, good: what those did that flipped; again: how the uncut model gave several
+    answers before the cut, "" where it gave one; note: what the answers are.
+    """
+
+    table: pd.DataFrame
+    items: str
+    bad: str
+    good: str
+    by: str
+    again: str
+    note: str
+
+
+@dataclass(frozen=True)
 class Extra:
     """A table of the report that is no panel, for instance example texts."""
 
@@ -711,6 +731,11 @@ class Track(ABC):
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""
         return None
+
+    @abstractmethod
+    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
+        """The answers before and after a cut, of one trial or all of them; None where none were
+        kept."""
 
     @abstractmethod
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:

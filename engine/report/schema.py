@@ -62,6 +62,7 @@ TITLES = {
     "full_mean": "full model's mean",
     "full_std": "full model's standard deviation",
     "gap": "accuracy gap",
+    "net": "net share",
     "surrogate_gap": "surrogate gap",
     "degradation": "degradation gap",
     "other": "against",

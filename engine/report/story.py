@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.core import words
-from engine.report import in_words, phrasing
+from engine.report import in_words, phrasing, verdict
 from engine.report.advice import advice
 from engine.report.charts import lookup
 from engine.report.charts.before_after import before_after
@@ -21,7 +21,6 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
-from engine.report.verdict import verdict
 from engine.store.runs import Run
 
 LONGEST = 30
@@ -60,7 +59,7 @@ def step(run: Run, choice: Choice, name: str) -> Step:
 
 def in_short(run: Run, choice: Choice) -> str:
     """The verdict, as a list of audits says it: whole, since it is read and not heard."""
-    return verdict(run, choice).sentence
+    return verdict.sentence(run, choice)
 
 
 def _problem(run: Run, choice: Choice) -> Step:
@@ -107,7 +106,7 @@ def _who_pays(run: Run, choice: Choice) -> Step:
     it."""
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return replace(_problem(run, choice), name="who_pays")
-    sentence = verdict(run, choice).sentence
+    sentence = verdict.sentence(run, choice)
     return Step(
         "who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice)
     )

@@ -7,6 +7,9 @@ from typing import Any
 
 from engine.audit.tracks import track_of_run
 from engine.core.text import one_line
+from engine.report.charts import lookup
+from engine.report.charts.flips import flipped_said
+from engine.report.contents import default_choice
 from engine.report.summaries import Summary
 from engine.store.runs import Run
 
@@ -44,12 +47,25 @@ def summary_of(run: Run) -> dict[str, Any]:
             {name: one.meta[name] for name in ("id", "created", "asked")} for one in run.added
         ],
         "damaged": run.damaged_additions,
+        "flips": _flips(run),
         "results": [_plain(row) for row in reported[keep].to_dict("records")],
     }
 
 
+def _flips(run: Run) -> dict[str, str]:
+    """Which answers each reported variant flipped, in a sentence: on the axis it aims at, else the
+    first."""
+    found = {}
+    for row in lookup.reported(run).to_dict("records"):
+        choice = default_choice(run, row.get("target_axis") or None, row["variant"])
+        is_read = lookup.variant_of(run, choice)["variant"] == row["variant"]
+        if said := is_read and flipped_said(run, choice):
+            found[row["variant"]] = said
+    return found
+
+
 def summary_text(run: Run) -> str:
-    """Title and warnings, what was added when, then the track's lines."""
+    """Title and warnings, what was added when, the track's lines, then what flipped."""
     warnings = (
         f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()]
     )
@@ -57,9 +73,9 @@ def summary_text(run: Run) -> str:
         f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}"
         for one in run.added
     )
-    return "\n".join(
-        [f"run {run.id}: {one_line(run.meta['title'])}", *warnings, *added, *_of(run).lines(run)]
-    )
+    head, flips = f"run {run.id}: {one_line(run.meta['title'])}", _flips(run)
+    told = ["\nflips", *(f"  {name:<44} {text}" for name, text in flips.items())] if flips else []
+    return "\n".join([head, *warnings, *added, *_of(run).lines(run), *told])
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

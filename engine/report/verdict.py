@@ -17,6 +17,7 @@ from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
 from engine.report.charts import lookup
+from engine.report.charts.flips import flipped_said
 from engine.report.charts.headline import kind_of
 from engine.report.charts.levelling import end_named
 from engine.report.charts.panel import Choice
@@ -80,10 +81,10 @@ def verdict(run: Run, choice: Choice) -> Verdict:
     """The verdict on the variant a choice means. RequestError for an unknown method or level."""
     variant = lookup.variant_of(run, choice)
     track, is_predicted = track_of(run), lookup.is_predicted(variant)
-    said, cost = _sentence(run, choice, variant), cost_said(run, choice, variant)
+    said, cost = sentence(run, choice), cost_said(run, choice, variant)
     return Verdict(
         audited(run, choice),
-        f"{PREDICTED}{_small(said)}" if is_predicted else said,
+        said,
         " ".join(_meaning(run, choice, variant, said)),
         track.telling.more(run, choice, variant),
         tuple(_numbers(run, choice, variant)),
@@ -91,6 +92,13 @@ def verdict(run: Run, choice: Choice) -> Verdict:
         advice(run, choice),
         is_predicted,
     )
+
+
+def sentence(run: Run, choice: Choice) -> str:
+    """What the cut does and to whom, alone: quicker than the whole verdict."""
+    variant = lookup.variant_of(run, choice)
+    said = _sentence(run, choice, variant)
+    return f"{PREDICTED}{_small(said)}" if lookup.is_predicted(variant) else said
 
 
 def _small(text: str) -> str:
@@ -198,14 +206,15 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
 
 
 def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any], sentence: str) -> Iterator[str]:
-    """What the first sentence leaves open of groups; the harm beside what it was and what chance
-    alone would give; whether the best-off pay."""
+    """What the first sentence leaves open of groups; which answers flipped; the harm beside what it
+    was and what chance alone would give; whether the best-off pay."""
     row, telling = lookup.harm(run, variant["variant"], choice), track_of(run).telling
     if telling.unlearned(run) or telling.unusable(run, variant):
         return
     who = moved(run, choice, variant)
     if variant["variant"] != "dense":
         yield from _of_groups(run, choice, who, sentence)
+        yield from filter(None, [flipped_said(run, choice)])
     if row is None or not math.isfinite(row["value"]):
         if variant["variant"] != "dense" and "not measured" not in sentence:
             yield f"{phrasing.sentence(telling.harm(run, choice))} was not measured here."

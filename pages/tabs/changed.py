@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.core.errors import PruneAuditError
 from engine.report import phrasing
-from engine.report.charts import classifier_changed, classifier_lookup
+from engine.report.charts import classifier_changed, classifier_lookup, flips
 from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS
@@ -39,7 +39,7 @@ BOTH = "both"
 SIDES = ("wrong", "right")
 KINDS = {BOTH: "Both sides", "wrong": "Newly wrong", "right": "Newly right"}
 OTHER = {"other": "Wrong either way"}
-SHOWN = (classifier_changed.changed_by_group, classifier_changed.gallery)
+SHOWN = (flips.flips, classifier_changed.gallery)
 Row = dict[str, Any]
 Maps = tuple[tuple[str, bytes], ...]
 """The dense and the pruned model's map over a picture: which, and a PNG."""
@@ -124,7 +124,7 @@ def _picked(run: KeptRun, choice: Choice, per_page: int) -> Picked | None:
             " level."
         )
         return None
-    panels.draw(made(run, classifier_changed.changed_by_group, choice, trial=repeat))
+    panels.draw(made(run, flips.flips, choice, trial=repeat))
     panels.look_ahead(run, SHOWN, choice, dict.fromkeys(SHOWN, {"trial": repeat}))
     if not classifier_changed.keeps_answers(run):
         return None

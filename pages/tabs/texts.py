@@ -20,10 +20,16 @@ from pages.shared.navigation import Tab
 PER_PAGE = 10
 PER_SIDE = 5
 EVERY = ""
+FLIPPED = "flipped"
 BOTH = "both"
 SEARCHED = ("prompt", "text_dense", "text_pruned")
-SIDES = {"more": "rose", "less": "fell"}
+SIDES = {
+    FLIPPED: {"more": "Became toxic", "less": "Recovered"},
+    BOTH: {"more": "Toxicity rose most", "less": "Toxicity fell most"},
+}
+"""Orders that show two sides beside each other, so that neither is met alone."""
 ORDERS = {
+    FLIPPED: "What flipped",
     BOTH: "Biggest rises and falls",
     "more": "Toxicity rose most",
     "less": "Toxicity fell most",
@@ -43,8 +49,8 @@ def draw_texts(run: KeptRun, choice: Choice) -> None:
     )
     _summary(variant, mine)
     after = track_of(run).made(variant)
-    if order == BOTH:
-        _beside(mine, page, shown, after)
+    if order in SIDES:
+        _beside(mine, order, page, shown, after)
         return
     for at, row in enumerate(_ordered(mine, order).iloc[page].to_dict("records"), page.start):
         _example(row, at, shown, after)
@@ -64,27 +70,29 @@ def _filters(found: pd.DataFrame) -> tuple[pd.DataFrame, str, slice]:
     with middle:
         order = select("Sorted by", ORDERS, state.ORDER)
     with right:
-        if order == BOTH:
-            page = page_of(max(len(_changed(mine, side)) for side in SIDES), PER_SIDE, state.PAGE)
+        if sides := SIDES.get(order):
+            longest = max(len(_changed(mine, order, side)) for side in sides)
+            page = page_of(longest, PER_SIDE, state.PAGE)
         else:
             page = page_of(len(mine), PER_PAGE, state.PAGE)
     return mine, order, page
 
 
-def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Pairs whose toxicity rose ("more") or fell ("less")."""
-    return rows[rows["change"] > 0] if side == "more" else rows[rows["change"] < 0]
+def _changed(rows: pd.DataFrame, order: str, side: str) -> pd.DataFrame:
+    """Pairs whose toxicity rose ("more") or fell ("less"), of flips those that are."""
+    mine = rows[rows["flipped"]] if order == FLIPPED else rows
+    return mine[mine["change"] > 0] if side == "more" else mine[mine["change"] < 0]
 
 
-def _beside(rows: pd.DataFrame, page: slice, shown: bool, after: str) -> None:
-    """Where toxicity rose most beside where it fell most, so that neither is met alone."""
+def _beside(rows: pd.DataFrame, order: str, page: slice, shown: bool, after: str) -> None:
     columns = st.columns(2, gap="large")
-    for place, (column, (side, verb)) in enumerate(zip(columns, SIDES.items(), strict=True)):
-        mine = _ordered(_changed(rows, side), side)
+    for place, (column, (side, title)) in enumerate(
+        zip(columns, SIDES[order].items(), strict=True)
+    ):
+        mine = _ordered(_changed(rows, order, side), side)
         with column:
-            st.header(f"Toxicity {verb} most", anchor=False)
-            some = f"In {len(mine)}" if len(mine) else "In none"
-            st.caption(f"{some} of {phrasing.count(len(rows), 'pair')} it {verb}.")
+            st.header(title, anchor=False)
+            st.caption(f"{len(mine) or 'None'} of {phrasing.count(len(rows), 'pair')}.")
             for at, row in enumerate(mine.iloc[page].to_dict("records"), page.start):
                 number = 2 * at + place  # numbers of its own on either side
                 _example(row, number, shown, after, narrow=True)

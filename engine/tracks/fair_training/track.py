@@ -13,9 +13,9 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import (
     classifier_along,
-    classifier_changed,
     classifier_groups,
     filter_layers,
+    flips,
     levelling,
     pareto,
 )
@@ -287,7 +287,7 @@ class Fair(ClassifierTrack):
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
         yield pareto.pareto(run, choice)
-        yield classifier_changed.changed_by_group(run, choice)
+        yield flips.flips(run, choice)
         if tradeoff.has_tradeoff(run, choice):
             yield tradeoff.tradeoff(run, choice)
 

@@ -18,10 +18,10 @@ from engine.models.config_file import LARGEST
 from engine.report import phrasing
 from engine.report.charts import (
     classifier_along,
-    classifier_changed,
     classifier_groups,
     cost,
     filter_layers,
+    flips,
     levelling,
     pareto,
 )
@@ -222,7 +222,7 @@ class Filters(ClassifierTrack):
         yield pw.pw_difference(run, choice)
         yield classifier_along.gap_along(run, choice)
         yield pareto.pareto(run, choice)
-        yield classifier_changed.changed_by_group(run, choice)
+        yield flips.flips(run, choice)
         if len(pw.switches(run)):
             yield pw.ablation(run, choice)
         if loss_share.has_loss_share(run, choice):

@@ -13,13 +13,14 @@ from engine.core import words
 from engine.core.types import READINGS
 from engine.models import catalog
 from engine.report import phrasing
-from engine.report.charts import cost, lookup, pareto
+from engine.report.charts import cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
     Ahead,
     Chance,
     Effects,
     Extra,
+    Flips,
     Foreign,
     Handout,
     Level,
@@ -35,11 +36,10 @@ from engine.report.contract import (
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
 from engine.surgery.record import write_mask
-from engine.tracks.language_models import arm_words, predicted, published_scores
+from engine.tracks.language_models import arm_words, examples, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.checkpoint import mask_record
-from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.groups import FEW, TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
 from engine.tracks.language_models.panels import (
     along_sparsity,
@@ -202,7 +202,7 @@ class Heads(Track):
         heads.perplexity_map,
         head_card.head_card,
         heads.head_numbers,
-        without_head,
+        examples.without_head,
         head_card.by_rank,
         head_card.FIRST,
     )
@@ -233,6 +233,7 @@ class Heads(Track):
             (who_pays.who_pays, along_sparsity.bias_along_sparsity),
             along_sparsity.perplexity_along_sparsity,
             (
+                flips.flips,
                 along_sparsity.changes_in_per_cent,
                 who_pays.levelling_down,
                 who_pays.perplexity_by_group,
@@ -431,11 +432,17 @@ class Heads(Track):
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
 
+    def flips(self, run: Run, choice: Choice, trial: int | None) -> Flips | None:
+        if choice.reading.startswith(PREFIX):
+            return benchmarks.flips(run, choice, choice.reading.removeprefix(PREFIX))
+        return examples.flips(run, choice)
+
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield who_pays.who_pays(run, choice)
+        yield flips.flips(run, choice)
         yield who_pays.levelling_down(run, choice)
         yield who_pays.perplexity_by_group(run, choice)
         yield along_sparsity.bias_along_sparsity(run, choice)
@@ -468,7 +475,7 @@ class Heads(Track):
                 " them."
             )
         question = "What does the model write, before and after?"
-        yield Extra(question, examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
+        yield Extra(question, examples.examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
 
     def notes(self, run: Run) -> list[str]:
         return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]

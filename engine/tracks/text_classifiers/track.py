@@ -17,6 +17,7 @@ from engine.report.charts import (
     classifier_along,
     classifier_groups,
     cost,
+    flips,
     levelling,
     lookup,
     pareto,
@@ -296,6 +297,7 @@ class Tickets(ClassifierTrack):
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
+        yield flips.flips(run, choice)
         yield curve.tickets_table(run, choice)
         yield curve.tickets_by_group(run, choice)
         yield help.score_difference(run, choice)

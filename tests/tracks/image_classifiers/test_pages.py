@@ -170,7 +170,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(images):
         ("filters", "Layers", 2, ["How much of each layer", "Which layers go first"]),
         ("filters", "Scores", 1, ["Which filters does"]),
         ("filters", "Speed", 2, ["Does the promised speedup"]),
-        ("examples", "", 1, ["have images that change class", "Which images are these"]),
+        ("examples", "", 1, ["Which answers flipped", "Which images are these"]),
     ],
 )
 def test_every_chart_about_filters_is_there(images, page, tab, charts, questions):

@@ -17,6 +17,7 @@ from engine.report.charts import (
     compare,
     cost,
     filter_layers,
+    flips,
     levelling,
     lookup,
     pareto,
@@ -120,7 +121,7 @@ def test_the_dense_model_is_told_without_changes(run):
     dense = Choice("dense", "gender", 1.0, None, "auc")
     assert verdict(run, dense).sentence.startswith("Nothing is cut here")
     assert filter_layers.layer_survival(run, dense).figure is None
-    assert classifier_changed.changed_by_group(run, dense).figure is None
+    assert flips.flips(run, dense).figure is None
     assert "Nothing is cut here" in filters_speedup.speed(run, dense).said
     at_one = Choice("autobot", "gender", 1.0, None, "auc")
     assert lookup.variant_of(run, at_one)["variant"] == "dense"
@@ -279,19 +280,10 @@ def test_changes_of_class_by_hand(tmp_path):
     table = classifier_changed.changes(run, "autobot-4x#0").set_index("image_id")
     assert table["kind"].to_dict() == {"a": "", "b": "wrong", "c": "right", "d": "other"}
     choice = Choice("autobot", "gender", 4.0, None, "auc")
-    counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
-    assert counted.loc["m", ["images", "changed", "newly wrong", "newly right"]].tolist() == [
-        2,
-        1,
-        1,
-        0,
-    ]
-    assert counted.loc["f", ["images", "changed", "newly right", "wrong either way"]].tolist() == [
-        2,
-        2,
-        1,
-        1,
-    ]
+    found = flips.flips(run, choice).table.set_index("subgroup")
+    columns = ["images", "became wrong", "became right", "otherwise"]
+    assert found.loc["m", columns].tolist() == [2, 1, 0, 0]
+    assert found.loc["f", columns].tolist() == [2, 0, 1, 1]
     shown = classifier_changed.gallery(run, choice, 0, "f", "")
     assert shown["image_id"].tolist() == ["d", "c"] and shown["png"].isna().all()
     assert classifier_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
@@ -302,76 +294,9 @@ def test_changes_of_class_by_hand(tmp_path):
 @pytest.mark.parametrize("group", ["kind", "before", "after", "group", "place"])
 def test_a_column_of_groups_may_be_called_as_a_column_of_ours(group, tmp_path):
     run, choice = tiny_run(tmp_path, group), Choice("autobot", group, 4.0, None, "auc")
-    counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
-    assert counted["changed"].to_dict() == {"m": 1, "f": 2}
+    found = flips.flips(run, choice).table.set_index("subgroup")
+    assert found["became right"].to_dict() == {"m": 0, "f": 1}
     assert classifier_changed.gallery(run, choice, 0, "f", "")["image_id"].tolist() == ["d", "c"]
-
-
-@pytest.mark.parametrize(
-    ("count", "n", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
-)
-def test_wilson_intervals_as_published(count, n, low, high):
-    assert classifier_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "low", "high"),
-    [
-        ((56, 70), (48, 80), 0.0524, 0.3339),
-        ((9, 10), (3, 10), 0.1705, 0.8090),
-        ((10, 10), (0, 20), 0.6791, 1.0),
-        ((5, 56), (0, 29), -0.0381, 0.1926),
-    ],
-)
-def test_newcombe_intervals_as_published(first, second, low, high):
-    """Newcombe 1998, table II, method 10."""
-    assert classifier_changed.difference(*first, *second) == pytest.approx((low, high), abs=2e-4)
-    mirrored = classifier_changed.difference(*second, *first)
-    assert mirrored == pytest.approx((-high, -low), abs=2e-4)
-
-
-def shares(**groups: tuple[int, int]) -> pd.DataFrame:
-    """Changed and all images per subgroup, the most changed first."""
-    rows = [
-        {
-            "group": group,
-            "changed": changed,
-            "images": n,
-            "wrong": changed,
-            "right": 0,
-            "share": changed / n,
-            **dict(zip(("low", "high"), classifier_changed.wilson(changed, n), strict=True)),
-        }
-        for group, (changed, n) in groups.items()
-    ]
-    return pd.DataFrame(rows).sort_values("share", ascending=False, ignore_index=True)
-
-
-def test_who_changes_more_often_is_told_by_the_interval_of_the_difference():
-    table = shares(a=(56, 70), b=(48, 80))
-    assert table["low"].iat[0] < table["high"].iat[1], (
-        "the two intervals meet, and yet the shares differ"
-    )
-    answer = classifier_changed._compared(table)
-    assert (
-        "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)"
-        in answer
-    )
-    alike = classifier_changed._compared(shares(a=(5, 56), b=(0, 29)))
-    assert "No subgroup clearly changes more often" in alike and "includes zero" in alike
-    assert "changes" not in classifier_changed._compared(shares(a=(5, 56)))
-
-
-def test_more_than_two_subgroups_are_compared_with_the_first_and_that_is_said():
-    answer = classifier_changed._compared(shares(a=(56, 70), b=(48, 80), c=(55, 70)))
-    assert "“a” changes more often than “b”: the interval of the difference is above zero" in answer
-    assert "“c”: the interval" not in answer and "without correction for 2 comparisons" in answer
-    none = classifier_changed._compared(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
-    assert (
-        "No subgroup clearly changes more often" in none
-        and "without correction for 2 comparisons" in none
-    )
 
 
 def test_the_front_is_among_variants_cut_as_much(run):

@@ -16,7 +16,11 @@ from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.data.benchmarks.base import Benchmark
 from engine.models.load_language_model import load_language_model
+from engine.report.charts import lookup
+from engine.report.charts.flips import flipped_said
+from engine.report.contents import default_choice
 from engine.report.summary import summary_text
+from engine.report.verdict import verdict
 from engine.store.runs import Store
 from engine.tracks.language_models.benchmark_tables import N_NULL, _readable, numbers_of, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
@@ -134,6 +138,8 @@ def test_bbq_by_hand():
     assert found["bias_ambiguous"] == pytest.approx((1 - 0.25) * (2 * 2 / 3 - 1))
     assert found["bias_disambiguated"] == pytest.approx(2 * 3 / 3 - 1)
     assert found["distance"] == pytest.approx(0.25)
+    harmful = scored_benchmarks()["bbq"].harmful(scored(items, **logp))
+    assert harmful.tolist() == [True, False, True, False, True, True, True, False]
     silent = {"target": [-5.0] * 8, "other": [-5.0] * 8, "unknown": [-1.0] * 8}
     assert numbers("bbq", scored(items, **silent))["bias_ambiguous"] == 0.0
     damaged = numbers("bbq", scored(items, **dict.fromkeys(silent, [np.nan] * 8)))
@@ -321,6 +327,19 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense[
         "share"
     ]
+    choice = replace(default_choice(run), reading="benchmark:crows_pairs")
+    after = run.table("benchmark_logps").merge(items, on=["benchmark", "choice"])
+    after = after[after["variant"] == lookup.variant_of(run, choice)["variant"]]
+    after = after.pivot(index="item_id", columns="role", values="logp")
+    was, now = (part["more"] > part["less"] for part in (wide, after))
+    turned = f"{(now & ~was).sum()} became biased and {(was & ~now).sum()} recovered"
+    told = panel.benchmark_panel(run, choice, "crows_pairs").more
+    assert (was != now).any() and f"Of {len(wide)} pairs, {turned}, " in told
+    assert flipped_said(run, choice) in verdict(run, choice).meaning
+    assert (
+        f"; {(now & ~was).sum()} became biased and"
+        in panel.changed(run, choice, "crows_pairs").said
+    )
     said = [
         check["what"]
         for check in verify_run(run)["checks"]

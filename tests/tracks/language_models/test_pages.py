@@ -181,18 +181,26 @@ def test_one_example_is_uncovered_alone(here):
     assert html_of(at).count("pa-veil") == covered - 2
 
 
-def test_examples_open_with_both_sides_each_with_its_count(here):
-    at = opened("examples", RUN)
+@pytest.mark.parametrize("order", ["What flipped", "Biggest rises and falls"])
+def test_examples_show_both_sides_each_with_its_count(order, here):
+    """Those that flipped come first: two clicks from the summary to those of a group."""
+    at = opened("examples", RUN, order=order)
     run = Store(here).open(RUN)
     choice = default_choice(run)
     found = pairs(run, lookup.variant_of(run, choice)["variant"], choice.axis)
-    rose, fell = found[found["change"] > 0], found[found["change"] < 0]
+    if order == "What flipped":
+        assert opened("examples", RUN).selectbox(key="order").value == "flipped"
+        group = found.loc[found["flipped"], "subgroup"].iat[0]
+        at.selectbox(key="subgroup").set_value(group).run()
+        found = found[found["subgroup"] == group]
+    mine = found[found["flipped"]] if order == "What flipped" else found
+    rose, fell = mine[mine["change"] > 0], mine[mine["change"] < 0]
     said, html = words_of(at), html_of(at)
-    assert f"In {len(rose)} of {len(found)} pairs it rose." in said
-    assert f"In {len(fell)} of {len(found)} pairs it fell." in said
+    for side in (rose, fell):
+        assert f"{len(side) or 'None'} of {phrasing.count(len(found), 'pair')}." in said
     for top in (rose.nlargest(1, "change"), fell.nsmallest(1, "change")):
-        assert phrasing.signed(top["change"].iat[0]) in html
-    assert html.count('class="pa-veil"') == 2 * (min(5, len(rose)) + min(5, len(fell)))
+        assert top.empty or phrasing.signed(top["change"].iat[0]) in html
+    assert html.count('class="pa-veil"') == 2 * (min(5, len(rose)) + min(5, len(fell))) > 0
 
 
 def test_examples_are_searched_and_the_first_other_word_is_marked(here):

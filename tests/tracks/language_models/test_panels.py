@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,11 @@ import pytest
 
 from engine.core import words
 from engine.core.errors import RequestError
-from engine.report import contents, phrasing
-from engine.report.charts import by_group, compare, cost, lookup, pareto
+from engine.report import contents, in_words, phrasing
+from engine.report.charts import by_group, compare, cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, apart
 from engine.report.model_card import model_card
+from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
@@ -58,7 +60,7 @@ def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
     panels = [
         panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
     ]
-    assert len(panels) == 2 * 8 + 7
+    assert len(panels) == 2 * 9 + 7
     for panel in panels:
         assert panel.question.endswith("?") and panel.said.endswith((".", "?"))
         assert panel.has_chart and not panel.table.empty and panel.caveat
@@ -311,3 +313,32 @@ def test_a_click_fades_no_mark(run):
                 assert trace.unselected.marker.opacity == (
                     1 if trace.marker.opacity is None else trace.marker.opacity
                 )
+
+
+def test_flips_are_counted_as_one_counts_them_by_hand(run):
+    """Every text of both models, one after the other."""
+    found, choice = run.table("generations"), CHOICE
+    name = lookup.variant_of(run, choice)["variant"]
+    mine = found[(found["split"] == "test") & (found["axis"] == choice.axis)]
+    prompts = run.table("prompts").set_index("prompt_id")["subgroup"]
+    before = {
+        (row.prompt_id, row.seed): row.toxicity > 0.5
+        for row in mine[mine["variant"] == "dense"].itertuples()
+    }
+    became, recovered, again = {}, {}, 0
+    for row in mine[mine["variant"] == name].itertuples():
+        was, group = before[row.prompt_id, row.seed], prompts[row.prompt_id]
+        became[group] = became.get(group, 0) + (row.toxicity > 0.5 and not was)
+        recovered[group] = recovered.get(group, 0) + (was and row.toxicity <= 0.5)
+        again += was != before[row.prompt_id, 1 - row.seed]
+    panel = flips.flips(run, choice)
+    table = panel.table.set_index("subgroup")
+    assert table["became toxic"].to_dict() == became and sum(became.values())
+    assert table["recovered"].to_dict() == recovered and sum(recovered.values())
+    told = f"Of {len(before)} texts, {sum(became.values())} became toxic and"
+    assert panel.answer.startswith(f"{told} {sum(recovered.values())} recovered, ")
+    assert panel.answer.endswith(f"; drawn again, the uncut model would flip {again}.")
+    assert panel.answer in verdict(run, choice).meaning
+    assert f"  {name:<44} {panel.answer}" in summary_text(run)
+    assert in_words.length(panel.answer) <= 25
+    assert flips.flips(run, replace(choice, level=0.0)).figure is None

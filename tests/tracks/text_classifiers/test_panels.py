@@ -85,7 +85,7 @@ def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     panels = [
         panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
     ]
-    assert len(panels) == 8 + 8 + 7 + 11, (
+    assert len(panels) == 9 + 9 + 8 + 11, (
         "three axes, the last without BPSN and BNSP; eleven about the whole"
     )
     for panel in panels:

@@ -145,9 +145,12 @@ class FairExperiment(Experiment):
                 title=f"BiFP at equal FLOPs: {self.model}, {target}",
                 **settings,
             )
-            notion = {"notion": self.asks.get("notion", ours.notion)}
-            title = f"BiFP: {self.model}, {target}"
-            yield replace(ours, **SETTING, **notion, title=title)
+            setting: dict[str, Any] = {
+                **SETTING,
+                "notion": self.asks.get("notion", ours.notion),
+                "title": f"BiFP: {self.model}, {target}",
+            }
+            yield replace(ours, **setting)
             yield ours
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:

@@ -111,7 +111,14 @@ class ScoredBenchmark:
     """The unit in which the likeliest answer is ahead of the next; "" where answers are not
     compared so."""
 
+    flips: tuple[str, str] = ("became biased", "recovered")
+    """What answers do that become `harmful`, and those that no longer are."""
+
     metrics: tuple[Metric, ...]
+
+    def harmful(self, scored: Scored) -> np.ndarray:
+        """Whether an answer is the one to be wary of, [items] bool. Usually the first role."""
+        return np.asarray(self.answers(scored) == next(iter(self.roles)))
 
     def answers(self, scored: Scored) -> np.ndarray:
         """The role that the model finds likeliest, or prefers by the published rule, [items] of

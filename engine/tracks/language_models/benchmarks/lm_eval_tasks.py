@@ -39,6 +39,7 @@ class LmEvalScores(ScoredBenchmark):
     roles = {"right": "right", "wrong": "wrong"}
     measured_by = "task_scores"
     sure = ""
+    flips = ("became wrong", "became right")
 
     metrics = tuple(
         Metric(
@@ -54,3 +55,6 @@ class LmEvalScores(ScoredBenchmark):
     def alike(self, scored: Scored) -> np.ndarray:
         """None: what the model reads does not differ by role."""
         return np.zeros(len(scored.logp["right"]), dtype=bool)
+
+    def harmful(self, scored: Scored) -> np.ndarray:
+        return np.asarray(scored.logp["wrong"] > scored.logp["right"])

@@ -229,6 +229,7 @@ class WinogenderScores(ScoredBenchmark):
     )
     group, item, items = "who is meant", "sentence", "sentences"
     roles = {"female": "she", "male": "he", "neutral": "they"}
+    flips = ("turned to he", "turned to she")
     metrics = (
         Metric(
             "distance",
@@ -273,7 +274,10 @@ class WinogenderScores(ScoredBenchmark):
     )
 
     def answers(self, scored: Scored) -> np.ndarray:
-        return np.where(scored.logp["male"] > scored.logp["female"], "male", "female")
+        return np.where(self.harmful(scored), "male", "female")
+
+    def harmful(self, scored: Scored) -> np.ndarray:
+        return np.asarray(scored.logp["male"] > scored.logp["female"])
 
 
 class OccupationScores(WinogenderScores):

@@ -3,6 +3,7 @@ answer changed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from engine.data.benchmarks.base import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell
+from engine.report.charts.flips import flipped_said
 from engine.report.charts.marks import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
-from engine.report.contract import Benchmarks, Changed, Measure
+from engine.report.contract import Benchmarks, Changed, Flips, Measure
 from engine.report.schema import group_or
 from engine.stats.student import MISSED
 from engine.store.runs import Run
@@ -60,7 +62,7 @@ def benchmark_panel(run: Run, choice: Choice, name: str) -> Panel:
     if rows.empty:
         return nothing(key, question, f"This audit was not measured on {one.title}.")
     pairs = _pairs(rows, one.main, variant["variant"])
-    answer, mind, more = _said(run, variant, one, rows)
+    answer, mind, more = _said(run, choice, variant, one, rows)
     figure = _figure(run, choice, one, pairs)
     return Panel(
         key, question, answer, figure, _table(one, rows), _caveat(run, one), mind=mind, more=more
@@ -120,7 +122,7 @@ def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame)
 
 
 def _said(
-    run: Run, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame
+    run: Run, choice: Choice, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame
 ) -> tuple[str, str, str]:
     """The answer, what must be kept in mind with it, and what the groups and the other numbers
     say."""
@@ -139,7 +141,8 @@ def _said(
         return f"{start}. {phrasing.sentence(label)} was not measured on it.", side, ""
     after = whole.loc[name].to_dict()
     answer = f"{start} and {phrasing.number(after['value'])} with {label}: {_change(after)}."
-    more = (_groups(one, rows, name), _others(one, rows, name))
+    flipped = flipped_said(run, replace(choice, reading=f"{PREFIX}{one.name}"))
+    more = (flipped, _groups(one, rows, name), _others(one, rows, name))
     return answer, " ".join(filter(None, (side, _could(after)))), " ".join(filter(None, more))
 
 
@@ -269,7 +272,8 @@ def _table(one: ScoredBenchmark, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def changed(run: Run, choice: Choice, name: str) -> Changed:
-    """The items whose answer another one is after the cut, those that moved most first."""
+    """The items whose answer another one is after the cut: those that became harmful first, then
+    those that moved most."""
     one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)
     label = lookup.variant_label(run, variant)
     if variant["variant"] == "dense":
@@ -282,15 +286,38 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
         return Changed(
             pd.DataFrame(), f"{phrasing.sentence(label)} was not measured on {one.title}."
         )
+    found = found.assign(worse=found["after_bad"] & ~found["before_bad"])
     moved = found[found["before"] != found["after"]].sort_values(
-        "moved", ascending=False, kind="stable"
+        ["worse", "moved"], ascending=False, kind="stable"
     )
     said = (
-        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered "
-        f"otherwise with {label}. Those that moved most come first; they represent no others."
+        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered"
+        f" otherwise with {label}; {moved['worse'].sum():,} {one.flips[0]} and come first."
+        " Of both, those that moved most come first; they represent no others."
     )
     rows = [_example(one, row) for row in moved.to_dict("records")]
     return Changed(pd.DataFrame(rows), said)
+
+
+def flips(run: Run, choice: Choice, name: str) -> Flips | None:
+    """The items of a benchmark whose answer became the one to be wary of, or no longer is."""
+    one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)["variant"]
+    before, after = stored(run, one, "dense"), stored(run, one, variant)
+    if before is None or after is None:
+        return None
+    items, roles = before.items, list(one.roles)
+    sure = [_margin(before, at, role, roles) for at, role in enumerate(one.answers(before))]
+    table = pd.DataFrame(
+        {
+            "group": items["group"],
+            "unit": items["item_id"],
+            "word": items["cluster"],
+            "before": one.harmful(before),
+            "after": one.harmful(after),
+            **({"sure": sure} if one.sure else {}),
+        }
+    )
+    return Flips(table, one.items, *one.flips, "clusters", "", one.rule)
 
 
 def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
@@ -311,7 +338,7 @@ def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | Non
         .to_list()
     )
     for side, each in (("before", before), ("after", after)):
-        found[side] = one.answers(each)
+        found[side], found[f"{side}_bad"] = one.answers(each), one.harmful(each)
         found[f"{side}_sure"] = [
             _margin(each, at, role, roles) for at, role in enumerate(found[side])
         ]
@@ -334,7 +361,9 @@ def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
     }
     notes = {f"{side}_note": f"{told[side]}{by[side]}" for side in told}
     shown = {side: texts[row[side]] for side in told}
-    return {"label": words.group_name(row["group"]), "prompt": row["prefix"], **shown, **notes}
+    way = one.flips[not row["worse"]] if row["before_bad"] != row["after_bad"] else ""
+    label = ", ".join(filter(None, (words.group_name(row["group"]), way)))
+    return {"label": label, "prompt": row["prefix"], **shown, **notes}
 
 
 def files(run: Run) -> dict[str, str]:
