@@ -4,8 +4,8 @@ assets/demo-run.
 python -m engine.audit.embedded [TRACK] [--store DIR]
 python -m engine.audit.embedded --run ID [--store DIR]
 
-The second takes over a finished audit: of a model that the project cannot ship, whose command its
-pages show. Its tables are all that is kept of it.
+The second takes over a finished audit of a model that the project cannot ship. Its tables are all
+that is kept of it, and its pages show the command.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """What a number will be on a set of units, learnt from sets that were measured: single units and
 pairs, shrunk.
 
-Ridge regression of the change on which units are in the set and on which pairs of them, the latter
-weighted by PAIR, written by what two sets share. With s units in common the kernel is s + PAIR s(s
+Ridge regression of the change on the units in the set and, weighted by PAIR, on pairs of them. It
+is written by what two sets share. With s units in common the kernel is s + PAIR s(s
 - 1)/2. So its size is that of the measured sets and not of all pairs. Where units may matter
 unlike, a set holds sizes in place of ones: a unit counts by their square, a pair by both squares.
 The shrinkage that leaves out each set best is taken.
 
-An interval is read off what was missed in leaving out each set, by ranks, in units of the standard
-deviation that the regression expects there. It is wider where a set shares little with those that
-were measured. Where sets are alike, as levels of one method are, those that share much with a set
-are left out with it: else intervals of new kinds of sets are too narrow.
+An interval is read off what was missed in leaving out each set. Misses are ranked in units of the
+standard deviation that the regression expects there. It is wider where a set shares little with
+those that were measured. Levels of one method are alike, so sets that share much with a set are
+left out with it. Else intervals of new kinds of sets are too narrow.
 """
 
 from __future__ import annotations

@@ -298,7 +298,7 @@ def correlation_interval(pair: np.ndarray, n_boot: int = DRAWS) -> tuple[float, 
     """95 % interval of Pearson's correlation of pair [units, 2], units resampled.
 
     Where a few units lie far out Fisher's interval holds a third of the truths, this one two thirds
-    or more (`python -m benchmarks.calibration --only language_models`): tell the correlation
+    or more (`python -m benchmarks.calibration --only language_models`). So tell the correlation
     `without_strongest` beside it.
     """
     x, y = (pair - pair.mean(axis=0)).T

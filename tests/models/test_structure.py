@@ -275,7 +275,8 @@ def test_shards_without_their_index_are_named(tmp_path):
     folder = Path(shutil.copytree(folder_of("qwen3"), tmp_path / "it"))
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
     with pytest.raises(
-        RequestError, match="holds 1 shards .model-00001-of-00002.safetensors. and no model"
+        RequestError,
+        match="holds 1 parts of weights .model-00001-of-00002.safetensors. and no",
     ):
         inspect_model(folder)
 

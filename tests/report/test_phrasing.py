@@ -72,7 +72,7 @@ def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
 def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_interval():
     assert (
         phrasing.change({"delta": 1.8e-5, "delta_low": -0.32, "delta_high": 0.34})
-        == "no change, ±0.330"
+        == "no clear change, ±0.330"
     )
     clear = {"delta": 1.8e-5, "delta_low": 1e-5, "delta_high": 3e-5}
     assert phrasing.change(clear).startswith("+1.8 × 10⁻⁵, "), "small and clear is no noise"

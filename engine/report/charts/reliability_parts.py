@@ -69,8 +69,8 @@ def reliable_said(table: pd.DataFrame, one: str, many: str) -> str:
     worst = table.loc[low.idxmin()]
     return (
         f"A single seed is clearly reliable for {int((low >= GOOD).sum())} of"
-        f" {phrasing.count(len(table), one, many)}: the interval of its ICC lies above {GOOD:g}."
-        f" Least sure: {worst['name']}, {icc_said(worst)}."
+        f" {phrasing.count(len(table), one, many)} (interval of its ICC above {GOOD:g}); least"
+        f" sure: {worst['name']}, {icc_said(worst)}."
     )
 
 

@@ -299,8 +299,9 @@ class BiasErrors(PromptOrder):
 
     @cached_property
     def holds(self) -> bool:
-        """Whether intervals of the bias hold: not with more than LONE subgroups of one word (.79 to
-        .92 did in simulation), nor two templates (.90 to .96); one is what the axis is about."""
+        """Whether intervals of the bias hold. They do not with more than LONE subgroups of one word
+        (.79 to .92 did in simulation), nor with two templates (.90 to .96). One template is what
+        the axis is about."""
         layout = self.layout
         kinds = np.unique(np.stack([layout.subgroup, layout.descriptor]), axis=1)[0]
         lone = layout.named_descriptor.all() and np.mean(np.bincount(kinds) < 2) > LONE

@@ -1,11 +1,11 @@
 """What cutting any set of heads will do, predicted from the audit's own single effects. No model,
 no torch.
 
-The change of bias is minus the sum of the pooled effects z_bias of the heads; log perplexity
-changes by the sum of the single changes of log perplexity; subgroups as bias. Where sums are off
-is learnt from every set of heads that this audit measured on test prompts (variants, random cuts
-with all prompts, what was added): residuals, measured minus summed, by `engine.stats.measured_sets`
-with a head's size from its effect. So a prediction goes along with measured sets that share its
+The change of bias is minus the sum of the pooled effects z_bias of the heads, and subgroups alike.
+Log perplexity changes by the sum of its single changes. Where sums are off is learnt from every set
+of heads that this audit measured on test prompts: variants, random cuts with all prompts, what was
+added. `engine.stats.measured_sets` learns residuals, measured minus summed, with a head's size from
+its effect. So a prediction goes along with measured sets that share its
 strong heads and pairs of these, and its interval is wide where none do.
 """
 

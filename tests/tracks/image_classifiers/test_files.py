@@ -98,7 +98,11 @@ def test_the_card_says_what_was_measured_and_how_to_load_it(run):
         and "load_cut_classifier" in card
     )
     assert "## This model" in card and "Means over all trials of the audit, not this model." in card
-    assert "- **Gender.**" in card and "costs" in card and run.meta["model"]["weight_hash"] in card
+    assert (
+        "- **Gender.**" in card
+        and "lowers AUC" in card
+        and run.meta["model"]["weight_hash"] in card
+    )
     assert not any(
         word in card.lower() for word in ("toxic", "judge", "from_pretrained", "debias", "unbiased")
     )

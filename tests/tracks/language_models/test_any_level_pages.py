@@ -148,7 +148,7 @@ def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_
     )
     at = opened("bench", "not-ranked", off="0.1")
     assert_calm(at)
-    assert "Nothing can be predicted" in html_of(at) and PREDICTED not in html_of(at)
+    assert "No prediction here" in html_of(at) and PREDICTED not in html_of(at)
     assert any(one.label.startswith("Measure on validation") for one in at.button)
 
 

@@ -79,7 +79,7 @@ def test_the_chart_draws_them_behind_and_says_the_rank(run):
     choice = Choice("fasp", "religion", 0.3)
     found = chance(run, choice)
     rows = run.table("controls").query("target_axis == 'religion' and sparsity == 0.3")
-    assert len(found.points) == 4 and "of 4 random cuts" in found.said and "p = " in found.said
+    assert len(found.points) == 4 and "all 4 random cuts" in found.said and "p = " in found.said
     shift = found.points["value"].to_numpy() - rows["bias"].to_numpy()
     assert np.ptp(shift) == pytest.approx(0.0, abs=1e-12), (
         "differences to FASP are those on the same texts"

@@ -91,13 +91,13 @@ def test_a_rank_is_sure_where_errors_are_small_and_not_where_they_are_large(run,
         return table.assign(low=table["value"] - 1e-6, high=table["value"] + 1e-6)
 
     assert (
-        ": rank 1 (95 %)"
+        "its rank would be 1 (95 %)"
         in told(edited(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
             "Would that come out again?"
         ]
     )
     assert (
-        "rank 1 to 3"
+        "its rank would be 1 to 3"
         in told(edited(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
             "Would that come out again?"
         ]

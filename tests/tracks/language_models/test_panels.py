@@ -152,7 +152,7 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
         "scores",
         lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)),
     )
-    assert "computed by an earlier version" in heads.head_map(none, CHOICE).said
+    assert "An earlier version computed this audit" in heads.head_map(none, CHOICE).said
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
     answer = heads.head_map(none, CHOICE).said

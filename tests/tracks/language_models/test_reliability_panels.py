@@ -141,7 +141,7 @@ def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
 
     panel = heads.head_map(rewritten(run, tmp_path, fall_back), CHOICE)
     assert "3 heads by reweighting (ESS at least 0.600 of n)" in panel.caveat
-    assert "Weights said too little about 2 heads: new texts were drawn" in panel.caveat
+    assert "Reweighting said too little about 2 heads, so new texts were drawn" in panel.caveat
     rings = [
         trace
         for trace in panel.figure.data

@@ -230,7 +230,8 @@ def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
         tickets_curve.tickets_by_group,
     ):
         answer = make(open_, ONCE).said
-        assert "left open" in answer and "no ticket" not in answer, make.__name__
+        is_open = "left open" in answer or "fewer than three of its seeds" in answer
+        assert is_open and "no ticket" not in answer, make.__name__
     assert own.SAME_MODELS in verdict(open_, ONCE).more
     texts = {
         note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations
@@ -400,9 +401,8 @@ def test_importance_before_and_after_beside_each_other(run):
     scatter = importance.importance_scatter(run, ISP, "michel", group="short")
     assert scatter.question.endswith("by Michel on texts of “short”?")
     kept = importance._kept_order
-    assert (
-        "no more" in kept(0.5, 16) and "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200)
-    ), "chance is .51"
+    assert "no better than chance" in kept(0.5, 16), "chance is .51"
+    assert "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200)
     group = importance.importance_maps(run, ISP, "conductance", group="short")
     assert "on texts of “short”" in group.question and group.said != panel.said
 

@@ -17,7 +17,7 @@ def test_a_model_no_better_than_the_most_frequent_class_is_named_with_both_count
     said = at_chance(answers_of(65), LABELS)  # one-sided p of 65 of 100 at .6 is .18
     assert (
         said.startswith("The first full model is right on 65 of 100 test texts")
-        and "frequent class on 60" in said
+        and "frequent class, on 60" in said
     )
     assert at_chance(np.eye(2)[np.zeros(100, int)], LABELS) != "", "it names one class always"
 

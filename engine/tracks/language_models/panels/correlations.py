@@ -108,7 +108,7 @@ def method_agreement(run: Run, choice: Choice) -> Panel:
     top = table.sort_values("shared", ascending=False).iloc[0]
     answer = (
         f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} "
-        f"of {top['of']} heads. Chance gives {phrasing.number(top['expected by chance'])}."
+        f"of {top['of']} heads, where chance gives {phrasing.number(top['expected by chance'])}."
     )
     note = (
         f"Numbers are heads in common, of {total} in the model. Random methods: first selection"
