@@ -406,11 +406,10 @@ class Benchmarks:
 class Flips:
     """Answers of the uncut model and of a cut one to the same items with the same random numbers.
 
-    table: a row per answer. group: "" for none; before, after: whether it is bad. unit: the item
-    that both answered; word: names what moves together, `by` says what that is. Where known, other:
-    another answer, as bad; sure: how sure the uncut model was.
-
-    items: what is counted; bad, good: what those did that flipped. again: how the uncut model gave
+    table: a row per answer. Its columns are group ("" for none), before and after (whether it is
+    bad), unit (the item that both answered) and word (names what moves together; `by` is what).
+    Where known there are other (another answer, as bad) and sure (how sure the uncut model was).
+    items: what is counted. bad, good: what those did that flipped. again: how the uncut model gave
     several answers before the cut, "" where it gave one. note: what the answers are.
     """
 

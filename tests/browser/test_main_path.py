@@ -103,6 +103,7 @@ def test_main_path(page, address, tmp_path):
 
     page.get_by_role("link", name="Examples").click()
     settled(page, "What does the model write")
+    pick(page, "Sorted by", "Biggest rises and falls")
     page.locator(".pa-veil").nth(19).wait_for(state="attached")
     assert "axis=Religion" in page.url, "the choice goes along"
     veiled = page.locator(".pa-veil").count()

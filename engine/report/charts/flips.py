@@ -157,8 +157,8 @@ def _certain(found: Flips) -> str:
 
 
 def _figure(choice: Choice, found: Flips, table: pd.DataFrame) -> go.Figure | None:
-    """Bars to the right for what became bad, to the left for what recovered. Dots: the net share
-    with its interval. Grey: what another draw of the uncut model flips each way."""
+    """Bars to the right for what became bad, to the left for what recovered. The net share has its
+    interval; grey is what another draw of the uncut model flips each way."""
     if table.empty:
         return None
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)

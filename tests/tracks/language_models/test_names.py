@@ -10,7 +10,9 @@ def of_texts():
 
     from pages.tabs import texts
 
-    found = pd.DataFrame({"subgroup": ["(all)", "female"], "change": [0.1, -0.2], "flipped": False})
+    found = pd.DataFrame({"subgroup": ["(all)", "female"], "change": [0.1, -0.2]}).assign(
+        flipped=True
+    )
     texts._filters(found)
 
 
