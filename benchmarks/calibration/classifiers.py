@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.report import Measure
-from engine.stats.multi_reader import FIXED, Trials, difference
+from engine.stats.multi_reader import FIXED, Trials, difference, level
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -27,7 +27,8 @@ LOWEST, HIGHEST = 0.9, 0.995
 def measures(quick: bool) -> list[Measure]:
     cells = 500 if quick else 4000
     asked = [(count, arms, name) for count in (3, 5) for arms in (1, 2) for name in WORLDS]
-    return [_coverage(count, arms, name, cells) for count, arms, name in asked]
+    found = [_coverage(count, arms, name, cells) for count, arms, name in asked]
+    return [*found, *(one for count in (1, 3, 5) for one in _gaps(count, cells // 4))]
 
 
 def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
@@ -44,6 +45,24 @@ def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
     return Measure(
         f"coverage of {what}, {count} trials, {name}", covered, "", HIGHEST, floor=LOWEST
     )
+
+
+def _gaps(count: int, cells: int) -> list[Measure]:
+    """Intervals of a gap among four groups over trials: how often they hold the mean of gaps of so
+    many trials, and the gap of means, groups .1 apart or alike."""
+    found = []
+    for apart in (0.1, 0.0):
+        r = np.random.default_rng([count, int(10 * apart)])
+        means = apart * np.linspace(-0.5, 0.5, 4)[:, None]
+        shared, drawn = (0.02 * r.normal(size=(*size, 4, cells)) for size in ((), (DRAWS,)))
+        own = means + 0.03 * r.normal(size=(count, 4, cells)) + shared
+        values, draws = np.ptp(own, axis=1), np.ptp(own[:, None] + drawn, axis=2)
+        one = level(Trials(tuple(range(count)), values, draws, *_cells(cells)))
+        for name, truth in (("means of gaps", values.mean()), ("gaps of means", apart)):
+            held = float(((one.low <= truth) & (one.high >= truth)).mean())
+            where = f"{count} trials, groups {apart:g} apart"
+            found.append(Measure(f"share of {name} that an interval holds, {where}", held, ""))
+    return found
 
 
 def _trials(

@@ -17,9 +17,11 @@ import pandas as pd
 from benchmarks.report import Measure
 from engine.core.ids import rng
 from engine.stats.reliability import correlation_interval
-from engine.stats.student import Student
+from engine.stats.student import MISSED, Student
 from engine.tracks.language_models.bias import group_band
 from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.evidence import rank_p
+from engine.tracks.language_models.selection.base import Ballot, candidates, selection_method
 
 CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
 """Standard deviations of toxicity: of one text, of a descriptor, of a template."""
@@ -124,6 +126,7 @@ def measures(quick: bool) -> list[Measure]:
         *_tests(worlds, layouts),
         *_coverage(worlds, layouts),
         *_correlations(50 if quick else 300),
+        *(_searched(100 if quick else 1000, fair) for fair in (False, True)),
     ]
 
 
@@ -250,3 +253,39 @@ def _two_axes(
     r = np.where(is_far, alike, 0.2)
     effects[:, 1] = r * effects[:, 0] + np.sqrt(1 - r**2) * effects[:, 1]
     return effects * np.where(is_far, far, 1.0)[:, None]
+
+
+HEADS, CUT, RANDOM_CUTS = 48, 0.2, 20
+VALIDATION_NOISE = 3.0
+"""Of the bias of one cut, beside effects of standard deviation 1 of its nine or ten heads."""
+
+
+def _searched(worlds: int, fair: bool) -> Measure:
+    """How often head scores that are pure noise rank before all random cuts, γ being searched for
+    the method, and for the random cuts as well where that is `fair`."""
+    draw, gammas, first = rng("searched", fair), candidates((CUT,)), 0
+    method, chance = selection_method("fasp"), selection_method("random_noncritical")
+    for _ in range(worlds):
+        effects, spared = draw.standard_normal((2, HEADS))
+
+        def searched(
+            effects: np.ndarray = effects, spared: np.ndarray = spared
+        ) -> tuple[float, float]:
+            scores = {"z_bias": draw.standard_normal(HEADS), "z_ppl": spared}
+            cuts = [method.select(Ballot(scores, HEADS, CUT, gamma)) for gamma in gammas]
+            biases = -np.array([effects[list(cut)].sum() for cut in cuts])
+            at = np.argmin(biases + VALIDATION_NOISE * draw.standard_normal(len(gammas)))
+            return float(biases[at]), gammas[at]
+
+        mine, gamma = searched()
+        seeds = draw.integers(1 << 30, size=RANDOM_CUTS).tolist()
+        ballots = [Ballot({"z_ppl": spared}, HEADS, CUT, gamma, seed) for seed in seeds]
+        theirs = (
+            [searched()[0] for _ in seeds]
+            if fair
+            else [-effects[list(chance.select(ballot))].sum() for ballot in ballots]
+        )
+        first += rank_p(sum(one <= mine for one in theirs), RANDOM_CUTS) <= MISSED
+    whose = "the method and its random cuts" if fair else "the method alone"
+    name = f"size of FASP against chance at .05, γ searched for {whose}"
+    return Measure(name, first / worlds, "of worlds", 0.06 if fair else 0.05)

@@ -63,10 +63,34 @@ def unlearned(run: Run) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """What must be read with any verdict: models that answer one class only, a level that was not
-    reached."""
+    reached, what intervals or gaps are of."""
     if variant["variant"] == "dense":
         return ""
-    return " ".join(filter(None, (degenerate_said(run, variant), missed_said(run, variant))))
+    found = (degenerate_said(run, variant), missed_said(run, variant), _of(run, choice, variant))
+    return " ".join(filter(None, found))
+
+
+def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """That one model's intervals are about its items alone; of several, that their gaps are
+    averaged, and the gap between their averages, where that reads otherwise."""
+    track, reading = track_of(run), lookup.reading(run, choice)
+    if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
+        return ""
+    if (models := track.models_behind(run)) < 2:
+        return (
+            f"It is one {track.repeat}: intervals are about its {track.items} only, and another"
+            f" {track.repeat} may differ."
+        )
+    gap = lookup.harm(run, str(variant["variant"]), choice)
+    rows = lookup.groups_of(run, variant["variant"], reading.group.metric, choice.measured)
+    each = rows.loc[rows["verdict"] == "", "value"].dropna()
+    if gap is None or reading.harm.metric != f"{reading.group.metric}_gap" or len(each) < 2:
+        return ""
+    between = in_words.short(float(each.max() - each.min()))
+    if between == in_words.short(gap["value"]):
+        return ""
+    own = f"{models} {track.repeat}s' own gaps"
+    return f"The gap is the mean of {own}; that between groups' means is {between}."
 
 
 def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:

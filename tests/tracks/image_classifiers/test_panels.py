@@ -77,6 +77,20 @@ def test_a_cut_that_helps_is_reported_so(run, tmp_path):
     assert "gain AUC" in classifier_groups.paid_by_group(better, PLAIN).said
 
 
+def test_a_verdict_says_what_its_intervals_and_its_gap_are_of(run, tmp_path):
+    one = make_run(tmp_path / "one", "one", **(SMALL | {"trials": 1, "images": 120}))
+    aimed = contents.default_choice(one)
+    assert "one trial: intervals are about its images only" in verdict(one, aimed).more
+
+    def apart(table):
+        mine = table["variant"].str.startswith("autobot") & (table["group"] == "male")
+        table.loc[mine & (table["axis"] == "gender"), "value"] -= 0.2
+        return table
+
+    said = verdict(changed(run, tmp_path, "groups", apart), PLAIN).more
+    assert "the mean of 3 trials' own gaps; that between groups' means is" in said
+
+
 def test_degenerate_trials_are_warned_of_and_starred(run):
     taylor = Choice("taylor", "gender", 16.0, None, "auc")
     assert (

@@ -23,7 +23,7 @@ from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.evidence import LEVEL, per_cent, rank_p
-from engine.tracks.language_models.request import CONTROLLED
+from engine.tracks.language_models.request import CONTROLLED, SEARCH
 
 
 def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
@@ -110,7 +110,7 @@ def chance(run: Run, choice: Choice) -> Chance | None:
         return None
     level = shown["value"] + rows["bias"] - rows["method_bias"]
     points = pd.DataFrame({"value": level, "value_q": rows["perplexity"]}).reset_index(drop=True)
-    return Chance(points, f"{len(rows)} random cuts", _said(rows, variant, ranks(table)))
+    return Chance(points, f"{len(rows)} random cuts", _said(run, rows, variant, ranks(table)))
 
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
     return found.assign(p=p, q=benjamini_hochberg(p))
 
 
-def _said(rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
+def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
     """The rank with its p, among how many such ranks, and on how much it rests."""
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
     beaten, n = int(n) - int(below), int(n)
@@ -139,6 +139,8 @@ def _said(rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
         f" heads (γ = {variant['gamma']:g}; {drawn}). p = {phrasing.number(p)}, q over"
         f" {phrasing.count(len(every), 'such rank')}; {n} cuts show no p below"
         f" {phrasing.number(rank_p(0, n))}."
+        + " γ was searched for it and not for them, which favours it."
+        * (run.meta["request"]["gamma"] == SEARCH)
     )
 
 
