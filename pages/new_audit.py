@@ -44,7 +44,9 @@ def _new() -> None:
     form.amount_line(request)
     form.summary_of_faults(request)
     under_way = st.container()  # above the buttons: below them nobody sees it without scrolling
-    start, look = st.columns([1, 3], vertical_alignment="center")
+    start, tried, look = st.columns([1, 1, 2], vertical_alignment="center")
+    with tried:
+        form.forecast_button(request)
     with look:
         form.inspect_button(request)
     form.inspected(request)

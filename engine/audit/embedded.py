@@ -2,7 +2,7 @@
 assets/demo-run.
 
 python -m engine.audit.embedded [TRACK] [--store DIR]
-python -m engine.audit.embedded --run ID [--store DIR]
+python -m engine.audit.embedded --run ID [--store DIR].
 
 The second takes over a finished audit of a model that the project cannot ship. Its tables are all
 that is kept of it, and its pages show the command.

@@ -1,7 +1,8 @@
-"""Colours: one theme for light and one for dark, a blue-orange diverging scale, and looks of
-methods and series.
+"""Colours: one theme for light and one for dark, a blue-wine diverging scale, and looks of methods
+and series.
 
-Okabe-Ito per method, fixed in the `styles.py` of its track.
+Orange means harm and nothing else: what got worse, or is newly wrong. Colours of methods are fixed
+in their track.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ LIGHT = Theme(
         (0.0, "#0a5a96"),
         (0.25, "#7fb2d9"),
         (0.5, "#f4f4f2"),
-        (0.75, "#f0a868"),
-        (1.0, "#b34700"),
+        (0.75, "#dc9cb8"),
+        (1.0, "#882255"),
     ),
     unsupported=((0.0, "#b9bfc5"), (0.5, "#f2f3f4"), (1.0, "#b9bfc5")),
     sequential=((0.0, "#f1f4f6"), (0.5, "#7fb2d9"), (1.0, "#0a4f86")),
@@ -69,8 +70,8 @@ DARK = Theme(
         (0.0, "#4db0f5"),
         (0.25, "#2b6796"),
         (0.5, "#252b33"),
-        (0.75, "#a35a1f"),
-        (1.0, "#ff9a3d"),
+        (0.75, "#7d3558"),
+        (1.0, "#ea7db0"),
     ),
     unsupported=((0.0, "#59626c"), (0.5, "#252b33"), (1.0, "#59626c")),
     sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
@@ -81,15 +82,15 @@ Look = tuple[str, str, str, str]
 its lines."""
 _SERIES = (
     ("#0072B2", "#56B4E9", "circle"),
-    ("#D55E00", "#F0803C", "square"),
+    ("#882255", "#D46A98", "square"),
     ("#009E73", "#2CC79B", "diamond"),
     ("#CC79A7", "#E59BC3", "triangle-up"),
-    ("#B07A00", "#E6B400", "triangle-down"),
+    ("#8C7A00", "#E6D000", "triangle-down"),
     ("#7a7a7a", "#b0b0b0", "pentagon"),
 )
 _SPARE = (
     ("#8C6BB1", "#B79BDC", "hexagon"),
-    ("#A6761D", "#D6A64B", "star"),
+    ("#2F7F7F", "#6FC7C7", "star"),
     ("#4B6A88", "#8FB0D0", "pentagon"),
 )
 

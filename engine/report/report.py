@@ -181,7 +181,9 @@ def _verdict(run: Run, choice: Choice) -> str:
 
 
 def _card(fact: Fact) -> str:
-    lines = [fact.interval, f"{fact.kind}: {fact.change}" if fact.kind else ""]
+    lines = [fact.interval, "" if not fact.kind else fact.change]
+    if fact.kind and not fact.change.startswith(fact.kind):
+        lines[1] = f"{fact.kind}: {fact.change}"
     small = "".join(f"<div class=small>{escape(line)}</div>" for line in lines if line)
     name = f'<div class="small" title="{escape(fact.help)}">{escape(fact.name)}</div>'
     return f'<div class="card">{name}<div class="value">{escape(fact.value)}</div>{small}</div>'

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import sys
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -160,6 +162,44 @@ class Inspect(Ask):
         if not str(given.get("model") or "").strip():
             raise RequestError(Fault("model", "is missing.", "Name a model, or give its folder."))
         return {"said": track_named(str(given.get("track") or "")).part("inspect")(given)}
+
+
+TRIED, PATIENCE = 20.0, 120.0
+"""Seconds that a forecast computes for, and that it waits for the first number."""
+
+
+class Forecast(Ask):
+    """How long an audit will take, by its own forecast: it computes for a while, and goes on from
+    there once it is started.
+
+    given: `request`, the JSON form of one. The answer: seconds in all, None where nothing can be
+    told yet.
+    """
+
+    name = "forecast"
+
+    def answer(
+        self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
+    ) -> dict[str, Any]:
+        request = request_from(given["request"])
+        start, left = time.monotonic(), [math.nan]
+
+        def report(event: Event) -> None:
+            left.append(left[-1] if event.eta is None else event.eta)
+            hooks.report(event)
+
+        def check() -> None:
+            hooks.check()
+            if time.monotonic() - start > (PATIENCE if math.isnan(left[-1]) else TRIED):
+                raise Cancelled(STOPPED)
+
+        try:
+            track_named(request.track).part("run")(request, store, Hooks(report, check), None)
+            left.append(0.0)
+        except Cancelled:
+            hooks.check()  # the asker's own wish
+        seconds = time.monotonic() - start + left[-1]
+        return {"seconds": None if math.isnan(seconds) else seconds}
 
 
 class Measure(Ask):

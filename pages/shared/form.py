@@ -231,21 +231,29 @@ def _called(field: Field) -> str:
     return field.label or parts or field.called.replace("_", " ")
 
 
-# How much the form asks for, in one sentence, and how long an audit like it took.
-
-MOST = 0.95
-"""Share of an audit that must have been computed when it was made, for its time to be told of. One
-that was resumed or shares parts of others took less than it says."""
+# How much the form asks for, in one sentence, and how long that takes once it was tried.
 
 
 def amount_line(request: Mapping[str, Any]) -> None:
-    """What will be computed. No time is promised before anything ran: only what one audit of this
-    kind took."""
+    """What will be computed, and how long that takes where it was tried."""
     what, model = amount(request["track"], request), request.get("model") or "a model"
-    took = _took(request["track"])
-    how_long = "How long yours takes" if took else "How long it takes"
-    measured = f"{how_long} is measured as it runs, and stands beside the job."
-    st.markdown(plain(f"This asks for {what} of {model}. {took}{measured}"))
+    tried, seconds = state.kept(state.FORECAST) or (None, None)
+    took = "" if tried != request else "It is too early to tell how long it takes."
+    if took and seconds is not None:
+        took = f"On this machine it takes about {words.duration(seconds)}, as tried just now."
+    st.markdown(plain(f"This asks for {what} of {model}. {took}".strip()))
+
+
+def forecast_button(request: Mapping[str, Any]) -> None:
+    """The button that tries the request; RequestError's faults stand where the answer would."""
+    help_text = "Computes for 20 seconds. What it finishes is kept for the audit."
+    if st.button("How long will it take?", icon=":material/timer:", help=help_text):
+        with boundary(), st.spinner("Trying it for 20 seconds …"):
+            roots.refuse_outside(request)
+            found = ask("forecast", {"request": request})["seconds"]
+            state.keep(state.FORECAST, (dict(request), found))
+        if (state.kept(state.FORECAST) or (None,))[0] == request:
+            st.rerun()
 
 
 def amount(track: str, request: Mapping[str, Any]) -> str:
@@ -258,23 +266,6 @@ def amount(track: str, request: Mapping[str, Any]) -> str:
             number = len(value) if isinstance(value, list | tuple) else value
             said.append(phrasing.count(number, *field.counted))
     return phrasing.listing(said)
-
-
-def _took(track: str) -> str:
-    """A finished audit of this kind, its size, and what computing it took where it was computed; ""
-    without one."""
-    for summary in cache.all_runs():
-        if cache.track_name_of(summary.id) != track:
-            continue
-        meta = cache.open_run(summary.id).meta
-        spent = (meta.get("spent") or {"": 0.0}).values()
-        # Where it does not say how much was computed, a stage that took no time was found finished.
-        is_whole = meta["computed"] >= MOST if "computed" in meta else min(spent) > 0
-        if sum(spent) > 0 and is_whole:
-            size, took = amount(track, meta["request"]), words.duration(sum(spent))
-            about = f"An audit of {meta['model']['name']} with {size}"
-            return f"{about} took {took} where it was computed. "
-    return ""
 
 
 # What the form's model is, said before anything is started: asked of the engine by a button.

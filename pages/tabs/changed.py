@@ -45,7 +45,7 @@ Maps = tuple[tuple[str, bytes], ...]
 """The dense and the pruned model's map over a picture: which, and a PNG."""
 NOT = "off"
 LEGEND = (
-    "Orange speaks for the dense model's answer, blue against it. The dense model is left, the "
+    "Wine red speaks for the dense model's answer, blue against it. The dense model is left, the "
     "pruned one right. These are single pictures of one trained model: they hint at what to look "
     "for, and prove nothing about a subgroup."
 )

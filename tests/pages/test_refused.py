@@ -3,12 +3,11 @@ was typed stays."""
 
 from __future__ import annotations
 
-import types
-
 import pytest
 
 from engine.audit.fields import HOW, WHAT, fields_of
 from engine.audit.tracks import request_from, tracks
+from engine.core import words
 from engine.core.errors import Fault, RequestError
 from pages.shared import form, jobs, state
 from tests.pages.checks import click, html_of, opened, use_store, words_of
@@ -123,26 +122,6 @@ def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "told, meta",
-    [
-        (True, {"spent": {"draw": 100.0}, "computed": 1.0}),
-        (False, {"spent": {"draw": 100.0}, "computed": 0.4}),
-        (True, {"spent": {"draw": 100.0, "judge": 0.2}}),
-        (False, {"spent": {"draw": 100.0, "judge": 0.0}}),
-        (False, {}),
-    ],
-)
-def test_only_an_audit_that_was_computed_in_one_go_says_what_audits_take(told, meta, monkeypatch):
-    found = types.SimpleNamespace(
-        id="one", meta={"request": {}, "model": {"name": "small"}, **meta}
-    )
-    monkeypatch.setattr(form.cache, "all_runs", lambda: [found])
-    monkeypatch.setattr(form.cache, "track_name_of", lambda run: FIRST)
-    monkeypatch.setattr(form.cache, "open_run", lambda run: found)
-    assert ("took" in form._took(FIRST)) is told
-
-
 @pytest.mark.parametrize("track", tracks())
 def test_a_cluster_where_nothing_listens_starts_nothing_and_is_said(track, monkeypatch, tmp_path):
     def check(request, store, faults):
@@ -180,6 +159,16 @@ def test_what_the_model_is_stands_there_until_another_is_named(monkeypatch, tmp_
     assert about == asked[0][1]
     at.session_state["kept_inspected"] = ({**about, "model": "another/one"}, said)
     assert "It is" not in html_of(at.run())
+
+
+def test_the_time_of_this_request_stands_there_until_it_is_another(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    monkeypatch.setattr(form, "ask", lambda name, given: {"seconds": 754.0})
+    at = click(opened("new_audit", run=None), "How long will it take?")
+    said = f"it takes about {words.duration(754.0)}"
+    assert said in words_of(at)
+    at.session_state["kept_forecast"] = ({}, 754.0)
+    assert said not in words_of(at.run())
 
 
 def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):

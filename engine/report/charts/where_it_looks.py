@@ -38,7 +38,7 @@ STRONGEST = 0.75
 
 
 def where_it_looks(answer: Mapping[str, Any], choice: Choice) -> Panel:
-    """A map per model over the picture: orange where a place speaks for the dense model's answer,
+    """A map per model over the picture: wine red where a place speaks for the dense model's answer,
     blue where against.
 
     answer: of `engine.report.picture_ask`.

@@ -574,12 +574,12 @@ SETTINGS: dict[str, str] = {
 
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
-    "bias_only": ("#D55E00", "#F0803C", "square", "solid"),
+    "bias_only": ("#882255", "#D46A98", "square", "solid"),
     "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
     "gradient": ("#CC79A7", "#E59BC3", "triangle-up", "solid"),
     "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
-    "random_noncritical": ("#B07A00", "#E6B400", "cross", "solid"),
+    "random_noncritical": ("#8C7A00", "#E6D000", "cross", "solid"),
     "wanda": ("#117A65", "#45C9A8", "triangle-down", "dash"),
     "sparsegpt": ("#A63D40", "#F08A8C", "triangle-left", "dash"),
     "magnitude_weights": ("#8A6D1D", "#D9B44A", "diamond-tall", "dash"),

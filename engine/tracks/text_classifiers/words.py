@@ -267,11 +267,11 @@ SETTINGS: dict[str, str] = {
 
 PROCEDURE_LOOKS: dict[str, Look] = {
     "once": ("#7a7a7a", "#b0b0b0", "square", "solid"),
-    "alg61": ("#B07A00", "#E6B400", "triangle-down", "solid"),
+    "alg61": ("#8C7A00", "#E6D000", "triangle-down", "solid"),
     "igspf": ("#009E73", "#2CC79B", "diamond", "solid"),
     "igspp": ("#CC79A7", "#E59BC3", "triangle-up", "solid"),
     "isp": ("#0072B2", "#56B4E9", "circle", "solid"),
-    "one-shot-isp": ("#D55E00", "#F0803C", "pentagon", "solid"),
+    "one-shot-isp": ("#882255", "#D46A98", "pentagon", "solid"),
     "by hand": ("#6A3D9A", "#B794F4", "star-diamond", "dot"),
     "isp-strict": ("#4B3A8C", "#9C8BDD", "hexagon", "solid"),
 }

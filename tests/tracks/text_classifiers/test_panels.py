@@ -438,7 +438,7 @@ def test_scores_and_seeds_agree_or_not(store):
     repeats = importance.importance_repeats(run, ISP)
     assert (
         set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"}
-        and "Least sure: " in repeats.said
+        and "least sure: " in repeats.said
     )
     assert "more than chance" in importance.lowest_repeat(run, ISP).said
 

@@ -83,7 +83,7 @@ def loss_said(loss: str) -> str:
 
 LOOKS: dict[str, Look] = {
     "autobot": ("#0072B2", "#56B4E9", "square", "solid"),
-    "taylor": ("#D55E00", "#F0803C", "triangle-up", "solid"),
+    "taylor": ("#882255", "#D46A98", "triangle-up", "solid"),
     "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
     "by hand": ("#6A3D9A", "#B794F4", "hexagon", "dot"),

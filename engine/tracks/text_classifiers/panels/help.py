@@ -232,12 +232,10 @@ def random_masks(run: Run, choice: Choice, group: str = "") -> Panel:
         f" {phrasing.count(int(table['n_seeds'].max()), 'seed')};"
         f" {phrasing.count(int(table['n'].max()), 'test text')}."
     )
-    (answer, rest), figure = (
-        _chance_answer(run, choice, table, measure),
-        _chance_figure(choice, table, measure),
-    )
+    answer, mind, rest = _chance_answer(run, choice, table, measure)
+    figure = _chance_figure(choice, table, measure)
     shown = readable(table, CHANCE_COLUMNS, group=ALL, value="mean of seeds")
-    return Panel("tickets_chance", question, answer, figure, shown, note, more=rest)
+    return Panel("tickets_chance", question, answer, figure, shown, note, mind=mind, more=rest)
 
 
 def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
@@ -273,9 +271,9 @@ def _place(row: dict[str, Any]) -> str:
 
 def _chance_answer(
     run: Run, choice: Choice, table: pd.DataFrame, measure: Measure
-) -> tuple[str, str]:
-    """At the chosen level, or the middle one: who beats chance; then each arm's percentile and
-    p-value."""
+) -> tuple[str, str, str]:
+    """At the chosen level, or the middle one: who beats chance; who only seems to; then each arm's
+    percentile and p-value."""
     level = lookup.level_of(run, choice)
     known = sorted(table["sparsity"].unique())
     level = level if at_level(table["sparsity"], level).any() else known[len(known) // 2]
@@ -294,7 +292,7 @@ def _chance_answer(
         if row["value"] > row["null_high"] and row["q"] > CLAIMED_Q
     ]
     corrected = (
-        f" Above the 95 % band, but not after correction for all methods and shares compared:"
+        f"Above the 95 % band, but not after correction for all methods and shares compared:"
         f" {phrasing.listing(above)}."
         if above
         else ""
@@ -310,7 +308,8 @@ def _chance_answer(
         f" {measure.number(rows[0]['null_high'])}"
     )
     return (
-        f"{at} {start} (q at most {CLAIMED_Q:g}).{corrected}",
+        f"{at} {start} (q at most {CLAIMED_Q:g}).",
+        corrected,
         f"{phrasing.sentence('; '.join(each))}; {band}.",
     )
 
