@@ -3,7 +3,7 @@ takeaways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,19 @@ def middle(levels: Sequence[float], none: float) -> float:
     none."""
     cut = sorted(level for level in levels if level > none)
     return cut[(len(cut) - 1) // 2] if cut else none
+
+
+def in_order(
+    methods: Iterable[str], parts: Callable[[str], Sequence[str]], *known: Sequence[str]
+) -> list[str]:
+    """Methods by the place of each of their parts among those that are known; others last, by
+    name."""
+
+    def place(method: str) -> tuple[Any, ...]:
+        pairs = zip(parts(method), known, strict=True)
+        return (*(order.index(one) if one in order else len(order) for one, order in pairs), method)
+
+    return sorted(methods, key=place)
 
 
 class ClassifierTrack(Track):

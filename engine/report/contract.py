@@ -19,6 +19,13 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 
 Make = Callable[[Run, Choice], Panel]
+Some = Callable[[Run, Choice], Panel | Iterable[Panel]]
+"""One panel, or those that are there."""
+
+
+def given(there: Callable[..., bool], make: Make) -> Some:
+    """A panel only of runs where that is there."""
+    return lambda run, choice: (make(run, choice),) if there(run, choice) else ()
 
 
 @dataclass(frozen=True)
@@ -129,10 +136,6 @@ class Measure:
 
     def change(self, row: Mapping[str, Any]) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
-
-    def change_said(self, row: Mapping[str, Any]) -> str:
-        """The change as a line of a hover; "" where there is none."""
-        return f"change {self.change(row)}" if math.isfinite(row["delta"]) else ""
 
     def null_said(self, row: Mapping[str, Any]) -> str:
         """The null band as a line of a hover; "" where there is none."""
@@ -486,8 +489,6 @@ class Track(ABC):
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
     """Readings of harm and quality; the first is the usual one."""
-    offered: tuple[str, ...] = ()
-    """Readings a reader may switch between; empty where the request fixed the only one."""
     line_labels: bool = True
     """Whether lines of charts are named at their ends; else in a legend, where there are many with
     long names."""
@@ -531,6 +532,15 @@ class Track(ABC):
 
     telling: Telling
     """The plain words of its verdicts."""
+    overview: Overview
+    intervals: str
+    """What the intervals are."""
+    axis_panels: tuple[Some, ...]
+    """What an export says about one axis, in reading order."""
+    shared_panels: tuple[Some, ...]
+    """What an export says about the whole run."""
+    write_mask: Callable[[Run, dict[str, Any], Path], Path]
+    """mask.json of one takable row of the variants table."""
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
@@ -550,13 +560,6 @@ class Track(ABC):
     benchmarks: Benchmarks | None = None
     """Published tests that variants can be measured on; None where there are none."""
 
-    layer_title: str = "first convolution"
-    """What names a layer in tables, where what is left of layers is shown."""
-    layer_means: str = (
-        "what is cut together: convolutions tied by residual sums or depthwise convolutions count"
-        " once"
-    )
-    """What a layer is there."""
     titles: Mapping[str, str] = {}
     """Names of pages in the navigation that are others than everywhere."""
 
@@ -574,16 +577,12 @@ class Track(ABC):
     def too_few(self) -> Mapping[str, str]:
         """Verdicts of the groups table in a sentence."""
 
-    @property
-    @abstractmethod
-    def overview(self) -> Overview: ...
-
     @abstractmethod
     def reading(self, name: str) -> Reading: ...
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """The readings of this run a reader may switch between."""
-        return self.offered
+        return self.readings
 
     @abstractmethod
     def style(self, method: str, dark: bool = False) -> Style:
@@ -610,9 +609,10 @@ class Track(ABC):
         """What the run was measured on, in a few words: "avatars by skin". Names of users are
         unescaped."""
 
-    @abstractmethod
     def total(self, run: Run) -> int:
         """How many units the dense model has."""
+        model = run.meta["model"]
+        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
 
     @abstractmethod
     def label(self, variant: Mapping[str, Any]) -> str:
@@ -704,11 +704,6 @@ class Track(ABC):
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         """How a number was measured: on how many of what, how often, judged by which model."""
 
-    @property
-    @abstractmethod
-    def intervals(self) -> str:
-        """What the intervals are."""
-
     def intervals_of(self, row: Mapping[str, Any] | None) -> str:
         """What the interval of a row of the results is, where rows differ in that."""
         return self.intervals
@@ -745,14 +740,6 @@ class Track(ABC):
     def details(self, reading: str) -> tuple[Measure, ...]:
         """Everything measured about one variant, for a table."""
 
-    @abstractmethod
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        """What an export says about one axis, in reading order."""
-
-    @abstractmethod
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        """What an export says about the whole run."""
-
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         """Tables of the report after an axis' panels."""
         return iter(())
@@ -787,10 +774,6 @@ class Track(ABC):
         """Variants that may be asked for by id: the reported ones, and what is behind them."""
         table = run.table("variants")
         return table[table["chosen"].astype(bool)]
-
-    @abstractmethod
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        """mask.json of one takable row of the variants table."""
 
     @abstractmethod
     def write_checkpoint(

@@ -15,6 +15,7 @@ from engine.report.hand_classifiers import ON_KNOWN, TEST, VALIDATION, trial_sai
 from engine.report.hand_sets import CutOf, tried_said, tried_variant
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 def on_trial(
@@ -31,9 +32,7 @@ def on_trial(
     guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
     lines = []
     for measure, row in ((reading.harm, gap), (reading.quality, whole)):
-        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict(
-            "records"
-        )
+        mine = where(guess, metric=measure.metric, axis=row["axis"]).to_dict("records")
         lines.append(
             {
                 "number": f"change of {measure.name}",

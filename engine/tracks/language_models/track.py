@@ -106,6 +106,19 @@ def first_share(shares: Sequence[float]) -> float:
     return max((share for share in shares if share <= LARGEST_USUAL + 1e-9), default=min(shares))
 
 
+def other_ways(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Cuts of heads beside other ways to make the model smaller, on the axis that is read."""
+    return (make(run, choice) for make in BESIDE.weighed(run) if make is not arms.divergence)
+
+
+def diverging(run: Run, choice: Choice) -> Iterator[Panel]:
+    """The same token by token, and what published benchmarks say."""
+    if arms.divergence in BESIDE.weighed(run):
+        yield arms.divergence(run, choice)
+    for name in measured_on(run):
+        yield benchmarks.benchmark_panel(run, choice, name)
+
+
 class Heads(Track):
     """Attention heads of a language model; the units of a run without a track."""
 
@@ -227,19 +240,17 @@ class Heads(Track):
     def of_run(self, run: Run) -> Heads:
         return BESIDE if arm_words.of_request(run.meta["request"]) else self
 
-    @property
-    def overview(self) -> Overview:
-        return Overview(
-            (who_pays.who_pays, along_sparsity.bias_along_sparsity),
-            along_sparsity.perplexity_along_sparsity,
-            (
-                flips.flips,
-                along_sparsity.changes_in_per_cent,
-                who_pays.levelling_down,
-                who_pays.perplexity_by_group,
-                cost.cost,
-            ),
-        )
+    overview = Overview(
+        (who_pays.who_pays, along_sparsity.bias_along_sparsity),
+        along_sparsity.perplexity_along_sparsity,
+        (
+            flips.flips,
+            along_sparsity.changes_in_per_cent,
+            who_pays.levelling_down,
+            who_pays.perplexity_by_group,
+            cost.cost,
+        ),
+    )
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """The reading that was asked for, and each benchmark that the run was measured on in place
@@ -300,9 +311,6 @@ class Heads(Track):
             run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
         )
         return f"{counted} of {source}"
-
-    def total(self, run: Run) -> int:
-        return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
@@ -401,9 +409,7 @@ class Heads(Track):
             f" {run.meta['judge']['name']}"
         )
 
-    @property
-    def intervals(self) -> str:
-        return own.INTERVALS
+    intervals = own.INTERVALS
 
     def intervals_of(self, row: Mapping[str, Any] | None) -> str:
         return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
@@ -440,29 +446,29 @@ class Heads(Track):
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
 
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield who_pays.who_pays(run, choice)
-        yield flips.flips(run, choice)
-        yield who_pays.levelling_down(run, choice)
-        yield who_pays.perplexity_by_group(run, choice)
-        yield along_sparsity.bias_along_sparsity(run, choice)
-        yield along_sparsity.changes_in_per_cent(run, choice)
-        yield pareto.pareto(run, choice)
-        yield heads.fasp_picture(run, choice)
-        yield bench_panels.additivity(run, choice)
-        yield from (make(run, choice) for make in self.weighed(run) if make is not arms.divergence)
+    axis_panels = (
+        who_pays.who_pays,
+        flips.flips,
+        who_pays.levelling_down,
+        who_pays.perplexity_by_group,
+        along_sparsity.bias_along_sparsity,
+        along_sparsity.changes_in_per_cent,
+        pareto.pareto,
+        heads.fasp_picture,
+        bench_panels.additivity,
+        other_ways,
+    )
 
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield along_sparsity.perplexity_along_sparsity(run, choice)
-        yield heads.head_map(run, choice, "z_ppl")
-        yield correlations.axis_correlation(run, choice)
-        yield correlations.top_heads(run, choice)
-        yield correlations.method_agreement(run, choice)
-        yield reliability.run_repeats(run, choice)
-        yield cost.cost(run, choice)
-        yield from (make(run, choice) for make in self.weighed(run) if make is arms.divergence)
-        for name in measured_on(run):
-            yield benchmarks.benchmark_panel(run, choice, name)
+    shared_panels = (
+        along_sparsity.perplexity_along_sparsity,
+        heads.perplexity_map,
+        correlations.axis_correlation,
+        correlations.top_heads,
+        correlations.method_agreement,
+        reliability.run_repeats,
+        cost.cost,
+        diverging,
+    )
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         note = (

@@ -225,7 +225,7 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
         compared = panel.table[panel.table["compared with"] != ""]
         assert (
             len(compared) == 6
-            and compared[["bias minus that", "exchanged, low", "q"]].notna().all().all()
+            and compared[["bias minus that", "exchanged low", "q"]].notna().all().all()
         )
         assert (
             set(compared["compared with"]) == {"perplexity only, 50 % cut"}
