@@ -16,7 +16,7 @@ from engine.report import phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flips, Measure, Reading, Track
+from engine.report.contract import Flips, Measure, Null, Reading, Track
 from engine.store.runs import Run
 
 LIMITS = (
@@ -69,8 +69,7 @@ class ClassifierTrack(Track):
 
     fronts_at_level = True
     parts = (("model", "weight_hash"), ("data", "digest"))
-    null_means = ""
-    null_label = "null band: what chance alone would give"
+    null = Null(made=words.NULL_BAND)
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
     """How the numbers were made, for the report."""

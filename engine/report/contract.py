@@ -147,6 +147,21 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Null:
+    """What is said of null bands: what chance alone would give of a harm."""
+
+    means: str = ""
+    """What it means when the dense model's harm is inside its null band; "" where it means nothing
+    for a cut."""
+    label: str = "null band: what chance alone would give"
+    """The band in a chart."""
+    group_label: str = ""
+    """A second band in a chart, that of columns group_null_*; "" where there is none."""
+    made: str = ""
+    """How the band is made, in a sentence."""
+
+
+@dataclass(frozen=True)
 class Reading:
     """One way to read harm and quality: the same five measures in a headline, on the Pareto chart,
     along the slider."""
@@ -268,6 +283,51 @@ class Bench:
     """By what the units of the `rows` are ordered: "by the scores of AutoBot, mean over trials"."""
 
 
+def _nothing(*_: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a variant is said that cuts no unit and stands in the dense model's place as a model of
+    its own. Of a variant that cuts units, and of a method that does, all say "". A track without
+    such ways leaves it as it is.
+
+    instead: what stands there, in a sentence. made: what the model became, in a word or two beside
+    "Dense": "Rounded to int8". label: a card's first sentence without its stop. saves: what it does
+    to the size, as a sentence's beginning, from rows of the costs (variant, dense, mine).
+    size_note: what must be read with its costs (variant, mine). untimed: why measured time says
+    nothing of it, as the end of a sentence.
+    """
+
+    instead: Callable[..., str] = _nothing
+    made: Callable[..., str] = _nothing
+    label: Callable[..., str] = _nothing
+    saves: Callable[..., str] = _nothing
+    size_note: Callable[..., str] = _nothing
+    untimed: Callable[..., str] = _nothing
+    title: Callable[[str], str] = _nothing
+    """What the level of a method is, above the slider, where it is no share of units."""
+    own_levels: Callable[[str], bool] = lambda method: False
+    """Whether the levels of a method are its own, and not those that the run was asked for."""
+    axis: Callable[[Run], str] = _nothing
+    """The title of an axis along which all levels of a run lie that has such variants."""
+    weighed: Callable[[Run], tuple[Make, ...]] = lambda run: ()
+    """Charts that weigh cuts against them; none where the run has no others."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is said of a level before it is measured.
+
+    stops: (run, method, axis) -> levels that a reader may ask for beyond the finished ones,
+    ascending. ahead: what is predicted at one of them; None where nothing can be.
+    """
+
+    stops: Callable[[Run, str, str], Sequence[float]]
+    ahead: Callable[[Run, Choice], Ahead | None]
+
+
 @dataclass(frozen=True)
 class Overview:
     """The charts of the overview: two beside each other, one to the right below them, the rest
@@ -292,6 +352,8 @@ class Handout:
     there are none."""
     texts: str = "Off: the report and the tables hold no text a model wrote."
     """What stays out of the files until asked for, where a run holds texts."""
+    foreign: tuple[Foreign, ...] = ()
+    """Files in the forms of other programs."""
 
 
 @dataclass(frozen=True)
@@ -513,23 +575,13 @@ class Track(ABC):
     """Columns of the variants table in charts' tables, with names for people."""
     marks: Mapping[str, str]
     """More such columns where every variant is a row of its own."""
-    null_label: str = "null band: what chance alone would give"
-    """The null band in a chart."""
-    group_null_label: str = ""
-    """A second null band in a chart, that of columns group_null_*; "" where there is none."""
-    null_means: str
-    """What it means when the dense model's harm is inside its null band; "" where it means nothing
-    for a cut."""
+    null: Null
+    """What is said of null bands."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
-    null_band: str = ""
-    """What the null band of a classifier is, in a sentence."""
     flags_said: str = ""
     """What marks a level at which a repeat predicts one class only."""
     handout: Handout
-    foreign: tuple[Foreign, ...] = ()
-    """Files in the forms of other programs, offered with the export."""
-
     telling: Telling
     """The plain words of its verdicts."""
     overview: Overview
@@ -553,6 +605,13 @@ class Track(ABC):
 
     published: Published | None = None
     """Published scores that can be shown in place of an audit's."""
+
+    ways: Ways = Ways()
+    """Ways to make the model smaller other than cutting units."""
+
+    prediction: Prediction | None = None
+    """What is said of levels that nobody measured; None where variants are trained, so that nothing
+    can be."""
 
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
@@ -626,64 +685,6 @@ class Track(ABC):
         """How many units of all, for a hover."""
         return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
 
-    def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and
-        is a model of its own; "" for all others."""
-        return ""
-
-    def made(self, variant: Mapping[str, Any]) -> str:
-        """What the model became, in a word or two beside "Dense": "Pruned", "Rounded to int8"."""
-        return "Pruned"
-
-    def saves(
-        self,
-        run: Run,
-        variant: Mapping[str, Any],
-        dense: Mapping[str, Any],
-        mine: Mapping[str, Any],
-    ) -> str:
-        """What a variant does to the size of the model, as a sentence's beginning; dense, mine:
-        rows of the costs."""
-        saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
-        return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
-
-    def removed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """What was done to the model, as a card's first sentence without its stop."""
-        amount = phrasing.sentence(self.amount(run, variant))
-        return f"{amount} removed by {words.method_name(variant['method'])}"
-
-    def level_axis(self, run: Run) -> str:
-        """The title of an axis along which the levels of all methods of a run lie."""
-        return self.level.axis
-
-    def level_is_of_another_kind(self, method: str) -> bool:
-        """Whether the level of a method is no share of units, for it makes a model of its own in
-        another way."""
-        return False
-
-    def level_title(self, run: Run, method: str) -> str:
-        """What the level of a method is, above the slider."""
-        return self.level.title
-
-    def has_own_levels(self, method: str) -> bool:
-        """Whether the levels of a method are its own, and not those that the run was asked for."""
-        return False
-
-    def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-        """What must be read with the costs of a variant that has no masked model to agree with; ""
-        for all others."""
-        return ""
-
-    def untimed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """Why measured time says nothing of a variant, as the end of a sentence; "" where it
-        does."""
-        return ""
-
-    def weighed(self, run: Run) -> tuple[Make, ...]:
-        """Charts that weigh cuts against other ways to make the model smaller; none where the run
-        has no others."""
-        return ()
-
     def draw(self, variant: Mapping[str, Any]) -> str:
         """Which of several selections by chance a variant is, e.g. ", draw 1"."""
         return ""
@@ -710,18 +711,6 @@ class Track(ABC):
 
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...
-
-    trains: bool = True
-    """Whether a variant is trained, so that nothing can be said of one before."""
-
-    def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
-        """Levels that a reader may ask for beyond the finished ones, ascending."""
-        return ()
-
-    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
-        """What is predicted at one of the `stops` that is not finished; None where nothing can
-        be."""
-        return None
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""

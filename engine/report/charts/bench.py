@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.ids import at_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead, Units
@@ -67,3 +68,16 @@ def said(run: Run, choice: Choice) -> str:
     return tried_said(
         run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}")
     )
+
+
+def as_method(run: Run, choice: Choice, cut_of: CutOf) -> Units:
+    """The units that the chosen method cuts in its first repeat, at the chosen level."""
+    table, level = lookup.frame(run, "variants"), track_of(run).level
+    mine = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
+    mine = mine[at_level(mine[level.column], choice.level)]
+    return () if mine.empty else tuple(cut_of(mine.iloc[0].to_dict()) or ())
+
+
+def head_name(run: Run, unit: int) -> str:
+    """A head as it is written: "0.3"."""
+    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))

@@ -41,13 +41,17 @@ def cost(run: Run, choice: Choice) -> Panel:
     is_dense = variant["variant"] == "dense"
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
-    start = "" if is_dense else track_of(run).saves(run, variant, dense, mine)
-    untimed = track_of(run).untimed(run, variant)
+    ways = track_of(run).ways
+    start = ways.saves(variant, dense, mine) or (
+        f"Cutting {lookup.amount(run, variant)} removes"
+        f" {phrasing.percent(1 - mine['parameters'] / dense['parameters'])} of the parameters"
+    )
+    untimed = ways.untimed(variant)
     if untimed:
         mine = {**mine, "latency_ms": math.nan, "speedup_low": math.nan}
     table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, start, untimed)
-    own = track_of(run).size_note(run, variant, mine)
+    own = ways.size_note(variant, mine)
     agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
     proof = "" if is_dense else own or agreement(mine)
     more = (

@@ -131,7 +131,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     """Which levels of the request are not finished for this method, in a sentence; "" where all
     are."""
     track, level = track_of(run), track_of(run).level
-    if choice.method in track.uncut or track.has_own_levels(choice.method):
+    if choice.method in track.uncut or track.ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]

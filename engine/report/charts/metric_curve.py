@@ -129,7 +129,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.Figure:
     track, points = track_of(run), pooled(run, table)
     level, drawn = track.level, points.dropna(subset=["value"])
-    figure = blank(choice, 400, track.level_axis(run), curve.y_title)
+    figure = blank(choice, 400, track.ways.axis(run) or level.axis, curve.y_title)
     dense = drawn[drawn["method"] == "dense"]
     order = chosen_last(track.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:

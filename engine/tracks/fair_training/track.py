@@ -133,7 +133,6 @@ class Fair(ClassifierTrack):
     uncut = ("dense-tuned", "dense-fair")
     measures = "classes of images, by group"
     binding = BINDING
-    null_band = words.NULL_BAND
     flags_said = FLAGGED
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (

@@ -105,7 +105,6 @@ class Filters(ClassifierTrack):
     }
     measures = "classes of images, by group"
     binding = BINDING
-    null_band = words.NULL_BAND
     flags_said = STARS
     how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
     counted = ("images used", "data")

@@ -4,6 +4,7 @@ tickets, who pays."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,7 @@ class Tickets(ClassifierTrack):
         "trials": View("Every seed", "test", True, "every seed beside the means"),
     }
     binding = BINDING
-    null_band = own.NULL_BAND_TEXTS
+    null = replace(ClassifierTrack.null, made=own.NULL_BAND_TEXTS)
     flags_said = CROSSES
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (

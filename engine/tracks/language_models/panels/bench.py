@@ -15,7 +15,7 @@ from engine.core import words
 from engine.core.ids import is_level
 from engine.core.types import POOLED
 from engine.report import phrasing
-from engine.report.charts import lookup
+from engine.report.charts import bench, lookup
 from engine.report.charts.kinds import lines, looks_of
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Bench
@@ -146,10 +146,6 @@ def cut_of(variant: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(lookup.cut_units(dict(variant)))
 
 
-def head_name(run: Run, unit: int) -> str:
-    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))
-
-
 BENCH = Bench(
     picture=bench_map,
     ahead=ahead_of_set,
@@ -161,7 +157,7 @@ BENCH = Bench(
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
-    name=head_name,
+    name=bench.head_name,
     example="0.5, 3.2",
     first=lambda run: "validation prompts",
     last="test prompts",

@@ -351,9 +351,8 @@ def _grid(
     """The coloured cells, each of which can be picked. Layer 0 on top."""
     values = np.full(lookup.total_heads(run), np.nan)
     values[table["unit"]] = table["value"]
-    limit, more = _limit(run, table, score), ""
-    scale = Scale(float(np.nanmin(values)), float(np.nanmax(values)), (), ())
     if score in ENDS:
+        limit = _limit(run, table, score)
         more = " and beyond" if np.nanmax(np.abs(values), initial=0) > limit else ""
         left, right = (
             f"{end}<br>{phrasing.signed(sign * limit)}{more}"
@@ -362,6 +361,8 @@ def _grid(
         texts = [left, "0<br> ", right] if limit > 0 else []
         ticks, end = [0.8 * limit * sign for sign in (-1, 0, 1)][: len(texts)], limit or 1.0
         scale = Scale(-end, end, ticks, texts, diverges=True, unsupported=unsupported)
+    else:
+        scale = Scale(float(np.nanmin(values)), float(np.nanmax(values)), (), ())
     known = dict(zip(table["unit"], hovers, strict=True))
     said = [known.get(unit, "") for unit in range(len(values))]
     return head_grid(run, choice, values, scale, said)
