@@ -195,7 +195,7 @@ def _tools(desk: Desk) -> None:
         if desk.bench.rows is None:
             button("Invert", ("bench", "invert"), _invert, track.total(desk.run))
         by_method = choice.method != "dense" and not is_by_hand(choice.method)
-        is_cut = by_method and not track.level_is_of_another_kind(choice.method)
+        is_cut = by_method and not track.ways.title(choice.method)
         if is_cut and choice.level > track.level.none:
             method = lookup.method_label(desk.run, choice.method)
             label = plain(f"What {method} cuts at {track.level.say(choice.level)}")

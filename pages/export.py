@@ -65,7 +65,7 @@ def page() -> None:
         st.caption(plain(lookup.amount(run, variant)))
         with boundary():
             taken = _one_of(track.takable(run, variant))
-            stands = bool(track.instead(run, variant))
+            stands = bool(track.ways.instead(variant))
             if not stands:
                 _mask(run, taken)
             _checkpoint(run, taken, stands)
@@ -74,7 +74,7 @@ def page() -> None:
         for what in PARTS:
             with boundary():
                 _part(run, what, with_texts)
-        for one in track.foreign:
+        for one in track.handout.foreign:
             with boundary():
                 _foreign(run, one)
 

@@ -44,7 +44,7 @@ def page() -> None:
     if said := lookup.not_finished(run, choice):
         st.caption(said)
     link("new_audit", "Ask for another axis or method")
-    if track.trains:
+    if not track.prediction:
         offer_level(measured, choice)
     panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
 

@@ -30,7 +30,7 @@ def page() -> None:
         state.put_later(state.VARIANT, str(clicked))
         st.rerun()
     _one_variant(run, choice, split)
-    if weighed := track.weighed(measured):
+    if weighed := track.ways.weighed(measured):
         panels.folded("Against other ways to make it smaller", run, choice, weighed)
     along = (track.overview.beside[1], track.overview.right)
     panels.folded(f"How it goes along the {track.level.noun}", run, choice, along)
@@ -48,7 +48,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     state.follow(state.VARIANT, lookup.variant_of(run, choice)["variant"], named)
     picked = select("Variant", named, state.VARIANT)
     row = rows[picked]
-    st.markdown(track.instead(run, row) or f"Cut: {lookup.amount(run, row)}.")
+    st.markdown(track.ways.instead(row) or f"Cut: {lookup.amount(run, row)}.")
     panels.table(_numbers(run, picked, choice, split), decimals=3)
     if row["chosen"] and button("Open in the summary", ("open", "variant"), icon="dashboard"):
         show_on("summary", run, row)

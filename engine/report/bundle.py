@@ -34,7 +34,7 @@ def export_run(
     others are kept.
 
     what: any of masks, tables, figures, report, pdf (the report, printed), slides (PowerPoint),
-    checkpoint, model_card, and the track's own (Track.foreign). `variant` limits masks to one, and
+    checkpoint, model_card, and the track's own (Handout.foreign). `variant` limits masks to one and
     is what the others but tables are about; by default see contents.default_choice. Nothing is
     written when any part fails. Unknown names and variants raise RequestError, a full or read-only
     disk and a damaged run StoreError, a PDF or slides without a browser PruneAuditError. `base`
@@ -59,7 +59,10 @@ def export_run(
 
 def writers_of(run: Run) -> dict[str, Writer]:
     """What can be taken from this run, by the word that asks for it."""
-    return {**WRITERS, **{one.name: partial(_foreign, one) for one in track_of(run).foreign}}
+    return {
+        **WRITERS,
+        **{one.name: partial(_foreign, one) for one in track_of(run).handout.foreign},
+    }
 
 
 def _staged(

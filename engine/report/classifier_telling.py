@@ -14,6 +14,7 @@ from engine.report.charts.classifier_lookup import CLASS_AXIS, repeats
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 CHANCE = "the mix of classes and chance alone"
 
@@ -122,9 +123,5 @@ def missed_said(run: Run, variant: Mapping[str, Any]) -> str:
 def _names(run: Run, axis: str) -> list[str]:
     """Groups of the axis that were measured, in the order of the table."""
     table = lookup.frame(run, "groups")
-    rows = table[
-        (table["variant"] == "dense")
-        & (table["axis"] == axis)
-        & (table["split"] == lookup.REPORTED)
-    ]
+    rows = where(table, variant="dense", axis=axis, split=lookup.REPORTED)
     return list(dict.fromkeys(rows["group"]))

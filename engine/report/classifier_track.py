@@ -3,7 +3,7 @@ takeaways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from engine.report import phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import repeats, trials_said
 from engine.report.charts.panel import Choice
-from engine.report.contract import Flips, Measure, Reading, Track
+from engine.report.contract import Flips, Measure, Null, Reading, Track
 from engine.store.runs import Run
 
 LIMITS = (
@@ -50,14 +50,26 @@ def middle(levels: Sequence[float], none: float) -> float:
     return cut[(len(cut) - 1) // 2] if cut else none
 
 
+def in_order(
+    methods: Iterable[str], parts: Callable[[str], Sequence[str]], *known: Sequence[str]
+) -> list[str]:
+    """Methods by the place of each of their parts among those that are known; others last, by
+    name."""
+
+    def place(method: str) -> tuple[Any, ...]:
+        pairs = zip(parts(method), known, strict=True)
+        return (*(order.index(one) if one in order else len(order) for one, order in pairs), method)
+
+    return sorted(methods, key=place)
+
+
 class ClassifierTrack(Track):
     """A classifier whose arms run several times (`repeat`) and are measured per group of
     `items`."""
 
     fronts_at_level = True
     parts = (("model", "weight_hash"), ("data", "digest"))
-    null_means = ""
-    null_label = "null band: what chance alone would give"
+    null = Null(made=words.NULL_BAND)
     not_built = "Not finished for this axis"
     how_made: Sequence[str]
     """How the numbers were made, for the report."""

@@ -3,12 +3,13 @@ chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from engine.core.errors import RequestError, unknown
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Some
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -57,12 +58,18 @@ def variant_row(run: Run, variant: str) -> dict:
 
 def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to one axis, in reading order."""
-    yield from track_of(run).axis_panels(run, choice)
+    yield from _made(track_of(run).axis_panels, run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to the whole run."""
-    yield from track_of(run).shared_panels(run, choice)
+    yield from _made(track_of(run).shared_panels, run, choice)
+
+
+def _made(makes: Iterable[Some], run: Run, choice: Choice) -> Iterator[Panel]:
+    for make in makes:
+        found = make(run, choice)
+        yield from (found,) if isinstance(found, Panel) else found
 
 
 def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:

@@ -19,6 +19,13 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 
 Make = Callable[[Run, Choice], Panel]
+Some = Callable[[Run, Choice], Panel | Iterable[Panel]]
+"""One panel, or those that are there."""
+
+
+def given(there: Callable[..., bool], make: Make) -> Some:
+    """A panel only of runs where that is there."""
+    return lambda run, choice: (make(run, choice),) if there(run, choice) else ()
 
 
 @dataclass(frozen=True)
@@ -130,10 +137,6 @@ class Measure:
     def change(self, row: Mapping[str, Any]) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
 
-    def change_said(self, row: Mapping[str, Any]) -> str:
-        """The change as a line of a hover; "" where there is none."""
-        return f"change {self.change(row)}" if math.isfinite(row["delta"]) else ""
-
     def null_said(self, row: Mapping[str, Any]) -> str:
         """The null band as a line of a hover; "" where there is none."""
         return (
@@ -141,6 +144,21 @@ class Measure:
             if math.isfinite(row["null_high"])
             else ""
         )
+
+
+@dataclass(frozen=True)
+class Null:
+    """What is said of null bands: what chance alone would give of a harm."""
+
+    means: str = ""
+    """What it means when the dense model's harm is inside its null band; "" where it means nothing
+    for a cut."""
+    label: str = "null band: what chance alone would give"
+    """The band in a chart."""
+    group_label: str = ""
+    """A second band in a chart, that of columns group_null_*; "" where there is none."""
+    made: str = ""
+    """How the band is made, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +283,51 @@ class Bench:
     """By what the units of the `rows` are ordered: "by the scores of AutoBot, mean over trials"."""
 
 
+def _nothing(*_: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a variant is said that cuts no unit and stands in the dense model's place as a model of
+    its own. Of a variant that cuts units, and of a method that does, all say "". A track without
+    such ways leaves it as it is.
+
+    instead: what stands there, in a sentence. made: what the model became, in a word or two beside
+    "Dense": "Rounded to int8". label: a card's first sentence without its stop. saves: what it does
+    to the size, as a sentence's beginning, from rows of the costs (variant, dense, mine).
+    size_note: what must be read with its costs (variant, mine). untimed: why measured time says
+    nothing of it, as the end of a sentence.
+    """
+
+    instead: Callable[..., str] = _nothing
+    made: Callable[..., str] = _nothing
+    label: Callable[..., str] = _nothing
+    saves: Callable[..., str] = _nothing
+    size_note: Callable[..., str] = _nothing
+    untimed: Callable[..., str] = _nothing
+    title: Callable[[str], str] = _nothing
+    """What the level of a method is, above the slider, where it is no share of units."""
+    own_levels: Callable[[str], bool] = lambda method: False
+    """Whether the levels of a method are its own, and not those that the run was asked for."""
+    axis: Callable[[Run], str] = _nothing
+    """The title of an axis along which all levels of a run lie that has such variants."""
+    weighed: Callable[[Run], tuple[Make, ...]] = lambda run: ()
+    """Charts that weigh cuts against them; none where the run has no others."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is said of a level before it is measured.
+
+    stops: (run, method, axis) -> levels that a reader may ask for beyond the finished ones,
+    ascending. ahead: what is predicted at one of them; None where nothing can be.
+    """
+
+    stops: Callable[[Run, str, str], Sequence[float]]
+    ahead: Callable[[Run, Choice], Ahead | None]
+
+
 @dataclass(frozen=True)
 class Overview:
     """The charts of the overview: two beside each other, one to the right below them, the rest
@@ -289,6 +352,8 @@ class Handout:
     there are none."""
     texts: str = "Off: the report and the tables hold no text a model wrote."
     """What stays out of the files until asked for, where a run holds texts."""
+    foreign: tuple[Foreign, ...] = ()
+    """Files in the forms of other programs."""
 
 
 @dataclass(frozen=True)
@@ -486,8 +551,6 @@ class Track(ABC):
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
     """Readings of harm and quality; the first is the usual one."""
-    offered: tuple[str, ...] = ()
-    """Readings a reader may switch between; empty where the request fixed the only one."""
     line_labels: bool = True
     """Whether lines of charts are named at their ends; else in a legend, where there are many with
     long names."""
@@ -512,25 +575,24 @@ class Track(ABC):
     """Columns of the variants table in charts' tables, with names for people."""
     marks: Mapping[str, str]
     """More such columns where every variant is a row of its own."""
-    null_label: str = "null band: what chance alone would give"
-    """The null band in a chart."""
-    group_null_label: str = ""
-    """A second null band in a chart, that of columns group_null_*; "" where there is none."""
-    null_means: str
-    """What it means when the dense model's harm is inside its null band; "" where it means nothing
-    for a cut."""
+    null: Null
+    """What is said of null bands."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
-    null_band: str = ""
-    """What the null band of a classifier is, in a sentence."""
     flags_said: str = ""
     """What marks a level at which a repeat predicts one class only."""
     handout: Handout
-    foreign: tuple[Foreign, ...] = ()
-    """Files in the forms of other programs, offered with the export."""
-
     telling: Telling
     """The plain words of its verdicts."""
+    overview: Overview
+    intervals: str
+    """What the intervals are."""
+    axis_panels: tuple[Some, ...]
+    """What an export says about one axis, in reading order."""
+    shared_panels: tuple[Some, ...]
+    """What an export says about the whole run."""
+    write_mask: Callable[[Run, dict[str, Any], Path], Path]
+    """mask.json of one takable row of the variants table."""
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
@@ -544,19 +606,19 @@ class Track(ABC):
     published: Published | None = None
     """Published scores that can be shown in place of an audit's."""
 
+    ways: Ways = Ways()
+    """Ways to make the model smaller other than cutting units."""
+
+    prediction: Prediction | None = None
+    """What is said of levels that nobody measured; None where variants are trained, so that nothing
+    can be."""
+
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
 
     benchmarks: Benchmarks | None = None
     """Published tests that variants can be measured on; None where there are none."""
 
-    layer_title: str = "first convolution"
-    """What names a layer in tables, where what is left of layers is shown."""
-    layer_means: str = (
-        "what is cut together: convolutions tied by residual sums or depthwise convolutions count"
-        " once"
-    )
-    """What a layer is there."""
     titles: Mapping[str, str] = {}
     """Names of pages in the navigation that are others than everywhere."""
 
@@ -574,16 +636,12 @@ class Track(ABC):
     def too_few(self) -> Mapping[str, str]:
         """Verdicts of the groups table in a sentence."""
 
-    @property
-    @abstractmethod
-    def overview(self) -> Overview: ...
-
     @abstractmethod
     def reading(self, name: str) -> Reading: ...
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """The readings of this run a reader may switch between."""
-        return self.offered
+        return self.readings
 
     @abstractmethod
     def style(self, method: str, dark: bool = False) -> Style:
@@ -610,9 +668,10 @@ class Track(ABC):
         """What the run was measured on, in a few words: "avatars by skin". Names of users are
         unescaped."""
 
-    @abstractmethod
     def total(self, run: Run) -> int:
         """How many units the dense model has."""
+        model = run.meta["model"]
+        return int(model.get("n_filters") or model["n_layers"] * model["n_heads"])
 
     @abstractmethod
     def label(self, variant: Mapping[str, Any]) -> str:
@@ -625,64 +684,6 @@ class Track(ABC):
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         """How many units of all, for a hover."""
         return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
-
-    def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and
-        is a model of its own; "" for all others."""
-        return ""
-
-    def made(self, variant: Mapping[str, Any]) -> str:
-        """What the model became, in a word or two beside "Dense": "Pruned", "Rounded to int8"."""
-        return "Pruned"
-
-    def saves(
-        self,
-        run: Run,
-        variant: Mapping[str, Any],
-        dense: Mapping[str, Any],
-        mine: Mapping[str, Any],
-    ) -> str:
-        """What a variant does to the size of the model, as a sentence's beginning; dense, mine:
-        rows of the costs."""
-        saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
-        return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
-
-    def removed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """What was done to the model, as a card's first sentence without its stop."""
-        amount = phrasing.sentence(self.amount(run, variant))
-        return f"{amount} removed by {words.method_name(variant['method'])}"
-
-    def level_axis(self, run: Run) -> str:
-        """The title of an axis along which the levels of all methods of a run lie."""
-        return self.level.axis
-
-    def level_is_of_another_kind(self, method: str) -> bool:
-        """Whether the level of a method is no share of units, for it makes a model of its own in
-        another way."""
-        return False
-
-    def level_title(self, run: Run, method: str) -> str:
-        """What the level of a method is, above the slider."""
-        return self.level.title
-
-    def has_own_levels(self, method: str) -> bool:
-        """Whether the levels of a method are its own, and not those that the run was asked for."""
-        return False
-
-    def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-        """What must be read with the costs of a variant that has no masked model to agree with; ""
-        for all others."""
-        return ""
-
-    def untimed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """Why measured time says nothing of a variant, as the end of a sentence; "" where it
-        does."""
-        return ""
-
-    def weighed(self, run: Run) -> tuple[Make, ...]:
-        """Charts that weigh cuts against other ways to make the model smaller; none where the run
-        has no others."""
-        return ()
 
     def draw(self, variant: Mapping[str, Any]) -> str:
         """Which of several selections by chance a variant is, e.g. ", draw 1"."""
@@ -704,29 +705,12 @@ class Track(ABC):
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         """How a number was measured: on how many of what, how often, judged by which model."""
 
-    @property
-    @abstractmethod
-    def intervals(self) -> str:
-        """What the intervals are."""
-
     def intervals_of(self, row: Mapping[str, Any] | None) -> str:
         """What the interval of a row of the results is, where rows differ in that."""
         return self.intervals
 
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...
-
-    trains: bool = True
-    """Whether a variant is trained, so that nothing can be said of one before."""
-
-    def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
-        """Levels that a reader may ask for beyond the finished ones, ascending."""
-        return ()
-
-    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
-        """What is predicted at one of the `stops` that is not finished; None where nothing can
-        be."""
-        return None
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""
@@ -744,14 +728,6 @@ class Track(ABC):
     @abstractmethod
     def details(self, reading: str) -> tuple[Measure, ...]:
         """Everything measured about one variant, for a table."""
-
-    @abstractmethod
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        """What an export says about one axis, in reading order."""
-
-    @abstractmethod
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        """What an export says about the whole run."""
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         """Tables of the report after an axis' panels."""
@@ -787,10 +763,6 @@ class Track(ABC):
         """Variants that may be asked for by id: the reported ones, and what is behind them."""
         table = run.table("variants")
         return table[table["chosen"].astype(bool)]
-
-    @abstractmethod
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        """mask.json of one takable row of the variants table."""
 
     @abstractmethod
     def write_checkpoint(

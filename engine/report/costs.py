@@ -61,7 +61,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
         return "What it saves was not measured."
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
     said = phrasing.listing(filter(None, parts))
-    time = track_of(run).untimed(run, variant) or _time(mine, dense)
+    time = track_of(run).ways.untimed(variant) or _time(mine, dense)
     return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
 
 
@@ -80,7 +80,7 @@ def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     is_faster = (
         phrasing.pace(mine, dense) == "faster"
         and mine.get("speedup_low", math.nan) > 1 + TRIFLE
-        and not track_of(run).untimed(run, variant)
+        and not track_of(run).ways.untimed(variant)
     )
     return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 

@@ -18,6 +18,7 @@ from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.store.runs import Run
+from engine.store.tables import where
 
 CutOf = Callable[[Mapping[str, Any]], Sequence[int] | None]
 """Flat units of a row of the variants table, ascending; None for one that stands for several cuts.
@@ -71,7 +72,7 @@ def rows_by_hand(run: Run, metric: str, axis: str, split: str) -> pd.DataFrame:
     rows = results[
         results["variant"].isin(variants_by_hand(run)["variant"]) & (results["split"] == split)
     ]
-    return rows[(rows["metric"] == metric) & (rows["axis"] == axis)]
+    return where(rows, metric=metric, axis=axis)
 
 
 def tried_said(

@@ -13,6 +13,7 @@ from engine.report.charts import lookup
 from engine.report.contract import Ahead
 from engine.report.hand_sets import tried
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 def told_of(
@@ -75,7 +76,7 @@ def _ahead(ahead: Ahead | None, metric: str, axis: str, group: str = "") -> dict
     table = pd.DataFrame() if ahead is None else ahead.tables["groups" if group else "results"]
     if table.empty:
         return nothing
-    rows = table[(table["metric"] == metric) & (table["axis"] == axis) & (table["group"] == group)]
+    rows = where(table, metric=metric, axis=axis, group=group)
     return (
         nothing
         if rows.empty

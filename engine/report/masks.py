@@ -18,7 +18,7 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
     track = track_of(run)
     if variant is not None:
         rows = [variant_row(run, variant)]
-        if said := track.instead(run, rows[0]):
+        if said := track.ways.instead(rows[0]):
             raise RequestError(
                 Fault("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint.")
             )

@@ -18,6 +18,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contents import axis_panels, shared_panels
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _how_sure(run: Run, choice: Choice) -> Iterator[str]:
 def subgroups(run: Run) -> pd.DataFrame:
     """Axis, subgroup, items it was measured on, and why it gets no verdict, where it gets none."""
     rows = lookup.frame(run, "groups")
-    rows = rows[(rows["variant"] == "dense") & (rows["split"] == lookup.REPORTED)]
+    rows = where(rows, variant="dense", split=lookup.REPORTED)
     rows = rows.drop_duplicates(["axis", "group"])
     axes, groups = rows["axis"].map(words.axis_name), rows["group"].map(words.group_name)
     table = pd.DataFrame(

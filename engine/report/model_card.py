@@ -22,10 +22,12 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
     meta, track, choice = run.meta, track_of(run), default_choice(run, variant=variant["variant"])
     own = is_one_of_several(variant)
     mark = track.mark(variant) if own else ""
+    amount = phrasing.sentence(lookup.amount(run, variant))
+    removed = f"{amount} removed by {words.method_name(variant['method'])}"
     lines = [
         f"# {plain(meta['model']['name'])}, pruned: {lookup.variant_label(run, variant)}{mark}",
         "",
-        f"{track.removed(run, variant)}. {track.definition(variant['method'])}".strip(),
+        f"{track.ways.label(variant) or removed}. {track.definition(variant['method'])}".strip(),
         "",
         *(own_lines(run, variant, choice) if own else ()),
         f"## {'Its kind, measured' if own else 'Measured'} against the {track.whole}",

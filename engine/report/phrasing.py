@@ -10,6 +10,13 @@ from typing import Any
 MINUS = "\u2212"
 NO_INTERVAL = "no interval: too few prompts"
 
+VERBS = {
+    "fell": "lowers",
+    "rose": "raises",
+    "unclear": "does not clearly change",
+    "unknown": "moves",
+}
+"""What a cut does to a measure, by the `direction` of its change."""
 SAME = 1e-9
 """A value and the end of a band that differ by no more are equal but for the order of additions."""
 

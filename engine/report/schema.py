@@ -6,8 +6,8 @@ Declared once for all tables. Readable tables, hovers of charts and heads of CSV
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -17,21 +17,6 @@ from engine.report import phrasing
 from engine.report.charts.panel import plain
 
 Said = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a run's table: its name there, its title for people, and how a value of it is
-    said."""
-
-    name: str
-    title: str
-    said: Said | None = None
-
-
-def titled(titles: Mapping[str, str] | None = None, /, **more: str) -> tuple[Column, ...]:
-    """Columns by name whose values are shown as they are."""
-    return tuple(Column(name, title) for name, title in {**(titles or {}), **more}.items())
 
 
 def group_or(whole: str) -> Callable[[str], str]:
@@ -85,8 +70,14 @@ TITLES = {
     "quality": "accuracy",
     "run": "audit",
     "value_dense": "before",
-    "low_dense": "before low",
-    "high_dense": "before high",
+    "bytes": "share of bytes",
+    "time": "share of time",
+    "ratio": "perplexity over dense",
+    "pair_with": "compared with",
+    "pair_as_much": "takes as much",
+    "pair_delta": "bias minus that",
+    "pair_null": "exchanged",
+    "pair_null_q": "q",
     "front": "on the front",
     "null_p": "p against null",
     "group_null_p": "p, group null",
@@ -114,7 +105,9 @@ def _percent(value: float) -> str:
 
 
 UNITS: dict[str, Said] = {
-    **dict.fromkeys(("sparsity", "realised", "percentile", "share", "t"), _percent),
+    **dict.fromkeys(
+        ("sparsity", "realised", "percentile", "share", "t", "bytes", "time", "flipped"), _percent
+    ),
     **dict.fromkeys(("speedup", "achieved", "target", "theoretical"), phrasing.factor),
     **dict.fromkeys(("pearson", "spearman"), phrasing.correlation),
     "strength": lambda value: f"{value:g}",
@@ -127,38 +120,50 @@ UNITS: dict[str, Said] = {
 ENDS = {"low": "low", "high": "high", "target": "stated"}
 
 
-def title_of(name: str) -> str:
-    """A column in words; the ends of an interval are called as the value between them is."""
-    stem, _, end = name.rpartition("_")
-    if name in TITLES or not stem:
-        return TITLES.get(name, name)
-    if end in ENDS:
-        return f"{title_of(stem)} {ENDS[end]}"
+def title_of(name: str, own: Mapping[str, str | Said] = MappingProxyType({})) -> str:
+    """A column in words; the ends of an interval are called as the value between them is.
+
+    own: titles of a table's own, by column; how one says its names is passed over.
+    """
+    mine = {key: title for key, title in own.items() if isinstance(title, str)}
+    if name in mine:
+        return mine[name]
+    parts = name.split("_")
+    for end in ENDS.keys() & parts:
+        stem = "_".join(part for part in parts if part != end)
+        stem = f"value_{stem}".strip("_") if parts[0] == end else stem
+        is_named = stem in mine or name not in TITLES
+        if is_named and (parts[0] != end or stem in {**TITLES, **mine}):
+            return f"{title_of(stem, own)} {ENDS[end]}"
+    if name in TITLES:
+        return TITLES[name]
     if name.startswith("total_"):
         return f"{title_of(name.removeprefix('total_'))} in all"
     return name.replace("_", " ")
 
 
-def readable(
-    table: pd.DataFrame, columns: str | Iterable[Column], **own: str | Said
-) -> pd.DataFrame:
+def ends_of(known: Container[str], name: str) -> tuple[str, str]:
+    """The columns with the ends of an interval: of "delta" delta_low and delta_high, of "value" low
+    and high. A suffix stays behind: of "value_q" low_q and high_q."""
+    stem, _, suffix = name.partition("_")
+    if f"{name}_low" in known:
+        stem, suffix = name, ""
+    low, high = (f"{stem}_{end}_{suffix}".strip("_") for end in ("low", "high"))
+    return low.removeprefix("value_"), high.removeprefix("value_")
+
+
+def readable(table: pd.DataFrame, columns: str, **own: str | Said) -> pd.DataFrame:
     """The table with those of the columns that it has, in their order, under titles and with names
     for people.
 
     columns: their names, apart by blanks. own: what a table calls one of them, or how it says the
     names in it, where that is not what the schema says.
     """
-    if isinstance(columns, str):
-        columns = [_column(name, own.get(name)) for name in columns.split()]
-    known = [column for column in columns if column.name in table]
-    said = {column.name: table[column.name].map(column.said) for column in known if column.said}
-    shown = table.assign(**said)[[column.name for column in known]]
-    return shown.rename(columns={column.name: column.title for column in known})
-
-
-def _column(name: str, own: str | Said | None) -> Column:
-    title = own if isinstance(own, str) else title_of(name)
-    return Column(name, title, own if callable(own) else NAMES.get(name))
+    shown = {}
+    for name in filter(table.__contains__, columns.split()):
+        said = own[name] if callable(own.get(name)) else NAMES.get(name)
+        shown[title_of(name, own)] = table[name].map(said) if said else table[name]
+    return pd.DataFrame(shown, index=table.index)
 
 
 def hovers(table: pd.DataFrame, columns: str, **own: str | Said) -> list[str]:
@@ -177,18 +182,17 @@ def hovers(table: pd.DataFrame, columns: str, **own: str | Said) -> list[str]:
 def _line(row: Mapping[str, Any], name: str, own: str | Said | None) -> str:
     """A column's value in a hover, a number after its title; "" where it is not known."""
     value, said = row.get(name), own if callable(own) else NAMES.get(name, str)
+    is_known = value is not None and value == value
     if callable(own) or isinstance(value, str):
-        return plain(str(said(value)))
+        return plain(str(said(value))) if is_known else ""
     how, title = UNITS.get(name, _number), own or title_of(name)
-    start = name if f"{name}_low" in row else ""
-    ends = [row.get(f"{start}_{end}".strip("_"), math.nan) for end in ("low", "high")]
-    known = (start or name == "value") and all(map(math.isfinite, ends))
-    span = " to ".join(map(how, ends)) if known else ""
+    ends = [row.get(end, math.nan) for end in ends_of(row, name)]
+    span = " to ".join(map(how, ends)) if all(map(math.isfinite, ends)) else ""
     if value is None:
         return f"{title} {span}" if span else ""
     zero = ", includes zero" if name == "delta" and ends[0] <= 0 <= ends[1] else ""
     number = f"{title} {how(value)}" + (f" ({span}{zero})" if span else "")
-    return number if math.isfinite(value) else ""
+    return number if is_known else ""
 
 
 def _number(value: float) -> str:

@@ -136,7 +136,7 @@ def _sure(
     if row is None or not math.isfinite(row["value"]):
         return f"We cannot say: the {name} was not measured here."
     if chance_before and variant["variant"] != "dense":
-        before = "before" if track_of(run).instead(run, variant) else "before the cut"
+        before = "before" if track_of(run).ways.instead(variant) else "before the cut"
         return f"The {name} {before} could be chance alone, so we claim no change."
     is_dense, kind = variant["variant"] == "dense", phrasing.direction(row)
     if math.isnan(row["low"]) if is_dense else kind == "unknown":

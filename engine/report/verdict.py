@@ -251,7 +251,7 @@ def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping
         return f"The {measure.name} is predicted to be {now}" + (
             "." if dense is None else f"; it is {was} before the cut."
         )
-    when = "before" if track_of(run).instead(run, variant) else "before the cut"
+    when = "before" if track_of(run).ways.instead(variant) else "before the cut"
     kind, way = kind_of(run, choice, measure, row), phrasing.direction(row)
     both = f"{was} {when}, {now} now"
     if dense is None:

@@ -247,7 +247,8 @@ def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
     measured."""
     if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return run, None
-    return predicted(run, choice, track_of(run).ahead)
+    prediction = track_of(run).prediction
+    return predicted(run, choice, prediction.ahead) if prediction else (run, None)
 
 
 def predicted(

@@ -176,14 +176,15 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     """The slider: how much is cut. Finished levels are marked below it where others are offered
     too."""
     track, level, finished = track_of(run), track_of(run).level, _finished(run, method, axis)
-    options = sorted({*finished, *track.stops(run, method, axis)})
+    prediction = track.prediction
+    options = sorted({*finished, *(prediction.stops(run, method, axis) if prediction else ())})
     if len(options) < 2:
         return _without_a_slider(run, method, finished[0])
     wanted = state.kept(level.key)
     _answer_link(level.key, options, level)
     state.restore_nearest(level.key, options, level.say)
     value = st.select_slider(
-        track.level_title(run, method),
+        track.ways.title(method) or level.title,
         options,
         value=level.first(finished),
         format_func=level.say,
@@ -210,8 +211,8 @@ def _without_a_slider(run: Run, method: str, only: float) -> float:
     track, level = track_of(run), track_of(run).level
     if method in track.uncut:
         st.caption("This method cuts nothing: it is what the others are compared with.")
-    elif track.has_own_levels(method):
-        size = f"{track.level_title(run, method)}: {level.say(only)}"
+    elif track.ways.own_levels(method):
+        size = f"{track.ways.title(method) or level.title}: {level.say(only)}"
         more = size if only > level.none else "No smaller"
         st.caption(f"{more}. There is one such model, and nothing to choose.")
         return only
@@ -224,7 +225,8 @@ def _finished(run: Run, method: str, axis: str) -> list[float]:
     """Levels that a method is measured at, that of the dense model first. Where its levels are its
     own, that is not one of them unless it has such a variant."""
     found, none = lookup.levels(run, method, axis), track_of(run).level.none
-    own = [value for value in found if value > none] if track_of(run).has_own_levels(method) else []
+    is_own = track_of(run).ways.own_levels(method)
+    own = [value for value in found if value > none] if is_own else []
     return own or found
 
 

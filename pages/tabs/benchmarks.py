@@ -41,7 +41,7 @@ def draw_benchmarks(run: KeptRun, choice: Choice) -> None:
         key=state.SHOW_ALL,
         help="They state stereotypes, on purpose, and can be offensive.",
     )
-    after = track_of(run).made(lookup.variant_of(run, choice))
+    after = track_of(run).ways.made(lookup.variant_of(run, choice)) or "Pruned"
     for at, row in enumerate(found.table.iloc[page].to_dict("records"), page.start):
         _example(row, at, shown, after)
 

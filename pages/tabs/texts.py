@@ -48,7 +48,7 @@ def draw_texts(run: KeptRun, choice: Choice) -> None:
         help="They were written by a language model and can be offensive, hateful or untrue.",
     )
     _summary(variant, mine)
-    after = track_of(run).made(variant)
+    after = track_of(run).ways.made(variant) or "Pruned"
     if order in SIDES:
         _beside(mine, order, page, shown, after)
         return

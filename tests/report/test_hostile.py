@@ -41,7 +41,7 @@ def raw(text: str) -> list[str]:
 @pytest.mark.parametrize("name", tracks())
 def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
     run = store.open(f"{name}-run")
-    foreign = [one.name for one in track_of(run).foreign if name != "language_models"]
+    foreign = [one.name for one in track_of(run).handout.foreign if name != "language_models"]
     files = export_run(
         run, tmp_path, ["masks", "tables", "report", "model_card", *foreign], show_offensive=True
     )

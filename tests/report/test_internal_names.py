@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.report import contents
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.pareto import pareto
@@ -91,7 +92,7 @@ def test_embedded_audits_show_words(folder):
     method = lookup.methods(run, axis)[0]
     cut = [level for level in lookup.levels(run, method, axis) if level != track.level.none]
     choice = Choice(method, axis, track.level.first(cut), reading=track.readings[0])
-    own = (*track.axis_panels(run, choice), *track.shared_panels(run, choice))
+    own = (*contents.axis_panels(run, choice), *contents.shared_panels(run, choice))
     for panel in (*own, pareto(run, choice), what_was_cut(run, choice)):
         found = {hit for text in shown(panel) for hit in INTERNAL.findall(text)} - DEVICES
         assert not found, f"{panel.key}: {sorted(found)}"

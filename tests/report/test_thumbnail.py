@@ -23,7 +23,7 @@ HOSTILE = "<b>x</b> & \u202e"
 def test_a_row_has_a_mark_before_and_one_after(track, tmp_path, monkeypatch):
     run = make(track, tmp_path, "made-up-run")
     choice, measure = default_choice(run), track_of(run).reading(default_choice(run).reading).group
-    table = pairs(run, choice, measure.metric, smallest_first=measure.sign < 0)
+    table = pairs(run, choice, measure)
     rows = min(MOST, int((table["verdict"] == "").sum()))
     assert rows
     marks = ElementTree.fromstring(thumbnail(run, choice)).iter(CIRCLE)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.ids import at_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead, Units
@@ -15,6 +16,7 @@ from engine.report.hand_classifiers import ON_KNOWN, TEST, VALIDATION, trial_sai
 from engine.report.hand_sets import CutOf, tried_said, tried_variant
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 
 def on_trial(
@@ -31,9 +33,7 @@ def on_trial(
     guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
     lines = []
     for measure, row in ((reading.harm, gap), (reading.quality, whole)):
-        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict(
-            "records"
-        )
+        mine = where(guess, metric=measure.metric, axis=row["axis"]).to_dict("records")
         lines.append(
             {
                 "number": f"change of {measure.name}",
@@ -68,3 +68,16 @@ def said(run: Run, choice: Choice) -> str:
     return tried_said(
         run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}")
     )
+
+
+def as_method(run: Run, choice: Choice, cut_of: CutOf) -> Units:
+    """The units that the chosen method cuts in its first repeat, at the chosen level."""
+    table, level = lookup.frame(run, "variants"), track_of(run).level
+    mine = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
+    mine = mine[at_level(mine[level.column], choice.level)]
+    return () if mine.empty else tuple(cut_of(mine.iloc[0].to_dict()) or ())
+
+
+def head_name(run: Run, unit: int) -> str:
+    """A head as it is written: "0.3"."""
+    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))

@@ -31,33 +31,32 @@ Moved = Callable[[str, bool], str]
 """(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
 
 
+def _nothing(*_: object) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class ByGroup:
-    """What is measured and how it is said. `metric` of the groups table; `fell` and `rose` begin
-    sentences."""
+    """What is measured and how it is said. `fell` and `rose` begin sentences. Where more is better,
+    the smallest is worst off and on top, and the axis holds the subgroups with a verdict; wide
+    intervals of tiny ones run out of the chart."""
 
-    key: str
-    question: str
-    metric: str
     measure: Measure
     x_title: str
-    absent: str
-    uncut: Callable[[str, str], str]
+    key: str = ""
+    question: str = ""
+    absent: str = ""
+    uncut: Callable[[str, str], str] = _nothing
     """(first subgroup, last subgroup) -> the sentence about the dense model."""
-    fell: Moved
-    rose: Moved
-    smallest_first: bool = False
-    """Which end is worst off and so on top."""
-    focused: bool = False
-    """The axis holds the subgroups with a verdict; wide intervals of tiny ones run out of the
-    chart."""
+    fell: Moved = _nothing
+    rose: Moved = _nothing
     items: str = ""
     """What n counts, where that is something else than the track's items."""
 
 
 def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     """A dumbbell per subgroup, the worst-off on top."""
-    table = pairs(run, choice, about.metric, about.smallest_first)
+    table = pairs(run, choice, about.measure)
     if table.empty:
         return nothing(about.key, about.question, about.absent)
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
@@ -65,17 +64,17 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
 
 
-def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
+def pairs(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     """One row per subgroup: dense value and interval, variant value, interval and change, n,
     verdict; worst first."""
     variant = lookup.variant_of(run, choice)["variant"]
-    dense = lookup.groups_of(run, "dense", metric, choice.measured)
+    dense = lookup.groups_of(run, "dense", measure.metric, choice.measured)
     dense = dense[["group", "value", "low", "high", "n", "verdict"]]
-    after = lookup.groups_of(run, variant, metric, choice.measured)
+    after = lookup.groups_of(run, variant, measure.metric, choice.measured)
     after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
     table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).items))
-    return table.sort_values("value_dense", ascending=smallest_first, ignore_index=True)
+    return table.sort_values("value_dense", ascending=measure.sign < 0, ignore_index=True)
 
 
 def verdict_said(run: Run, verdict: str) -> str:
@@ -142,7 +141,8 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
     on top."""
     variant = lookup.variant_of(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
-    row = _row_height(drawn, 270 if about.focused else 0)
+    is_focused = about.measure.sign < 0
+    row = _row_height(drawn, 270 if is_focused else 0)
     figure = blank(choice, 96 + row * len(drawn), about.x_title)
     is_cut = variant["variant"] != "dense"
     if is_cut:  # a thin line from each dense point to its pruned point
@@ -161,7 +161,7 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         _write_changes(choice, figure, about.measure, drawn)
     figure.update_xaxes(showgrid=True, nticks=6)
     enough = drawn[drawn["verdict"] == ""]
-    if about.focused and len(enough):
+    if is_focused and len(enough):
         ends = enough[["value", "low", "high", "value_dense", "low_dense", "high_dense"]]
         low, high = float(ends.min().min()), float(ends.max().max())
         room = 0.05 * (high - low) or 0.01
@@ -233,7 +233,7 @@ def _hover(run: Run, about: ByGroup, row: dict[str, Any], suffix: str, name: str
 
 def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
     hidden = len(table) - LONGEST
-    end = "lowest" if about.smallest_first else "highest"
+    end = "lowest" if about.measure.sign < 0 else "highest"
     return (
         f" The chart shows the {LONGEST} {end}; {hidden} more are in the table."
         if hidden > 0
@@ -243,5 +243,4 @@ def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
 
 def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """The table behind the chart."""
-    ends = {"value": "after", "low": "after low", "high": "after high", "verdict": "note"}
-    return readable(table, COLUMNS, n=track_of(run).items, **ends)
+    return readable(table, COLUMNS, n=track_of(run).items, value="after", verdict="note")

@@ -28,7 +28,7 @@ def gap_along(run: Run, choice: Choice) -> Panel:
     )
     row = lookup.harm(run, "dense", choice)
     return along(
-        run, choice, curve, lookup.caveat(run, row, more=f"{track.null_band} {track.flags_said}")
+        run, choice, curve, lookup.caveat(run, row, more=f"{track.null.made} {track.flags_said}")
     )
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import ON_STRONG
+from engine.report.charts.marks import ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -41,13 +41,17 @@ def cost(run: Run, choice: Choice) -> Panel:
     is_dense = variant["variant"] == "dense"
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
-    start = "" if is_dense else track_of(run).saves(run, variant, dense, mine)
-    untimed = track_of(run).untimed(run, variant)
+    ways = track_of(run).ways
+    start = ways.saves(variant, dense, mine) or (
+        f"Cutting {lookup.amount(run, variant)} removes"
+        f" {phrasing.percent(1 - mine['parameters'] / dense['parameters'])} of the parameters"
+    )
+    untimed = ways.untimed(variant)
     if untimed:
         mine = {**mine, "latency_ms": math.nan, "speedup_low": math.nan}
     table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, start, untimed)
-    own = track_of(run).size_note(run, variant, mine)
+    own = ways.size_note(variant, mine)
     agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
     proof = "" if is_dense else own or agreement(mine)
     more = (
@@ -167,12 +171,11 @@ def _figure(
     drawn, look = _measured(dense, mine), choice.theme
     figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer
-    shares = [100 * paired.get(key, mine[key] / dense[key]) for key, _ in drawn]
-    high: list[float] = [0] * len(drawn)
-    low: list[float] = [0] * len(drawn)
+    shares = pd.Series([100 * paired.get(key, mine[key] / dense[key]) for key, _ in drawn])
+    low, high = shares.copy(), shares.copy()
     if drawn[0][0] == "latency_ms":
-        high[0] = max(100 / mine["speedup_low"] - shares[0], 0)
-        low[0] = max(shares[0] - 100 / mine["speedup_high"], 0)
+        low[0] = min(shares[0], 100 / mine["speedup_high"])
+        high[0] = max(shares[0], 100 / mine["speedup_low"])
     hover = [
         f"{phrasing.number(mine[key])}{UNITS[key]}, before"
         f" {phrasing.number(dense[key])}{UNITS[key]}"
@@ -190,25 +193,16 @@ def _figure(
         "insidetextanchor": "start",
     }
     written |= {"outsidetextfont": {"color": look.ink}} if narrow else {}
-    error = {
-        "type": "data",
-        "symmetric": False,
-        "array": high,
-        "arrayminus": low,
-        "color": look.ink,
-    }
-    error |= {"thickness": 1.5, "width": 0}
     bar = {
         "orientation": "h",
         "marker": {"color": colour},
         "width": 0.5,
-        "error_x": error,
+        "error_x": bars(shares, low, high, look.ink, 1.5),
         "showlegend": False,
     }
     bar |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
     figure.add_bar(x=shares, y=[name for _, name in drawn], **bar, **written)
     figure.add_vline(x=100, line={"color": look.ink, "width": 1, "dash": "dot"})
-    furthest = max(share + extra for share, extra in zip(shares, high, strict=True))
-    figure.update_xaxes(range=[0, max(112, 1.05 * furthest)])
+    figure.update_xaxes(range=[0, max(112, 1.05 * high.max())])
     figure.update_yaxes(showgrid=False, showline=False)
     return figure

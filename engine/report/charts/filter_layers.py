@@ -13,7 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import bar_above, cells
-from engine.report.charts.marks import HOVER, ON_STRONG
+from engine.report.charts.marks import HOVER, ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Level
 from engine.report.schema import readable
@@ -23,6 +23,9 @@ from engine.store.runs import Run
 MANY = 24
 """Layers from which on rows are thin and unlabelled numbers are left to the hover."""
 LONGEST_NAME = 26
+CONVOLUTIONS = (
+    "what is cut together: convolutions tied by residual sums or depthwise convolutions count once"
+)
 
 
 def layer_survival(run: Run, choice: Choice) -> Panel:
@@ -126,10 +129,17 @@ def _halves(table: pd.DataFrame) -> str:
     return f"{few} of {phrasing.count(len(table), 'layer')} keep less than half."
 
 
+def layer_of(run: Run) -> tuple[str, str]:
+    """What names a layer in a table, and what a layer is."""
+    if track_of(run).one == "head":
+        return "attention layer", "an attention layer"
+    return "first convolution", CONVOLUTIONS
+
+
 def note(run: Run) -> str:
     return (
         f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is"
-        f" {track_of(run).layer_means}, from 0 at the input."
+        f" {layer_of(run)[1]}, from 0 at the input."
     )
 
 
@@ -157,19 +167,8 @@ def map_height(layers: int) -> int:
 
 def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
-    up, down = (
-        (table["most"] - table["kept"]) / table["filters"],
-        (table["kept"] - table["least"]) / table["filters"],
-    )
-    error = {
-        "type": "data",
-        "symmetric": False,
-        "array": up,
-        "arrayminus": down,
-        "color": choice.theme.ink,
-        "thickness": 1.2,
-        "width": 0,
-    }
+    least, most = (table[end] / table["filters"] for end in ("least", "most"))
+    error = bars(table["share"], least, most, choice.theme.ink, 1.2)
     colour = track_of(run).style(choice.method, choice.dark).colour
     texts = [hover_of(row) for row in table.to_dict("records")]
     figure.add_bar(
@@ -252,7 +251,7 @@ def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
         table,
         "method level layer group filters kept least most share trials",
         level=track.columns[track.level.column],
-        group=track.layer_title,
+        group=layer_of(run)[0],
         filters=table["units"].iat[0],
         share="share kept",
         trials=f"{track.repeat}s",

@@ -37,7 +37,7 @@ def kind_of(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) 
 def null_warning(run: Run, choice: Choice) -> str:
     """What to say when the dense model's harm is no larger than chance gives; "" otherwise."""
     dense, track = lookup.harm(run, "dense", choice), track_of(run)
-    if not track.null_means or dense is None or not phrasing.inside_null(dense):
+    if not track.null.means or dense is None or not phrasing.inside_null(dense):
         return ""
     harm = track.reading(choice.reading).harm
     return (
@@ -45,5 +45,5 @@ def null_warning(run: Run, choice: Choice) -> str:
         f"({harm.number(dense['value'])}) lies inside its null band "
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
         f"{harm.of_what or track.items} it could be chance alone. "
-        f"{harm.null_means or track.null_means}"
+        f"{harm.null_means or track.null.means}"
     )

@@ -31,8 +31,12 @@ class Scale:
     ticks: Sequence[float]
     texts: Sequence[str]
     diverges: bool = False
+    unsupported: bool = False
+    """Whether the order of the values may be chance: in grey."""
 
     def colours(self, look: Theme) -> Colours:
+        if self.unsupported:
+            return look.unsupported
         return look.diverging if self.diverges else look.sequential
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pandas as pd
@@ -28,9 +29,11 @@ from engine.report.charts.marks import (
     row_band,
     row_names,
     row_range,
+    silent,
 )
 from engine.report.charts.panel import Choice, blank
 from engine.report.palette import Style, series_styles
+from engine.report.schema import ends_of
 
 Named = Callable[[Any], str]
 HALF = 0.7
@@ -38,9 +41,9 @@ HALF = 0.7
 
 
 def looks_of(choice: Choice, names: Sequence[str]) -> dict[str, Style]:
-    """Colours, symbols and dashes of things without a look of their own; no more than there are
-    colours."""
-    looks = zip(names, series_styles(choice.dark), DASHES, strict=False)
+    """Colours, symbols and dashes of things without a look of their own, again from the first where
+    there are more than colours."""
+    looks = zip(names, cycle(series_styles(choice.dark)), cycle(DASHES), strict=False)
     return {name: replace(style, dash=dash) for name, style, dash in looks}
 
 
@@ -56,8 +59,8 @@ def add_series(
 ) -> None:
     """One series of a chart. `chosen`: heavier than the others, lighter, or as all (None).
 
-    bars: columns whose ends `_low` and `_high` are drawn along x and y, apart by a blank; "value"
-    has `low` and `high`; "-" for none. more: anything else of the trace.
+    bars: columns whose ends (`schema.ends_of`) are drawn along x and y, apart by a blank; "-" for
+    none. more: anything else of the trace.
     """
     marker = {
         "symbol": style.symbol,
@@ -69,8 +72,7 @@ def add_series(
         marker[name] = rows[name].fillna(marker.get(name, 1))
     for axis, column in zip("xy", bars.split(), strict=False):
         if column != "-":
-            ends = ("low", "high") if column == "value" else (f"{column}_low", f"{column}_high")
-            thick = 1.2 if chosen is False else 1.8
+            thick, ends = 1.2 if chosen is False else 1.8, ends_of(rows, column)
             more[f"error_{axis}"] = bars_of(rows, style.colour, thick, column, *ends)
     width = {True: 3, None: 2}.get(chosen, 1.5)
     line = {"color": style.colour, "width": width, "dash": style.dash}
@@ -175,6 +177,12 @@ def dots(
     row_names(figure, list(rows.values()))
     figure.update_xaxes(showgrid=True, nticks=6, tickangle=0)
     return figure
+
+
+def diagonal(figure: go.Figure, choice: Choice, low: float, high: float, **more: Any) -> None:
+    """A dashed line on which both measures are the same."""
+    line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
+    silent(figure, [low, high], [low, high], mode="lines", line=line, **more)
 
 
 def points(

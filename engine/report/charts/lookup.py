@@ -22,6 +22,7 @@ from engine.report.contract import Measure, Reading
 from engine.report.palette import Style, quiet
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 
 REPORTED = "test"
 _REMEMBERED = 500
@@ -83,6 +84,12 @@ def look_of(run: Run, choice: Choice, method: str) -> Style:
     return style if is_strong else quiet(style, choice.dark)
 
 
+def looks_of(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Style]:
+    """How the methods of a table look beside each other, in the order of the track."""
+    known = track_of(run).order(table["method"].unique())
+    return {method: look_of(run, choice, method) for method in known}
+
+
 def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones
     at the axis' γ*.
@@ -124,7 +131,7 @@ def not_finished(run: Run, choice: Choice) -> str:
     """Which levels of the request are not finished for this method, in a sentence; "" where all
     are."""
     track, level = track_of(run), track_of(run).level
-    if choice.method in track.uncut or track.has_own_levels(choice.method):
+    if choice.method in track.uncut or track.ways.own_levels(choice.method):
         return ""
     finished = levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]
@@ -209,6 +216,13 @@ def measured(
     return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
 
 
+def results_of(run: Run, measure: Measure, choice: Choice, split: str = REPORTED) -> pd.DataFrame:
+    """A row per variant that a measure was taken of, on the axis the choice reads."""
+    axis = choice.measured if measure.per_axis else ""
+    rows = where(frame(run, "results"), metric=measure.metric, axis=axis, split=split)
+    return rows.drop(columns=["metric", "axis", "split"])
+
+
 def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
     """The row of the harm the choice reads by: bias, or a gap between groups."""
     return measured(run, variant, reading(run, choice).harm, choice, split)
@@ -223,9 +237,7 @@ def groups_of(
 ) -> pd.DataFrame:
     """Rows of the groups table, one per subgroup."""
     table = frame(run, "groups")
-    rows = table[
-        (table["variant"] == variant) & (table["metric"] == metric) & (table["axis"] == axis)
-    ]
+    rows = where(table, variant=variant, metric=metric, axis=axis)
     return rows[rows["split"] == split]
 
 
@@ -271,6 +283,11 @@ def symbols(table: pd.DataFrame, symbol: str) -> str | list[str]:
         return symbol
     hollow = f"{symbol.removesuffix('-open')}-open"
     return [hollow if found else symbol for found in table["predicted"]]
+
+
+def labels(run: Run, table: pd.DataFrame) -> list[str]:
+    """What each row's variant is, in words."""
+    return [variant_label(run, row) for row in table.to_dict("records")]
 
 
 def method_label(run: Run, method: str) -> str:

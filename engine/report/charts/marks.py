@@ -16,6 +16,8 @@ HOVER = "%{text}<extra></extra>"
 """A hover that is the point's own text."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Dashes of lines beside each other that colour alone shall not tell apart."""
+BELOW = {"font": {"size": 11}, "y": -0.25, "yanchor": "top"}
+"""A legend below its chart."""
 ON_STRONG = {False: "#ffffff", True: "#0b0f14"}
 """Ink on the strong end of a scale of colours, in a light and in a dark theme."""
 

@@ -88,16 +88,13 @@ def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
 def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     """Reported variants of this target axis (or of none) and the dense model, with their test
     result."""
-    track, results = track_of(run), lookup.frame(run, "results")
-    axis = choice.measured if measure.per_axis else ""
-    rows = results[results["metric"] == measure.metric]
-    rows = rows[(rows["axis"] == axis) & (rows["split"] == lookup.REPORTED)]
+    track = track_of(run)
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     shown = {"dense", *track.compared(list(variants["method"].unique()), choice.method)}
     columns = list(dict.fromkeys(["variant", track.level.column, *track.columns]))
     columns += [name for name in ("predicted", "arm") if name in variants]
     table = variants.loc[variants["method"].isin(shown), columns]
-    table = table.merge(rows.drop(columns=["split", "axis", "metric"]), on="variant")
+    table = table.merge(lookup.results_of(run, measure, choice), on="variant")
     is_dense = table["method"] == "dense"
     order = (
         ["method", track.level.column, "seed"]
@@ -132,7 +129,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.Figure:
     track, points = track_of(run), pooled(run, table)
     level, drawn = track.level, points.dropna(subset=["value"])
-    figure = blank(choice, 400, track.level_axis(run), curve.y_title)
+    figure = blank(choice, 400, track.ways.axis(run) or level.axis, curve.y_title)
     dense = drawn[drawn["method"] == "dense"]
     order = chosen_last(track.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:
@@ -316,12 +313,7 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
     at = choice.level if choice.level > level.none else points[level.column].max()
     here = points[at_level(points[level.column], at)]
     mine, parts, rest = here[here["method"] == choice.method], [], []
-    verbs = {
-        "fell": "lowers",
-        "rose": "raises",
-        "unclear": "does not clearly change",
-        "unknown": "has no interval for",
-    }
+    verbs = {**phrasing.VERBS, "unknown": "has no interval for"}
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
         if not math.isfinite(row["delta"]):  # a level that is about the change already

@@ -22,7 +22,7 @@ def bands_in(run: Run, table: pd.DataFrame, label: str = "") -> dict[str, str]:
     """The null bands that a table of results holds: how their columns begin, and what a chart calls
     them. label: of the first, where it is another than the track's."""
     track = track_of(run)
-    known = {WORDS: label or track.null_label, GROUP: track.group_null_label}
+    known = {WORDS: label or track.null.label, GROUP: track.null.group_label}
     return {start: said for start, said in known.items() if said and _known(table, start)}
 
 

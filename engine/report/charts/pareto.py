@@ -67,31 +67,16 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     intervals, on the front or not."""
     reading, view = lookup.reading(run, choice), track_of(run).views[split]
     mine = variants_of(run, choice, split)
-    rows = lookup.frame(run, "results")
-    rows = rows[rows["split"] == view.split]
-    columns = [
-        "variant",
-        "value",
-        "low",
-        "high",
-        "null_low",
-        "null_high",
-        "n",
-        "delta",
-        "delta_low",
-        "delta_high",
-    ]
-    columns += [name for name in ("group_null_low", "group_null_high") if name in rows]
-    axis = choice.measured if reading.harm.per_axis else ""
-    harm = rows[(rows["metric"] == reading.harm.metric) & (rows["axis"] == axis)][columns]
-    quality = rows[(rows["metric"] == reading.quality.metric) & (rows["axis"] == "")]
-    quality = quality[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
+    harm, quality = (
+        lookup.results_of(run, measure, choice, view.split)
+        for measure in (reading.harm, reading.quality)
+    )
     table = mine.merge(harm, on="variant").merge(quality, on="variant", suffixes=("", "_q"))
     table = table[table["value"].notna() & table["value_q"].notna()]
     table = table[table["method"].isin({"dense", *track_of(run).uncut}) | lookup.is_change(table)]
     table = table.assign(competes=_competing(run, choice, table))
-    quality, harm = (table[name].where(table["competes"]) for name in ("value_q", "value"))
-    best = front(reading.quality.sign * quality, reading.harm.sign * harm)
+    better, less = (table[name].where(table["competes"]) for name in ("value_q", "value"))
+    best = front(reading.quality.sign * better, reading.harm.sign * less)
     return table.assign(front=best).reset_index(drop=True)
 
 
@@ -360,9 +345,7 @@ def _variants_said(run: Run, table: pd.DataFrame) -> list[str]:
 def _shown(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     track, reading = track_of(run), lookup.reading(run, choice)
     heads = {**track.marks, "n": reading.harm.of_what or track.items}
-    for end, measure in (("", reading.harm), ("_q", reading.quality)):
-        heads |= {f"value{end}": measure.name}
-        heads |= {f"{side}{end}": f"{measure.name} {side}" for side in ("low", "high")}
+    heads |= {"value": reading.harm.name, "value_q": reading.quality.name}
     named = table.assign(
         variant=_variants_said(run, table),
         method=[lookup.method_label(run, method) for method in table["method"]],

@@ -11,9 +11,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.report import phrasing
-from engine.report.charts.kinds import dots
+from engine.report.charts.kinds import dots, looks_of
 from engine.report.charts.panel import Choice, plain, wrapped
-from engine.report.palette import Style, series_colours
 from engine.stats.reliability import Repeats, SetOverlap
 
 GOOD = 0.8
@@ -24,7 +23,6 @@ ICC_SAID = (
     "ICC(C,1): 1 means every seed gives the same scores, 0 means seeds have nothing in common "
     "(McGraw & Wong 1996)."
 )
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 
 
 def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
@@ -91,11 +89,7 @@ def chance_said(expected: float, high: float, more: bool) -> str:
 def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
     """Dots with intervals: one row per name, one colour and symbol per `over`; the dots of a name
     around its label."""
-    looks = {
-        over: Style(look["color"], look["symbol"])
-        for place, over in enumerate(dict.fromkeys(table["over"]))
-        for look in [marker(choice, place)]
-    }
+    looks = looks_of(choice, list(dict.fromkeys(table["over"])))
     drawn = table.assign(
         hover=[
             f"<b>{plain(row['name'])}</b>, {plain(row['over'])}<br>{icc_said(row)}"
@@ -111,16 +105,3 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
     figure.add_vline(x=GOOD, line=line_of)
     figure.update_xaxes(range=[min(-0.1, float(np.nanmin(table["low"])) - 0.02), 1.02])
     return figure
-
-
-def marker(choice: Choice, place: int) -> dict[str, Any]:
-    """Colour and symbol of the series at a place."""
-    return {
-        "color": series_colours(choice.dark)[place % 5],
-        "symbol": SYMBOLS[place % len(SYMBOLS)],
-        "size": 9,
-    }
-
-
-def line_at(figure: go.Figure, choice: Choice, at: float) -> None:
-    figure.add_hline(y=at, line={"color": choice.theme.soft, "dash": "dot", "width": 1.5})

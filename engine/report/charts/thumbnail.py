@@ -28,7 +28,7 @@ MOST = 5
 def thumbnail(run: Run, choice: Choice) -> str:
     """SVG of at most MOST rows, the worst-off on top; "" where no subgroup can be judged."""
     measure = lookup.reading(run, choice).group
-    table = pairs(run, choice, measure.metric, smallest_first=measure.sign < 0)
+    table = pairs(run, choice, measure)
     table = table[(table["verdict"] == "") & table["value_dense"].notna()]
     if table.empty:
         return ""

@@ -29,7 +29,7 @@ KEY = "what_was_cut"
 def what_was_cut(run: Run, choice: Choice) -> Panel:
     """The chosen variant as a picture, `HEIGHT` pixels high where its rows have room there."""
     variant = lookup.variant_of(run, choice)
-    if said := track_of(run).instead(run, variant):
+    if said := track_of(run).ways.instead(variant):
         return nothing(KEY, "What was done?", said)
     if not variant["n_cut"]:
         return nothing(KEY, QUESTION, f"Nothing: this is the {track_of(run).whole}.")

@@ -19,11 +19,11 @@ from engine.report.charts import (
     levelling,
     pareto,
 )
-from engine.report.charts.panel import Choice, Panel
+from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
 from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Overview, Reading, Shelf, Telling, View
+from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
+from engine.report.contract import Handout, Level, Overview, Reading, Shelf, Telling, View, given
 from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -124,7 +124,6 @@ class Fair(ClassifierTrack):
         "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("accuracy", DEGRADATION, "auc")
-    offered = readings
     line_labels = False
     flag_symbol = "x"
     views = {
@@ -134,7 +133,6 @@ class Fair(ClassifierTrack):
     uncut = ("dense-tuned", "dense-fair")
     measures = "classes of images, by group"
     binding = BINDING
-    null_band = words.NULL_BAND
     flags_said = FLAGGED
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
@@ -186,13 +184,11 @@ class Fair(ClassifierTrack):
     )
     telling = TELLING
 
-    @property
-    def overview(self) -> Overview:
-        return Overview(
-            (classifier_groups.paid_by_group, classifier_along.gap_along),
-            classifier_along.quality_along,
-            (levelling.levelling_down, differences.bifp_against, saved.saved),
-        )
+    overview = Overview(
+        (classifier_groups.paid_by_group, classifier_along.gap_along),
+        classifier_along.quality_along,
+        (levelling.levelling_down, differences.bifp_against, saved.saved),
+    )
 
     def reading(self, name: str) -> Reading:
         """Degradation: how unevenly the loss of accuracy falls; its ends are those of accuracy."""
@@ -211,10 +207,7 @@ class Fair(ClassifierTrack):
         return known.definition if known else ""
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        known = list(own.METHODS)
-        return sorted(
-            methods, key=lambda name: (known.index(name) if name in known else len(known), name)
-        )
+        return in_order(methods, lambda name: (name,), list(own.METHODS))
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """All but ablations; those beside BiFP where one of them was chosen."""
@@ -225,9 +218,6 @@ class Fair(ClassifierTrack):
                 if is_ablation(name) or name.startswith("bifp") or name in self.uncut
             ]
         return [name for name in methods if not is_ablation(name)]
-
-    def total(self, run: Run) -> int:
-        return int(run.meta["model"]["n_filters"])
 
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
@@ -275,33 +265,29 @@ class Fair(ClassifierTrack):
         parts = [f"{self.amount(run, variant)}", faster]
         return ", ".join(filter(None, parts))
 
-    @property
-    def intervals(self) -> str:
-        return own.INTERVALS_SEEDS
+    intervals = own.INTERVALS_SEEDS
 
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield curve.fair_curve(run, choice)
-        yield differences.bifp_against(run, choice)
-        if not differences.against(run, choice).empty:
-            yield differences.widths(run, choice)
-        yield classifier_groups.paid_by_group(run, choice)
-        yield levelling.levelling_down(run, choice)
-        yield pareto.pareto(run, choice)
-        yield flips.flips(run, choice)
-        if tradeoff.has_tradeoff(run, choice):
-            yield tradeoff.tradeoff(run, choice)
+    axis_panels = (
+        curve.fair_curve,
+        differences.bifp_against,
+        given(lambda run, choice: not differences.against(run, choice).empty, differences.widths),
+        classifier_groups.paid_by_group,
+        levelling.levelling_down,
+        pareto.pareto,
+        flips.flips,
+        given(tradeoff.has_tradeoff, tradeoff.tradeoff),
+    )
 
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield classifier_along.quality_along(run, choice)
-        yield effort.effort(run, choice)
-        yield training_curves.training(run, choice)
-        yield filter_layers.layer_survival(run, choice)
-        yield filter_layers.layers_by_speedup(run, choice)
-        if surface.has_surface(run, choice):
-            yield surface.surface(run, choice)
-        if surface.has_path(run, choice):
-            yield surface.path(run, choice)
-        yield saved.saved(run, choice)
+    shared_panels = (
+        classifier_along.quality_along,
+        effort.effort,
+        training_curves.training,
+        filter_layers.layer_survival,
+        filter_layers.layers_by_speedup,
+        given(surface.has_surface, surface.surface),
+        given(surface.has_path, surface.path),
+        saved.saved,
+    )
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
@@ -337,8 +323,7 @@ class Fair(ClassifierTrack):
             )
         ]
 
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        return write_fair_mask(run, variant, path)
+    write_mask = staticmethod(write_fair_mask)
 
     def write_checkpoint(
         self, run: Run, variant: dict[str, Any], folder: Path, base: str | None

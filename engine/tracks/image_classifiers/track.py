@@ -25,10 +25,9 @@ from engine.report.charts import (
     levelling,
     pareto,
 )
-from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
-from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Overview, Shelf, Telling, View
+from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
+from engine.report.contract import Handout, Level, Overview, Shelf, Telling, View, given
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
@@ -100,14 +99,12 @@ class Filters(ClassifierTrack):
         "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("auc", "accuracy")
-    offered = ("auc", "accuracy")
     views = {
         "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
         "trials": View("Every trial", "test", True, "every trial beside the means"),
     }
     measures = "classes of images, by group"
     binding = BINDING
-    null_band = words.NULL_BAND
     flags_said = STARS
     how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
     counted = ("images used", "data")
@@ -144,13 +141,11 @@ class Filters(ClassifierTrack):
     def of_run(self, run: Run) -> Filters:
         return HEADS if units_of(run) == HEADS.many else self
 
-    @property
-    def overview(self) -> Overview:
-        return Overview(
-            (classifier_groups.paid_by_group, classifier_along.gap_along),
-            classifier_along.quality_along,
-            (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
-        )
+    overview = Overview(
+        (classifier_groups.paid_by_group, classifier_along.gap_along),
+        classifier_along.quality_along,
+        (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
+    )
 
     def style(self, method: str, dark: bool = False) -> Style:
         return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
@@ -169,17 +164,7 @@ class Filters(ClassifierTrack):
         )
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        known, losses = list(own.METHODS), [PLAIN, PW]
-
-        def place(method: str) -> tuple[int, int, str]:
-            base, loss = arm_of(method)
-            return (
-                known.index(base) if base in known else len(known),
-                losses.index(loss) if loss in losses else len(losses),
-                method,
-            )
-
-        return sorted(methods, key=place)
+        return in_order(methods, arm_of, list(own.METHODS), (PLAIN, PW))
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """Whole arms; one with a switch of the PW loss only where it was chosen."""
@@ -189,9 +174,6 @@ class Filters(ClassifierTrack):
 
     def by_hand_said(self, run: Run) -> str:
         return "one model"
-
-    def total(self, run: Run) -> int:
-        return int(run.meta["model"]["n_filters"])
 
     def label(self, variant: Mapping[str, Any]) -> str:
         return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
@@ -208,33 +190,30 @@ class Filters(ClassifierTrack):
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
         return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} {self.many} cut"
 
-    @property
-    def intervals(self) -> str:
-        return own.INTERVALS_IMAGES
+    intervals = own.INTERVALS_IMAGES
 
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield classifier_groups.paid_by_group(run, choice)
-        yield levelling.levelling_down(run, choice)
-        yield classifier_groups.accuracy_by_group(run, choice)
-        yield speedup.groups_along_speedup(run, choice)
-        if loss_share.has_affected(run):
-            yield loss_share.affected(run, choice)
-        yield pw.pw_difference(run, choice)
-        yield classifier_along.gap_along(run, choice)
-        yield pareto.pareto(run, choice)
-        yield flips.flips(run, choice)
-        if len(pw.switches(run)):
-            yield pw.ablation(run, choice)
-        if loss_share.has_loss_share(run, choice):
-            yield loss_share.loss_share(run, choice)
+    axis_panels = (
+        classifier_groups.paid_by_group,
+        levelling.levelling_down,
+        classifier_groups.accuracy_by_group,
+        speedup.groups_along_speedup,
+        given(lambda run, choice: loss_share.has_affected(run), loss_share.affected),
+        pw.pw_difference,
+        classifier_along.gap_along,
+        pareto.pareto,
+        flips.flips,
+        given(lambda run, choice: len(pw.switches(run)) > 0, pw.ablation),
+        given(loss_share.has_loss_share, loss_share.loss_share),
+    )
 
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield classifier_along.quality_along(run, choice)
-        yield filter_layers.layer_survival(run, choice)
-        yield filter_layers.layers_by_speedup(run, choice)
-        yield scores.score_map(run, choice)
-        yield speedup.speed(run, choice)
-        yield cost.cost(run, choice)
+    shared_panels = (
+        classifier_along.quality_along,
+        filter_layers.layer_survival,
+        filter_layers.layers_by_speedup,
+        scores.score_map,
+        speedup.speed,
+        cost.cost,
+    )
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
@@ -249,8 +228,7 @@ class Filters(ClassifierTrack):
             self.origin(run),
         ]
 
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        return write_trial_mask(run, variant, path)
+    write_mask = staticmethod(write_trial_mask)
 
     def write_checkpoint(
         self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
@@ -283,7 +261,6 @@ class Heads(Filters):
         )
         self.how_made = [self._in_heads(text) for text in Filters.how_made]
         self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
-        self.layer_title, self.layer_means = "attention layer", "an attention layer"
 
     def definition(self, method: str) -> str:
         return self._in_heads(super().definition(method))

@@ -3,7 +3,7 @@ perplexity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -16,7 +16,6 @@ from engine.report import phrasing
 from engine.report.charts import cost, flips, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
-    Ahead,
     Chance,
     Effects,
     Extra,
@@ -26,12 +25,15 @@ from engine.report.contract import (
     Level,
     Make,
     Measure,
+    Null,
     Overview,
+    Prediction,
     Published,
     Reading,
     Shelf,
     Track,
     View,
+    Ways,
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
@@ -106,6 +108,45 @@ def first_share(shares: Sequence[float]) -> float:
     return max((share for share in shares if share <= LARGEST_USUAL + 1e-9), default=min(shares))
 
 
+def weighed(run: Run) -> tuple[Make, ...]:
+    """Charts of cuts beside other ways to make the model smaller; the price of even cuts first."""
+    found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()
+    others = lookup.stands_instead(lookup.frame(run, "variants")).any()
+    return (*found, *arms.PANELS) if others else found
+
+
+def other_ways(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Those on the axis that is read."""
+    return (make(run, choice) for make in weighed(run) if make is not arms.divergence)
+
+
+def diverging(run: Run, choice: Choice) -> Iterator[Panel]:
+    """The same token by token, and what published benchmarks say."""
+    if arms.divergence in weighed(run):
+        yield arms.divergence(run, choice)
+    for name in measured_on(run):
+        yield benchmarks.benchmark_panel(run, choice, name)
+
+
+def _of_arms(say: Callable[..., str]) -> Callable[..., str]:
+    """What is said of arms, and "" of cuts of heads."""
+    return lambda variant, *more: say(variant, *more) if arm_words.is_arm(variant) else ""
+
+
+WAYS = Ways(
+    instead=_of_arms(arm_words.instead),
+    made=_of_arms(arm_words.made),
+    label=_of_arms(lambda variant: phrasing.sentence(arm_words.label(variant))),
+    saves=_of_arms(arm_words.saves),
+    size_note=_of_arms(arm_words.size_note),
+    untimed=_of_arms(arm_words.untimed),
+    title=arm_words.level_title,
+    own_levels=arm_words.has_own_levels,
+    axis=lambda run: arm_words.LEVELS if arms.divergence in weighed(run) else "",
+    weighed=weighed,
+)
+
+
 class Heads(Track):
     """Attention heads of a language model; the units of a run without a track."""
 
@@ -158,8 +199,7 @@ class Heads(Track):
         "seed": "selection seed",
     }
     marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
-    null_label, group_null_label = own.NULL_LABEL, own.GROUP_NULL_LABEL
-    null_means = own.NULL_MEANS
+    null = Null(own.NULL_MEANS, label=own.NULL_LABEL, group_label=own.GROUP_NULL_LABEL)
     not_built = "Not built for this axis, whose heads were not ranked"
     too_few = {
         "too few prompts": "too few prompts for a verdict",
@@ -183,16 +223,15 @@ class Heads(Track):
             " checked against the model in memory. A checkpoint that was brought is there already."
         ),
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
-    )
-
-    foreign = (
-        Foreign(
-            "head_contributions",
-            "Head scores for FASP's published code",
-            own.HEAD_CONTRIBUTIONS,
-            published_scores.FILE,
-            "application/json",
-            published_scores.written,
+        foreign=(
+            Foreign(
+                "head_contributions",
+                "Head scores for FASP's published code",
+                own.HEAD_CONTRIBUTIONS,
+                published_scores.FILE,
+                "application/json",
+                published_scores.written,
+            ),
         ),
     )
 
@@ -214,6 +253,8 @@ class Heads(Track):
         correlations.published,
     )
     telling = TELLING
+    ways = WAYS
+    prediction = Prediction(predicted.levels_of, predicted.ahead_of_level)
     bench = bench_panels.BENCH
     benchmarks = benchmarks.BENCHMARKS
     repeats = (
@@ -227,19 +268,39 @@ class Heads(Track):
     def of_run(self, run: Run) -> Heads:
         return BESIDE if arm_words.of_request(run.meta["request"]) else self
 
-    @property
-    def overview(self) -> Overview:
-        return Overview(
-            (who_pays.who_pays, along_sparsity.bias_along_sparsity),
-            along_sparsity.perplexity_along_sparsity,
-            (
-                flips.flips,
-                along_sparsity.changes_in_per_cent,
-                who_pays.levelling_down,
-                who_pays.perplexity_by_group,
-                cost.cost,
-            ),
-        )
+    overview = Overview(
+        (who_pays.who_pays, along_sparsity.bias_along_sparsity),
+        along_sparsity.perplexity_along_sparsity,
+        (
+            flips.flips,
+            along_sparsity.changes_in_per_cent,
+            who_pays.levelling_down,
+            who_pays.perplexity_by_group,
+            cost.cost,
+        ),
+    )
+    axis_panels = (
+        who_pays.who_pays,
+        flips.flips,
+        who_pays.levelling_down,
+        who_pays.perplexity_by_group,
+        along_sparsity.bias_along_sparsity,
+        along_sparsity.changes_in_per_cent,
+        pareto.pareto,
+        heads.fasp_picture,
+        bench_panels.additivity,
+        other_ways,
+    )
+    shared_panels = (
+        along_sparsity.perplexity_along_sparsity,
+        heads.perplexity_map,
+        correlations.axis_correlation,
+        correlations.top_heads,
+        correlations.method_agreement,
+        reliability.run_repeats,
+        cost.cost,
+        diverging,
+    )
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """The reading that was asked for, and each benchmark that the run was measured on in place
@@ -301,9 +362,6 @@ class Heads(Track):
         )
         return f"{counted} of {source}"
 
-    def total(self, run: Run) -> int:
-        return lookup.total_heads(run)
-
     def label(self, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
             return arm_words.label(variant)
@@ -320,54 +378,6 @@ class Heads(Track):
     def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
         return (
             arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
-        )
-
-    def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
-        return arm_words.instead(variant) if arm_words.is_arm(variant) else ""
-
-    def made(self, variant: Mapping[str, Any]) -> str:
-        return arm_words.made(variant) if arm_words.is_arm(variant) else super().made(variant)
-
-    def saves(
-        self,
-        run: Run,
-        variant: Mapping[str, Any],
-        dense: Mapping[str, Any],
-        mine: Mapping[str, Any],
-    ) -> str:
-        if arm_words.is_arm(variant):
-            return arm_words.saves(variant, dense, mine)
-        return super().saves(run, variant, dense, mine)
-
-    def removed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        if arm_words.is_arm(variant):
-            return phrasing.sentence(arm_words.label(variant))
-        return super().removed(run, variant)
-
-    def level_axis(self, run: Run) -> str:
-        return arm_words.LEVELS if arms.divergence in self.weighed(run) else super().level_axis(run)
-
-    def level_is_of_another_kind(self, method: str) -> bool:
-        return bool(arm_words.level_title(method))
-
-    def level_title(self, run: Run, method: str) -> str:
-        return arm_words.level_title(method) or super().level_title(run, method)
-
-    def has_own_levels(self, method: str) -> bool:
-        return arm_words.has_own_levels(method)
-
-    def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-        return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
-
-    def untimed(self, run: Run, variant: Mapping[str, Any]) -> str:
-        return arm_words.untimed(variant) if arm_words.is_arm(variant) else ""
-
-    def weighed(self, run: Run) -> tuple[Make, ...]:
-        found = (arms.price_of_even,) if run.meta["request"].get("deployable") else ()
-        return (
-            (*found, *arms.PANELS)
-            if lookup.stands_instead(lookup.frame(run, "variants")).any()
-            else found
         )
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
@@ -401,9 +411,7 @@ class Heads(Track):
             f" {run.meta['judge']['name']}"
         )
 
-    @property
-    def intervals(self) -> str:
-        return own.INTERVALS
+    intervals = own.INTERVALS
 
     def intervals_of(self, row: Mapping[str, Any] | None) -> str:
         return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
@@ -421,14 +429,6 @@ class Heads(Track):
             " both?"
         )
 
-    trains = False
-
-    def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
-        return predicted.levels_of(run, method, axis)
-
-    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
-        return predicted.ahead_of_level(run, choice)
-
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return None if choice.reading.startswith(PREFIX) else along_sparsity.chance(run, choice)
 
@@ -439,30 +439,6 @@ class Heads(Track):
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=own.JUDGE)
-
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield who_pays.who_pays(run, choice)
-        yield flips.flips(run, choice)
-        yield who_pays.levelling_down(run, choice)
-        yield who_pays.perplexity_by_group(run, choice)
-        yield along_sparsity.bias_along_sparsity(run, choice)
-        yield along_sparsity.changes_in_per_cent(run, choice)
-        yield pareto.pareto(run, choice)
-        yield heads.fasp_picture(run, choice)
-        yield bench_panels.additivity(run, choice)
-        yield from (make(run, choice) for make in self.weighed(run) if make is not arms.divergence)
-
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield along_sparsity.perplexity_along_sparsity(run, choice)
-        yield heads.head_map(run, choice, "z_ppl")
-        yield correlations.axis_correlation(run, choice)
-        yield correlations.top_heads(run, choice)
-        yield correlations.method_agreement(run, choice)
-        yield reliability.run_repeats(run, choice)
-        yield cost.cost(run, choice)
-        yield from (make(run, choice) for make in self.weighed(run) if make is arms.divergence)
-        for name in measured_on(run):
-            yield benchmarks.benchmark_panel(run, choice, name)
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         note = (
@@ -483,7 +459,7 @@ class Heads(Track):
     def limits(self, run: Run) -> list[str]:
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-        texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in self.weighed(run) else []
+        texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def card_limits(self, run: Run) -> list[str]:

@@ -4,6 +4,7 @@ tickets, who pays."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_telling import CHANCE, harm, unlearned
 from engine.report.classifier_telling import groups as groups_in_words
 from engine.report.classifier_telling import more as of_any
-from engine.report.classifier_track import ClassifierTrack, middle
-from engine.report.contract import Handout, Level, Maps, Overview, Shelf, Telling, View
+from engine.report.classifier_track import ClassifierTrack, in_order, middle
+from engine.report.contract import Handout, Level, Maps, Overview, Shelf, Telling, View, given
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -106,6 +107,12 @@ TELLING = Telling(
 )
 
 
+def first_maps(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Maps of the importance by the score of the chosen arm, where there is one."""
+    for score in importance.scores(run, choice)[:1]:
+        yield importance.importance_maps(run, choice, score)
+
+
 class Tickets(ClassifierTrack):
     """Attention heads of a text classifier; an arm is a procedure with a score, run with several
     seeds."""
@@ -145,7 +152,6 @@ class Tickets(ClassifierTrack):
         "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("accuracy", "auc", "matthews")
-    offered = ("accuracy", "auc")
     line_labels = False
     flag_symbol = "x"
     views = {
@@ -153,7 +159,7 @@ class Tickets(ClassifierTrack):
         "trials": View("Every seed", "test", True, "every seed beside the means"),
     }
     binding = BINDING
-    null_band = own.NULL_BAND_TEXTS
+    null = replace(ClassifierTrack.null, made=own.NULL_BAND_TEXTS)
     flags_said = CROSSES
     how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
@@ -210,21 +216,16 @@ class Tickets(ClassifierTrack):
     )
     telling = TELLING
 
-    @property
-    def overview(self) -> Overview:
-        return Overview(
-            (classifier_groups.paid_by_group, classifier_along.gap_along),
-            classifier_along.quality_along,
-            (levelling.levelling_down, curve.tickets_table, cost.cost),
-        )
+    overview = Overview(
+        (classifier_groups.paid_by_group, classifier_along.gap_along),
+        classifier_along.quality_along,
+        (levelling.levelling_down, curve.tickets_table, cost.cost),
+    )
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """Matthews correlation too, where it is the task's metric."""
-        return (
-            (*self.offered, "matthews")
-            if run.meta["data"].get("metric") == "matthews"
-            else self.offered
-        )
+        is_metric = run.meta["data"].get("metric") == "matthews"
+        return self.readings if is_metric else self.readings[:2]
 
     def style(self, method: str, dark: bool = False) -> Style:
         return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
@@ -240,17 +241,7 @@ class Tickets(ClassifierTrack):
         )
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        procedures, scores = list(own.PROCEDURES), list(own.IMPORTANCE)
-
-        def place(method: str) -> tuple[int, int, str]:
-            procedure, score = arm_of(method)
-            return (
-                procedures.index(procedure) if procedure in procedures else len(procedures),
-                scores.index(score) if score in scores else len(scores),
-                method,
-            )
-
-        return sorted(methods, key=place)
+        return in_order(methods, arm_of, list(own.PROCEDURES), list(own.IMPORTANCE))
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """Arms that differ from the chosen one in the score alone, or in the procedure alone; few
@@ -263,9 +254,6 @@ class Tickets(ClassifierTrack):
             for method in methods
             if any(a == b for a, b in zip(mine, arm_of(method), strict=True))
         ]
-
-    def total(self, run: Run) -> int:
-        return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
         return (
@@ -290,35 +278,33 @@ class Tickets(ClassifierTrack):
     def group_metric(self, reading: str) -> str:
         return "accuracy" if reading == "matthews" else reading
 
-    @property
-    def intervals(self) -> str:
-        return own.INTERVALS_TEXTS
+    intervals = own.INTERVALS_TEXTS
 
-    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield classifier_groups.paid_by_group(run, choice)
-        yield levelling.levelling_down(run, choice)
-        yield flips.flips(run, choice)
-        yield curve.tickets_table(run, choice)
-        yield curve.tickets_by_group(run, choice)
-        yield help.score_difference(run, choice)
-        yield classifier_along.gap_along(run, choice)
-        yield pareto.pareto(run, choice)
-        if groups.has_borkan(run, choice):
-            yield groups.borkan(run, choice)
+    axis_panels = (
+        classifier_groups.paid_by_group,
+        levelling.levelling_down,
+        flips.flips,
+        curve.tickets_table,
+        curve.tickets_by_group,
+        help.score_difference,
+        classifier_along.gap_along,
+        pareto.pareto,
+        given(groups.has_borkan, groups.borkan),
+    )
 
-    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield curve.tickets_curve(run, choice)
-        yield help.random_masks(run, choice)
-        yield help.score_truth(run, choice)
-        yield classifier_along.quality_along(run, choice)
-        yield survival.survival(run, choice)
-        yield survival.cut_order(run, choice)
-        for score in importance.scores(run, choice)[:1]:
-            yield importance.importance_maps(run, choice, score)
-        yield importance.scores_agree(run, choice)
-        yield importance.importance_repeats(run, choice)
-        yield survival.iterations(run, choice)
-        yield cost.cost(run, choice)
+    shared_panels = (
+        curve.tickets_curve,
+        help.random_masks,
+        help.score_truth,
+        classifier_along.quality_along,
+        survival.survival,
+        survival.cut_order,
+        first_maps,
+        importance.scores_agree,
+        importance.importance_repeats,
+        survival.iterations,
+        cost.cost,
+    )
 
     def notes(self, run: Run) -> list[str]:
         return list(
@@ -338,8 +324,7 @@ class Tickets(ClassifierTrack):
             self.origin(run),
         ]
 
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        return write_text_mask(run, variant, path)
+    write_mask = staticmethod(write_text_mask)
 
     def write_checkpoint(
         self, run: Run, variant: dict[str, Any], folder: Path, base: str | None

@@ -174,7 +174,7 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), (
         "BiFP minus the other"
     )
-    assert said.loc["P&F", "low"] == pytest.approx(-gap.loc["pf", "high"])
+    assert said.loc["P&F", "difference low"] == pytest.approx(-gap.loc["pf", "high"])
     worse = gap[(gap["low"] > 0) & (gap["q"] <= MAX_Q)].index
     filled = {trace.name for trace in panel.parts[0].data if "circle" in trace.marker.symbol}
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)

@@ -191,7 +191,7 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
     panel = pw.pw_difference(run, PLAIN)
     row = panel.table.query("subgroup == 'male' and `target speedup` == 16").iloc[0]
     assert (
-        row["low"] > 0
+        row["difference low"] > 0
         and "the PW loss helps it here" in panel.said
         and phrasing.number(row["difference"]) in panel.said
     )
@@ -221,7 +221,9 @@ def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
     for (part, place), row in mine.iterrows():
         named = "the whole PW loss" if (part, place) == ("PW", "in both") else f"{part} {place}"
         assert named in panel.said
-        assert (f"{named}, {phrasing.signed(row['difference'])}" in panel.said) == (row["low"] > 0)
+        assert (f"{named}, {phrasing.signed(row['difference'])}" in panel.said) == (
+            row["difference low"] > 0
+        )
     assert panel.said.startswith("“male”, which pays most, is helped by")
 
 

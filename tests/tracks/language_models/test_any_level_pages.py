@@ -45,7 +45,9 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     at = opened("summary", run.id, axis=axis.capitalize())
     method, track = at.selectbox(key="method").value, track_of(run)
     finished = lookup.levels(run, method, axis)
-    between = next(level for level in track.stops(run, method, axis) if level not in finished)
+    between = next(
+        level for level in track.prediction.stops(run, method, axis) if level not in finished
+    )
     at.select_slider(key="sparsity").set_value(between).run()
     assert_calm(at)
     assert PREDICTED in html_of(at)
@@ -110,7 +112,11 @@ def test_the_bench_serves_at_a_level_that_nobody_measured(run):
     finished = lookup.levels(run, method, axis)
     at = opened("bench", run.id, axis=axis.capitalize())
     at.select_slider(key="sparsity").set_value(
-        next(level for level in track_of(run).stops(run, method, axis) if level not in finished)
+        next(
+            level
+            for level in track_of(run).prediction.stops(run, method, axis)
+            if level not in finished
+        )
     ).run()
     assert_calm(at)
     assert "Which heads are off" in words_of(at)

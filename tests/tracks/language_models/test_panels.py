@@ -118,7 +118,7 @@ def with_group_band(run: Run, folder, times: float) -> Run:
 
 def test_the_change_of_each_subgroup_stands_beside_its_row(run):
     figure = who_pays.who_pays(run, CHOICE).figure
-    table = by_group.pairs(run, CHOICE, "toxicity").iloc[::-1].reset_index(drop=True)
+    table = by_group.pairs(run, CHOICE, who_pays.TOXIC.measure).iloc[::-1].reset_index(drop=True)
     judged = table[(table["verdict"] == "") & table["delta"].notna()]
     said = {one.y: one.text for one in figure.layout.annotations}
     assert sorted(said) == list(judged.index) and len(said) > 1

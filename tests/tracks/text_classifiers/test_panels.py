@@ -286,7 +286,9 @@ def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
 def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path):
     panel = help.score_difference(run, ONCE)
     row = panel.table.query("subgroup == 'all texts'").iloc[0]
-    assert row["low"] > 0 and "conductance chooses better than random choice" in panel.said
+    assert (
+        row["difference low"] > 0 and "conductance chooses better than random choice" in panel.said
+    )
     assert (
         phrasing.number(row["difference"]) in panel.said
         and "Of the subgroups it helps “short”" in panel.said

@@ -4,6 +4,7 @@ accuracy; seed by seed."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,10 +14,11 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_of
-from engine.report.charts.marks import dot, entry, heading, remark
+from engine.report.charts.kinds import add_series
+from engine.report.charts.marks import heading, remark
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import Style, series_styles
-from engine.report.schema import readable
+from engine.report.schema import hovers, readable
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import fair_axis
@@ -86,13 +88,9 @@ def _column(
     for column, (name, which) in lines.items():
         if column not in table or table[column].isna().all():
             continue
-        look = line_look(column, styles[which], 1.6, 6)
-        for seed, rows in table.groupby("seed"):
-            rows = rows[rows[column].notna()]
-            said = f"seed {seed}, %{{x}} updates<br>{name} %{{y:.3f}}<extra></extra>"
-            trace = {"x": rows["step"], "y": smooth(rows, column), "hovertemplate": said, **look}
-            figure.add_scatter(**trace, showlegend=False, opacity=0.8)
-        entry(figure, name, **line_look(column, styles[which], 2, 7))
+        for place, (_, rows) in enumerate(table.dropna(subset=column).groupby("seed")):
+            said = hovers(rows, f"seed step {column}", seed=lambda seed: f"seed {seed}")
+            _line(figure, rows.assign(hover=said), column, styles[which], name, not place)
     _phases(figure, choice, table)
     heading(figure, title)
     return figure
@@ -184,14 +182,15 @@ def smooth(rows: pd.DataFrame, column: str) -> pd.Series:
     return values if column in LOOKS else values.rolling(SMOOTH, min_periods=1, center=True).mean()
 
 
-def line_look(
-    column: str, style: Style, width: float, size: float, dash: str = "dot"
-) -> dict[str, Any]:
-    """How a column is drawn: looks as points on a line, what is known of every batch as a line of
-    this `dash`."""
+def _line(
+    figure: go.Figure, rows: pd.DataFrame, column: str, style: Style, name: str, named: bool
+) -> None:
+    """A column of one training: looks as points on a line, what is known of every batch as a dotted
+    line. named: whether its name stands in the legend."""
     looks = column in LOOKS
-    line = {"color": style.colour, "width": width, "dash": "solid" if looks else dash}
-    return {"mode": "lines+markers" if looks else "lines", "line": line, "marker": dot(style, size)}
+    style = replace(style, dash="solid" if looks else "dot")
+    mode, y = "lines+markers" if looks else "lines", smooth(rows, column)
+    add_series(figure, rows, rows["step"], y, style, False, mode=mode, name=name, showlegend=named)
 
 
 # A training that runs now: its curve so far, the newest training in front of those before it.
@@ -230,29 +229,21 @@ def live(points: pd.DataFrame, choice: Choice) -> Panel:
 
 def _live_column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:
     figure, styles = updates_figure(choice, LIVE_HEIGHT, title, 5, 1.12), series_styles(choice.dark)
-    for shard in order[1 : 1 + BEFORE][::-1]:
-        column, name = LIVE_COLUMNS[title][0][0], plain(words.work_name(shard))
-        rows = _of(points, shard, column)
-        look = {
-            "mode": "lines",
-            "line": {"color": choice.theme.soft, "width": 1},
-            "opacity": 0.45,
-            "name": name,
-        }
-        said = f"{name}<br>%{{y:.3f}}<extra></extra>"
-        figure.add_scatter(
-            x=rows["step"], y=smooth(rows, column), **look, showlegend=False, hovertemplate=said
-        )
+    grey = replace(styles[0], colour=choice.theme.soft)
+    for shard in reversed(order[1 : 1 + BEFORE]):
+        _live_line(figure, points, shard, LIVE_COLUMNS[title][0][0], grey)
     for column, name, which in LIVE_COLUMNS[title]:
-        rows = _of(points, order[0], column)
-        look = line_look(column, styles[which], 2.4, 8, "solid" if title == "Loss" else "dot")
-        said = f"{name}<br>%{{x}} updates: %{{y:.3f}}<extra></extra>"
-        figure.add_scatter(
-            x=rows["step"], y=smooth(rows, column), showlegend=False, hovertemplate=said, **look
-        )
-        entry(figure, name, **look)
+        _live_line(figure, points, order[0], column, styles[which], name)
     heading(figure, title)
     return figure
+
+
+def _live_line(
+    figure: go.Figure, points: pd.DataFrame, shard: str, column: str, style: Style, name: str = ""
+) -> None:
+    rows = _of(points, shard, column)
+    said = hovers(rows.assign(shard=shard), f"shard step {column}", shard=words.work_name)
+    _line(figure, rows.assign(hover=said), column, style, name or shard, bool(name))
 
 
 def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:

@@ -3,7 +3,6 @@ scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -143,14 +142,6 @@ def _scores(run: Run, choice: Choice) -> np.ndarray:
     return mine.groupby("unit")["value"].mean().reindex(range(total)).to_numpy(dtype=float)
 
 
-def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> Units:
-    """The filters that the chosen method cuts in its first trial, at the chosen speedup."""
-    table = lookup.frame(run, "variants")
-    mine = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
-    mine = mine[at_level(mine["speedup"], choice.level)]
-    return () if mine.empty else cut_of(run, mine.iloc[0].to_dict()) or ()
-
-
 def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
     return bench.on_trial(run, choice, off, lambda row: cut_of(run, row), None)
 
@@ -165,7 +156,9 @@ BENCH = Bench(
     units=filter_units,
     written=written_filters,
     cut_of=cut_of,
-    as_method=as_method,
+    as_method=lambda run, choice, spared: bench.as_method(
+        run, choice, lambda row: cut_of(run, row)
+    ),
     name=filter_name,
     example="conv1.0-3, conv1.7",
     first=trial_said,

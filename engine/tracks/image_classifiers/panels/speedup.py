@@ -16,8 +16,8 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note, groups_in_order, paid_most
-from engine.report.charts.kinds import lines
-from engine.report.charts.marks import add_points, beside, dot, entry, silent
+from engine.report.charts.kinds import diagonal, lines
+from engine.report.charts.marks import add_points, beside, dot, entry
 from engine.report.charts.panel import Choice, Panel, nothing, plain, ratio_axis
 from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
@@ -314,9 +314,8 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
         bars="- speedup",
         ticks="",
     )
-    ends = [1, float(table["theoretical"].max())]
-    line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
-    silent(figure, ends, ends, mode="lines", line=line, name="promise kept", showlegend=None)
+    most = float(table["theoretical"].max())
+    diagonal(figure, choice, 1.0, most, name="promise kept", showlegend=None)
     ratio_axis(figure, table["theoretical"], table["target"])
     ticks = sorted({1.0, *table["target"]})
     figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{value:g}×" for value in ticks])

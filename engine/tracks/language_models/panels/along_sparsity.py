@@ -13,11 +13,11 @@ from engine.core.ids import at_level, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot
+from engine.report.charts.kinds import lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
-from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Chance, Measure
-from engine.report.schema import Column, readable, titled
+from engine.report.schema import readable
 from engine.report.tracks import track_of
 from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
@@ -149,6 +149,16 @@ def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> s
 
 
 KEY = "per_cent_of_full"
+COLUMNS = (
+    "value low high change change_low change_high value_q low_q high_q change_q change_low_q"
+    " change_high_q"
+)
+HEADS = {
+    "value": "bias",
+    "value_q": "perplexity",
+    "change": "change of bias, %",
+    "change_q": "change of perplexity, %",
+}
 CHANGES = {"value": "change", "low": "change_low", "high": "change_high"}
 
 
@@ -174,7 +184,9 @@ def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
     answer, rest = _answer(run, choice, *tables)
     more = f"{own.PER_CENT} {seeds_note(run, choice, reading.harm)}".strip()
     note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
-    mind, shown = null_warning(run, choice), readable(both, _columns(run))
+    marks = track_of(run).columns
+    shown = readable(both, " ".join([*marks, COLUMNS]), **marks, **HEADS)
+    mind = null_warning(run, choice)
     return Panel(
         KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest
     )
@@ -202,36 +214,24 @@ def _pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 
 def _part(run: Run, choice: Choice, table: pd.DataFrame, title: str) -> go.Figure:
     track, points = track_of(run), _pooled(run, table)
-    figure = blank(choice, 380, track.level.axis, title)
-    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    order = chosen_last(track.order(set(points["method"])), choice.method)
-    step = 0.0035 * max(0.1, points[track.level.realised].max()) / 0.2
-    for method, shift in zip(order, beside(len(order), step), strict=True):
-        mine, style = points[points["method"] == method], lookup.look_of(run, choice, method)
-        chosen = method == choice.method
-        line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
-        look = {
-            "mode": "lines+markers",
-            "line": line,
-            "error_y": bars_of(mine, style.colour, 2 if chosen else 1),
-        }
-        texts = [
-            f"<b>{words.method_name(method)}</b>, {track.reached(run, row)}<br>"
-            f"{_per_cent_said(row)}"
-            for row in mine.to_dict("records")
-        ]
-        add_points(
-            figure,
-            mine[track.level.realised] + shift,
-            mine["value"],
-            texts,
-            dot(style, 10 if chosen else 7),
-            name=words.method_name(method),
-            **look,
-        )
-    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
-    figure.update_yaxes(nticks=6)
-    return figure
+    at = track.level.realised
+    said = [
+        f"<b>{words.method_name(row['method'])}</b>, {track.reached(run, row)}<br>"
+        f"{_per_cent_said(row)}"
+        for row in points.to_dict("records")
+    ]
+    return lines(
+        choice,
+        points.assign(hover=said),
+        at,
+        "value",
+        lookup.looks_of(run, choice, points),
+        (track.level.axis, title),
+        height=380,
+        apart=0.0175 * max(0.1, points[at].max()),
+        bars="- value",
+        level=(0, ""),
+    )
 
 
 def _per_cent_said(row: dict) -> str:
@@ -267,18 +267,3 @@ def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame)
         return f"Nothing was measured at {level.say(at)}.", ""
     rest = f"{phrasing.sentence('; '.join(said[1:]))}." if len(said) > 1 else ""
     return f"At {level.say(at)}, {said[0]}.", rest
-
-
-def _columns(run: Run) -> tuple[Column, ...]:
-    marks = {name: title for name, title in track_of(run).columns.items() if name != "method"}
-    return (
-        Column("method", track_of(run).columns["method"], words.method_name),
-        *titled(marks, value="bias", low="bias low", high="bias high"),
-        *titled(change="change of bias, %", change_low="%, low", change_high="%, high"),
-        *titled(value_q="perplexity", low_q="perplexity low", high_q="perplexity high"),
-        *titled(
-            change_q="change of perplexity, %",
-            change_low_q="perplexity %, low",
-            change_high_q="perplexity %, high",
-        ),
-    )

@@ -4,7 +4,7 @@ token by token."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -14,11 +14,14 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, chosen_last, dot, heading
-from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
-from engine.report.schema import Column, readable, titled
+from engine.report.charts.kinds import lines
+from engine.report.charts.marks import BELOW
+from engine.report.charts.panel import Choice, Panel, needs_log, nothing
+from engine.report.contract import Measure
+from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.evidence import differences
 
@@ -29,35 +32,26 @@ _ENDS = ("delta", "delta_low", "delta_high")
 
 def by_bytes(run: Run, choice: Choice) -> Panel:
     """Change of bias and of perplexity against bytes, every way."""
-    question = f"For as many bytes, what does each way cost in {_harm(run, choice)}?"
     note = (
         f"Bytes: zeros left out where a way makes zeros, else as stored to be run. {own.ZEROS}"
         f" {own.COMPRESSED}"
     )
-    return _weighed(
-        run, choice, ("by_bytes", question, "bytes", "share of the dense model\u2019s bytes"), note
-    )
+    return _weighed(run, choice, "bytes", "For as many bytes", note)
 
 
 def by_time(run: Run, choice: Choice) -> Panel:
     """The same against measured time."""
-    question = f"In as much time, what does each way cost in {_harm(run, choice)}?"
     note = (
         f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
         f" {own.ZEROS}"
     )
-    return _weighed(
-        run, choice, ("by_time", question, "time", "share of the dense model\u2019s time"), note
-    )
+    return _weighed(run, choice, "time", "In as much time", note)
 
 
-def _harm(run: Run, choice: Choice) -> str:
-    return lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
-
-
-def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: str) -> Panel:
-    """named: key, question, what is compared, title of its axis."""
-    key, question, what, title = named
+def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Panel:
+    """what: the column that ways are compared by. start: of the question."""
+    harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
+    key, question = f"by_{what}", f"{start}, what does each way cost in {harm}?"
     table = sizes(run, choice)
     if len(table) < 2:
         return nothing(
@@ -65,40 +59,31 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
             question,
             "Bytes and time of fewer than two variants were measured for this choice.",
         )
-    parts = tuple(_figure(run, choice, table, (what, title), about) for about in _ABOUT)
+    title = f"share of the dense model\u2019s {what}"
+    hover = hovers(
+        table.assign(label=lookup.labels(run, table)),
+        f"label {what} delta ratio",
+        label=str,
+        delta="change of bias",
+    )
+    drawn = table.assign(hover=hover).sort_values(what)
+    parts = tuple(_figure(run, choice, drawn, what, title, *about) for about in _ABOUT)
     chosen = _chosen(run, choice, table)
     found = pairs_of(run, choice, table, chosen, what) if chosen else None
     answer, more = _answer(run, table, chosen, found, what)
-    columns = (
-        Column("method", "method", words.method_name),
-        *titled(
-            sparsity="level", realised="share reached", bytes="share of bytes", time="share of time"
-        ),
-        *titled(delta="change of bias", delta_low="low", delta_high="high"),
-        *(COLUMNS if found else ()),
-        *titled(ratio="perplexity over dense", ratio_low="low of it", ratio_high="high of it"),
-    )
-    said = f"{note} {NOTE}" if found else note
-    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=said)
-    shown = readable(with_pairs(table, found), columns)
+    more_said = f"{note} {NOTE}" if found else note
+    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=more_said)
+    shown = readable(with_pairs(table, found), COLUMNS, delta="change of bias")
     return Panel(
         key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more
     )
 
 
-@dataclass(frozen=True)
-class _About:
-    """One of the two charts: the column that is drawn, its name, where nothing changed."""
-
-    column: str
-    name: str
-    unchanged: float
-
-
 _ABOUT = (
-    _About("delta", "change of bias", 0.0),
-    _About("ratio", "perplexity, times the dense model\u2019s", 1.0),
+    ("delta", "change of bias", 0.0),
+    ("ratio", "perplexity, times the dense model\u2019s", 1.0),
 )
+"""Of each of the two charts: the column that is drawn, its name, where nothing changed."""
 
 
 def sizes(run: Run, choice: Choice) -> pd.DataFrame:
@@ -107,18 +92,14 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     shares of the dense model's.
     """
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
-    results, costs = lookup.frame(run, "results"), lookup.frame(run, "costs")
-    results = results[results["split"] == lookup.REPORTED][
-        ["variant", "metric", "axis", "value", *_ENDS]
-    ]
-    harm = lookup.reading(run, choice).harm
-    axis = choice.measured if harm.per_axis else ""
-    bias = results[(results["metric"] == harm.metric) & (results["axis"] == axis)]
-    text = results[results["metric"] == "perplexity"]
-    table = variants[lookup.is_change(variants)].merge(
-        bias[["variant", "value", *_ENDS]], on="variant"
+    costs, harm = lookup.frame(run, "costs"), lookup.reading(run, choice).harm
+    columns = ["variant", "value", "delta", "delta_low", "delta_high"]
+    bias, text = (
+        lookup.results_of(run, measure, choice)[columns]
+        for measure in (harm, Measure("perplexity", per_axis=False))
     )
-    table = table.merge(text[["variant", "value", *_ENDS]], on="variant", suffixes=("", "_q"))
+    table = variants[lookup.is_change(variants)].merge(bias, on="variant")
+    table = table.merge(text, on="variant", suffixes=("", "_q"))
     table = table.merge(costs.rename(columns={"bytes": "stored"}), on="variant")
     dense = costs[costs["variant"] == "dense"]
     if dense.empty:
@@ -136,60 +117,35 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
 
 
 def _figure(
-    run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str], about: _About
+    run: Run,
+    choice: Choice,
+    table: pd.DataFrame,
+    what: str,
+    title: str,
+    column: str,
+    name: str,
+    unchanged: float,
 ) -> go.Figure:
-    """named: column of the horizontal axis, and its title. Methods are joined by lines where they
-    differ in it."""
-    (what, title), track = named, track_of(run)
-    figure = blank(choice, 400, title, about.name)
-    figure.add_hline(y=about.unchanged, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    order = chosen_last(track.order(table["method"].unique()), choice.method)
-    for method in order:
-        mine, style = (
-            table[table["method"] == method].sort_values(what),
-            lookup.look_of(run, choice, method),
-        )
-        strong, value = method == choice.method, about.column
-        rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
-        bars = bars_of(
-            mine, style.colour, 2 if strong else 1, value, f"{value}_low", f"{value}_high"
-        )
-        texts = [_hover(run, row, what) for row in mine.to_dict("records")]
-        look = {"mode": "lines+markers" if what == "bytes" else "markers", "error_y": bars}
-        look |= {"line": {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}}
-        add_points(
-            figure,
-            mine[what],
-            mine[about.column],
-            texts,
-            dot(style, 11 if strong else 7) | rim,
-            **look,
-            name=words.method_name(method),
-            showlegend=True,
-        )
-    is_log = about.unchanged > 0 and table[about.column].max() > FAR
-    figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
-    figure.update_yaxes(nticks=6, type="log" if is_log else "linear")
-    heading(figure, phrasing.sentence(about.name))
-    first = about is _ABOUT[0]
-    legend = {"font": {"size": 11}, "y": -0.25, "yanchor": "top"}
-    height = 400 + (20 * math.ceil(len(order) / 2) if first else 0)
-    figure.update_layout(legend=legend, showlegend=first, height=height, margin={"t": 40})
-    return figure
-
-
-def _hover(run: Run, row: dict[str, Any], what: str) -> str:
-    return "<br>".join(
-        (
-            f"<b>{lookup.variant_label(run, row)}</b>",
-            f"{phrasing.percent(row[what])} of the {what}",
-            f"bias {phrasing.change(row)}",
-            (
-                f"perplexity {row['ratio']:.3g} times ({row['ratio_low']:.3g} to"
-                f" {row['ratio_high']:.3g})"
-            ),
-        )
+    """Methods are joined by lines where they differ in bytes."""
+    is_first = column == _ABOUT[0][0]
+    figure = lines(
+        choice,
+        table,
+        what,
+        column,
+        lookup.looks_of(run, choice, table),
+        (title, name),
+        height=400,
+        title=phrasing.sentence(name),
+        bars=f"- {column}",
+        level=(unchanged, ""),
+        mode="lines+markers" if what == "bytes" else "markers",
+        showlegend=is_first,
     )
+    is_log = unchanged > 0 and table[column].max() > FAR
+    figure.update_yaxes(type="log" if is_log else "linear")
+    figure.update_layout(legend=BELOW)
+    return figure
 
 
 def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | None:
@@ -215,7 +171,7 @@ def _answer(
     first = (
         f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
     )
-    first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
+    first += f"and {phrasing.VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
     near = closest(table, row, what)
     more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
     if found is None:
@@ -229,20 +185,12 @@ def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
     if not others:
         return f"No other way takes as much, give or take {phrasing.percent(NEAR)}."
     said = []
-    for kind, verb in _VERBS.items():
+    for kind, verb in phrasing.VERBS.items():
         names = [
             lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind
         ]
         said += [f"{'; '.join(names)}: {verb} it"] if names else []
     return f"{start}: {'. '.join(map(phrasing.sentence, said))}."
-
-
-_VERBS = {
-    "fell": "lowers",
-    "rose": "raises",
-    "unclear": "does not clearly change",
-    "unknown": "moves",
-}
 
 
 def divergence(run: Run, choice: Choice) -> Panel:
@@ -251,73 +199,49 @@ def divergence(run: Run, choice: Choice) -> Panel:
     table = _diverging(run, choice)
     if table.empty:
         return nothing("divergence", question, "Divergence per token was not measured in this run.")
-    figure = blank(
+    drawn = table.sort_values("flipped").assign(label=lookup.labels(run, table))
+    figure = lines(
         choice,
-        420,
-        "share of the tokens whose likeliest next token changed",
-        "divergence per token (nats)",
+        drawn.assign(hover=hovers(drawn, "label value flipped", label=str, value="nats per token")),
+        "flipped",
+        "value",
+        lookup.looks_of(run, choice, table),
+        (
+            "share of the tokens whose likeliest next token changed",
+            "divergence per token (nats)",
+        ),
+        height=420,
+        bars="- value",
+        mode="markers",
     )
-    for method in track_of(run).order(table["method"].unique()):
-        mine, style = (
-            table[table["method"] == method].sort_values("value_f"),
-            lookup.look_of(run, choice, method),
-        )
-        strong = method == choice.method
-        texts = [
-            f"<b>{lookup.variant_label(run, row)}</b><br>{phrasing.number(row['value'])} nats<br>"
-            f"{phrasing.percent(row['value_f'])} flipped"
-            for row in mine.to_dict("records")
-        ]
-        marker = dot(style, 11 if strong else 7) | {"symbol": style.symbol}
-        add_points(
-            figure,
-            mine["value_f"],
-            mine["value"],
-            texts,
-            marker,
-            error_y=bars_of(mine, style.colour, 1),
-            name=words.method_name(method),
-            showlegend=True,
-        )
-    figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
     is_log = needs_log(table["value"].tolist())
-    figure.update_yaxes(nticks=6, type="log" if is_log else "linear", exponentformat="power")
-    figure.update_layout(legend={"font": {"size": 11}, "y": -0.25, "yanchor": "top"}, height=470)
+    figure.update_yaxes(type="log" if is_log else "linear", exponentformat="power")
+    figure.update_layout(legend=BELOW)
     ordered = table.sort_values("value")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))
     answer = (
         f"Least with {lookup.variant_label(run, least)} ({phrasing.number(least['value'])} nats, "
-        f"{phrasing.percent(least['value_f'])} of the likeliest tokens changed), most with "
+        f"{phrasing.percent(least['flipped'])} of the likeliest tokens changed), most with "
         f"{lookup.variant_label(run, most)} ({phrasing.number(most['value'])} nats, "
-        f"{phrasing.percent(most['value_f'])})."
+        f"{phrasing.percent(most['flipped'])})."
     )
-    columns = (
-        Column("method", "method", words.method_name),
-        *titled(
-            sparsity="share asked",
-            value="nats per token",
-            low="low",
-            high="high",
-            value_f="flipped",
-            n="tokens",
-        ),
-    )
+    columns = "method sparsity value low high flipped n"
+    shown = readable(table, columns, value="nats per token", n="tokens")
     note = f"{own.METRICS['divergence'].definition} {own.INTERVALS_PERPLEXITY}"
-    return Panel("divergence", question, answer, figure, readable(table, columns), note)
+    return Panel("divergence", question, answer, figure, shown, note)
 
 
 def _diverging(run: Run, choice: Choice) -> pd.DataFrame:
     """One row per reported variant with its divergence (value, low, high) and share of flipped
-    tokens (value_f)."""
-    results = lookup.frame(run, "results")
-    ends = ["variant", "value", "low", "high", "n"]
+    tokens (flipped)."""
     kl, flipped = (
-        results[results["metric"] == metric][ends] for metric in ("divergence", "flipped")
+        lookup.results_of(run, Measure(metric, per_axis=False), choice)
+        for metric in ("divergence", "flipped")
     )
+    kl = kl[["variant", "value", "low", "high", "n"]]
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
-    table = variants.merge(kl, on="variant").merge(
-        flipped[["variant", "value"]], on="variant", suffixes=("", "_f")
-    )
+    shares = flipped[["variant", "value"]].rename(columns={"value": "flipped"})
+    table = variants.merge(kl, on="variant").merge(shares, on="variant")
     return table.sort_values(["method", "sparsity", "seed"], ignore_index=True)
 
 
@@ -330,15 +254,10 @@ NEAR = 0.05
 SURE = 0.05
 """q up to which a difference whose interval leaves out zero is called clear."""
 START = "pair_"
-COLUMNS: tuple[Column, ...] = titled(
-    pair_with="compared with",
-    pair_as_much="takes as much",
-    pair_delta="bias minus that",
-    pair_delta_low="low of difference",
-    pair_delta_high="high of difference",
-    pair_null_low="exchanged, low",
-    pair_null_high="exchanged, high",
-    pair_null_q="q",
+COLUMNS = (
+    "method sparsity realised bytes time delta delta_low delta_high pair_with pair_as_much"
+    " pair_delta pair_delta_low pair_delta_high pair_null_low pair_null_high pair_null_q ratio"
+    " ratio_low ratio_high"
 )
 NOTE = (
     "Differences use the same prompts and the same random numbers. q comes from exchanging, "
@@ -350,7 +269,7 @@ NOTE = (
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """The cut of heads that others are compared with (a row of the sizes), and the others with
-    `COLUMNS`."""
+    columns of the pair."""
 
     reference: dict[str, Any]
     others: pd.DataFrame
@@ -409,7 +328,7 @@ def with_pairs(table: pd.DataFrame, pairs: Pairs | None) -> pd.DataFrame:
     others = pairs.others.assign(
         pair_as_much=pairs.others["pair_as_much"].map({True: "yes", False: "no"})
     )
-    added = others[["variant", *(column.name for column in COLUMNS)]]
+    added = others[["variant", *(name for name in others if name.startswith(START))]]
     return table.merge(added, on="variant", how="left").fillna(
         {"pair_with": "", "pair_as_much": ""}
     )
@@ -501,75 +420,38 @@ def price_of_even(run: Run, choice: Choice) -> Panel:
     base = choice.method.removesuffix(own.EVEN)
     base = base if base in pairs else track_of(run).order(pairs)[0]
     mine = table[table["method"].isin((base, f"{base}{own.EVEN}"))].reset_index(drop=True)
-    parts = tuple(_even_figure(run, choice, mine, name, ends) for name, ends in _PARTS)
-    columns = (
-        Column("method", "method", words.method_name),
-        *titled(
-            sparsity="share asked",
-            realised="share cut",
-            bytes="share of bytes",
-            delta="change of bias",
-        ),
-        *titled(delta_low="low", delta_high="high", delta_q="change of perplexity"),
-        *titled(delta_low_q="low of perplexity", delta_high_q="high of perplexity"),
+    mine = mine.assign(label=lookup.labels(run, mine))
+    mine = mine.assign(hover=hovers(mine, "label realised", label=str))
+    heads = {"delta": "change of bias", "delta_q": "change of perplexity"}
+    parts = tuple(
+        lines(
+            choice,
+            mine,
+            "realised",
+            column,
+            lookup.looks_of(run, replace(choice, method=""), mine),
+            ("share of heads cut", name),
+            title=phrasing.sentence(name),
+            bars=f"- {column}",
+            level=(0, ""),
+        ).update_layout(legend=BELOW)
+        for column, name in heads.items()
     )
     note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=own.EVEN_MEANS)
-    return Panel(
-        "price_of_even",
-        QUESTION,
-        _even_answer(mine, base),
-        None,
-        readable(mine, columns),
-        note,
-        parts,
-    )
+    shown = readable(mine, EVEN_COLUMNS, **heads)
+    return Panel("price_of_even", QUESTION, _even_answer(mine, base), None, shown, note, parts)
 
 
-_PARTS = (("change of bias", ""), ("change of perplexity", "_q"))
-
-
-def _even_figure(run: Run, choice: Choice, table: pd.DataFrame, name: str, ends: str) -> go.Figure:
-    figure = blank(choice, 380, "share of heads cut", name)
-    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for method in track_of(run).order(table["method"].unique()):
-        mine, style = table[table["method"] == method], track_of(run).style(method, choice.dark)
-        texts = [_even_hover(run, row) for row in mine.to_dict("records")]
-        bars = bars_of(
-            mine, style.colour, 1, f"delta{ends}", f"delta_low{ends}", f"delta_high{ends}"
-        )
-        rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
-        add_points(
-            figure,
-            mine["realised"],
-            mine[f"delta{ends}"],
-            texts,
-            dot(style, 9) | rim,
-            error_y=bars,
-            mode="lines+markers",
-            line={"color": style.colour, "width": 2, "dash": style.dash},
-            name=words.method_name(method),
-            showlegend=True,
-        )
-    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
-    figure.update_yaxes(nticks=6)
-    heading(figure, phrasing.sentence(name))
-    figure.update_layout(margin={"t": 40}, legend={"y": -0.25, "yanchor": "top"}, height=420)
-    return figure
-
-
-def _even_hover(run: Run, row: dict[str, Any]) -> str:
-    return f"<b>{lookup.variant_label(run, row)}</b><br>{phrasing.percent(row['realised'])} cut"
+EVEN_COLUMNS = (
+    "method sparsity realised bytes delta delta_low delta_high delta_q delta_low_q delta_high_q"
+)
 
 
 def _even_answer(table: pd.DataFrame, base: str) -> str:
     """Both at the largest level at which there is an even cut."""
     even = table[table["method"] != base]
     held = even.sort_values(["sparsity", "seed"]).iloc[-1]
-    free = table[
-        (table["method"] == base)
-        & (table["sparsity"] == held["sparsity"])
-        & (table["seed"] == held["seed"])
-    ]
+    free = where(table, method=base, sparsity=held["sparsity"], seed=held["seed"])
     name = words.method_name(base)
     if free.empty:
         return f"{name} was measured only with equal layers."

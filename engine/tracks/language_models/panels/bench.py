@@ -15,13 +15,14 @@ from engine.core import words
 from engine.core.ids import is_level
 from engine.core.types import POOLED
 from engine.report import phrasing
-from engine.report.charts import lookup
-from engine.report.charts.marks import bars_of
-from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import line_at, marker
+from engine.report.charts import bench, lookup
+from engine.report.charts.kinds import lines, looks_of
+from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Bench
 from engine.report.hand_sets import tried_said, tried_variant
+from engine.report.schema import hovers
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.language_models.panels.heads import (
     critical_units,
@@ -145,10 +146,6 @@ def cut_of(variant: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(lookup.cut_units(dict(variant)))
 
 
-def head_name(run: Run, unit: int) -> str:
-    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))
-
-
 BENCH = Bench(
     picture=bench_map,
     ahead=ahead_of_set,
@@ -160,7 +157,7 @@ BENCH = Bench(
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
-    name=head_name,
+    name=bench.head_name,
     example="0.5, 3.2",
     first=lambda run: "validation prompts",
     last="test prompts",
@@ -235,11 +232,7 @@ def _sums(run: Run, choice: Choice) -> pd.DataFrame:
     that were not measured, and interaction.
     """
     scores = lookup.frame(run, "scores")
-    mine = scores[
-        (scores["score"] == "z_bias")
-        & (scores["axis"] == choice.measured)
-        & (scores["seed"] == POOLED)
-    ]
+    mine = where(scores, score="z_bias", axis=choice.measured, seed=POOLED)
     single, rows = mine.set_index("unit"), []
     slope = _slope(run, choice.measured)
     for sparsity in lookup.levels(run, choice.method, choice.axis):
@@ -280,27 +273,25 @@ def _slope(run: Run, axis: str) -> float:
 
 
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    figure, measured = blank(choice, 340, "share of heads cut", "change of bias"), "measured change"
-    error = bars_of(table, "", 1.5, measured, width=4)
-    del error["color"]
-    said = "%{x:.0f} %: %{y:.3f}<extra></extra>"
-    sums = bars_of(table, "", 1.5, "predicted change", "sum low", "sum high", width=4)
-    del sums["color"]
-    lines = (
-        (measured, "measured, with 95 % interval", "solid", error),
-        ("predicted change", "sum of single effects", "dash", sums),
+    columns = ("sparsity", "value", "low", "high")
+    named = {
+        "measured, with 95 % interval": ["sparsity", "measured change", "low", "high"],
+        "sum of single effects": ["sparsity", "predicted change", "sum low", "sum high"],
+    }
+    drawn = pd.concat(
+        table[theirs].set_axis(columns, axis=1).assign(series=name)
+        for name, theirs in named.items()
     )
-    for place, (column, name, dash, bars) in enumerate(lines):
-        look = marker(choice, place)
-        line = {"color": look["color"], "dash": dash, "width": 2}
-        trace = {
-            "mode": "lines+markers",
-            "name": name,
-            "marker": look,
-            "line": line,
-            "error_y": bars,
-        }
-        figure.add_scatter(x=100 * table["sparsity"], y=table[column], hovertemplate=said, **trace)
-    line_at(figure, choice, 0.0)
-    figure.update_xaxes(ticksuffix=" %")
-    return figure
+    return lines(
+        choice,
+        drawn.assign(hover=hovers(drawn, "series sparsity value", series=str, value="change")),
+        "sparsity",
+        "value",
+        looks_of(choice, list(named)),
+        ("share of heads cut", "change of bias"),
+        by="series",
+        named=str,
+        height=340,
+        bars="- value",
+        level=(0, ""),
+    )

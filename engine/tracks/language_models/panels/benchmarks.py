@@ -19,9 +19,10 @@ from engine.report.charts.flips import flipped_said
 from engine.report.charts.marks import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Flips, Measure
-from engine.report.schema import group_or
+from engine.report.schema import group_or, readable
 from engine.stats.student import MISSED
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,
@@ -31,6 +32,10 @@ from engine.tracks.language_models.benchmarks.base import (
 )
 from engine.tracks.language_models.summary import measured_on, stored, texts_of
 
+COLUMNS = (
+    "metric who variant value low high null_low null_high delta delta_low delta_high delta_p"
+    " delta_q detectable n"
+)
 ALL = "all"
 """What the row of all items is called."""
 INTERVALS = (
@@ -98,18 +103,7 @@ def _pairs(rows: pd.DataFrame, metric: Metric, variant: str) -> pd.DataFrame:
 def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame) -> go.Figure:
     """The dumbbells of all items and of the groups; grey: what no preference gives; a line where it
     would be."""
-    about = ByGroup(
-        "",
-        "",
-        "",
-        Measure(f"{PREFIX}{one.name}"),
-        one.main.title,
-        "",
-        lambda top, low: "",
-        lambda names, several: "",
-        lambda names, several: "",
-        items=one.items,
-    )
+    about = ByGroup(Measure(f"{PREFIX}{one.name}"), one.main.title, items=one.items)
     figure = dumbbell(run, choice, about, pairs)
     if np.isfinite(one.main.ideal):
         figure.add_vline(
@@ -126,7 +120,7 @@ def _said(
 ) -> tuple[str, str, str]:
     """The answer, what must be kept in mind with it, and what the groups and the other numbers
     say."""
-    whole = rows[(rows["group"] == "") & (rows["metric"] == one.main.name)].set_index("variant")
+    whole = where(rows, group="", metric=one.main.name).set_index("variant")
     dense, name, label = (
         whole.loc["dense"].to_dict(),
         variant["variant"],
@@ -250,25 +244,18 @@ def _caveat(run: Run, one: ScoredBenchmark) -> str:
 def _table(one: ScoredBenchmark, rows: pd.DataFrame) -> pd.DataFrame:
     """Every number of both models, in words."""
     titles = {metric.name: metric.title for metric in one.metrics}
-    named = rows.assign(metric=rows["metric"].map(titles), group=rows["group"].map(group_or(ALL)))
-    columns = {
-        "metric": "measure",
-        "group": one.group,
-        "variant": "variant",
-        "value": "value",
-        "low": "low",
-        "high": "high",
-        "null_low": "chance low",
-        "null_high": "chance high",
-        "delta": "change",
-        "delta_low": "change low",
-        "delta_high": "change high",
-        "delta_p": "p",
-        "delta_q": "q",
-        "detectable": "detectable change",
-        "n": one.items,
-    }
-    return named[list(columns)].rename(columns=columns).reset_index(drop=True)
+    named = rows.assign(metric=rows["metric"].map(titles), who=rows["group"].map(group_or(ALL)))
+    return readable(
+        named,
+        COLUMNS,
+        who=one.group,
+        null="chance",
+        delta_p="p",
+        delta_q="q",
+        detectable="detectable change",
+        n=one.items,
+        metric=str,
+    ).reset_index(drop=True)
 
 
 def changed(run: Run, choice: Choice, name: str) -> Changed:

@@ -16,8 +16,10 @@ from engine.core.ids import exact_count, rng
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, entry, hover, row_band, row_names
-from engine.report.charts.panel import Choice, Panel, blank, wrapped
+from engine.report.charts.kinds import dots
+from engine.report.charts.marks import entry, hover
+from engine.report.charts.panel import Choice, Panel, wrapped
+from engine.report.palette import Style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
@@ -111,38 +113,37 @@ def _is_sure(row: Mapping[str, Any]) -> bool:
 def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
     """A dot and its interval per axis; hollow where it is first order only. The axis that is read
     lies on grey."""
-    look, table = choice.theme, table.assign(place=range(len(table)))
     hows = {_estimator(row) for row in table.to_dict("records")}
     one = f", {hows.pop()}" if len(hows) == 1 else ""
     names = [_named(row, choice, not one) for row in table.to_dict("records")]
-    row_height = 24 + 16 * max(name.count("<br>") for name in names)
-    figure = blank(choice, 58 + max(28, row_height) * len(table), f"effect on bias{one}")
-    figure.add_vline(x=0, line={"color": look.soft, "width": 1, "dash": "dot"}, layer="below")
-    for row in table[table["axis"] == choice.measured].to_dict("records"):
-        row_band(figure, choice, row["place"], 0.5)
     hollow = table["estimator"] == FIRST_ORDER
-    for rows, symbol in ((table[~hollow], "circle"), (table[hollow], "circle-open")):
-        hovers = [_hover(row) for row in rows.to_dict("records")]
-        marker = {
-            "symbol": symbol,
-            "size": 10,
-            "color": look.ink,
-            "line": {"width": 2, "color": look.ink},
-        }
-        bars = bars_of(rows.fillna({"low": rows["value"], "high": rows["value"]}), look.ink, 1.5)
-        add_points(
-            figure, rows["value"], rows["place"], hovers, marker, error_x=bars, showlegend=False
-        )
+    drawn = table.assign(
+        hover=[_hover(row) for row in table.to_dict("records")],
+        symbol=np.where(hollow, "circle-open", "circle"),
+        all="",
+    )
+    figure = dots(
+        choice,
+        drawn,
+        "value",
+        dict(zip(table["axis"], names, strict=True)),
+        {"": Style(choice.theme.ink, "circle")},
+        f"effect on bias{one}",
+        row="axis",
+        by="all",
+        at=choice.measured,
+    )
+    tall = max(28, 24 + 16 * max(name.count("<br>") for name in names))
+    figure.update_layout(height=58 + tall * len(table))
     if hollow.any():
         entry(
             figure,
             "first order, not measured",
             mode="markers",
-            marker={"symbol": "circle-open", "size": 10, "color": look.ink},
+            marker={"symbol": "circle-open", "size": 10, "color": choice.theme.ink},
         )
         figure.update_layout(height=figure.layout.height + 24)
-    row_names(figure, names)
-    figure.update_xaxes(fixedrange=True, showgrid=True, nticks=5)
+    figure.update_xaxes(fixedrange=True, nticks=5)
     figure.update_yaxes(fixedrange=True, showline=False)
     return figure
 

@@ -16,18 +16,20 @@ from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.heat_map import bar_below, cells, head_axes, pickable, shape_of
+from engine.report.charts.heat_map import Scale, head_grid, shape_of
 from engine.report.charts.marks import entry, silent
-from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.schema import hovers, readable
 from engine.stats.pareto import HEAVY
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.arm_words import is_arm
 from engine.tracks.language_models.selection.base import critical_heads
 
-BELOW = 96
-"""Pixels below a map: its ticks, the name of its axis and the colour bar."""
 NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
+NUMBERS = "estimator value low high p q n ess k_hat note"
+COLUMNS = "layer head value low high p q n estimator ess k_hat note"
 NOT_SUPPORTED = "This ranking is not supported."
 ENDS = {"z_bias": ("holds bias down", "adds bias"), "z_ppl": ("needed", "in the way")}
 """Effects, whose colours are around zero, and what their two ends mean."""
@@ -44,17 +46,20 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     if table["value"].isna().all():
         return nothing(key, question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
-    figure = _grid(run, choice, table, score, bool(warning))
-    if score == "z_bias":
-        _add_unmeasured(figure, run, choice, table)
-    _add_drawn_again(figure, run, choice, table)
+    figure = _grid(run, choice, table, score, bool(warning), _hovers(table, score))
+    hollow = unmeasured(table) if score == "z_bias" else table.iloc[:0]
+    _add_marks(figure, run, choice, hollow=hollow, again=drawn_again(table))
     _add_discovered(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
-    hovers = [_hover(row, score) for row in table.to_dict("records")]
-    pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     answer, mind = (f"{NOT_SUPPORTED} {warning}", "") if warning else _map_answer(run, table, score)
     return Panel(
-        key, question, answer, figure, _readable(table), _note(run, table, score), mind=mind
+        key,
+        question,
+        answer,
+        figure,
+        readable(table, COLUMNS, **NAMES),
+        _note(run, table, score),
+        mind=mind,
     )
 
 
@@ -89,11 +94,9 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     )
     if ranked and warning:
         answer, more = f"{NOT_SUPPORTED} {warning}", f"{answer} {more}".strip()
-    readable = _readable(table).assign(
-        critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy()
-    )
+    shown = readable(table, f"{COLUMNS} critical cut", **NAMES)
     note = _note(run, table, "z_bias")
-    return Panel("fasp_picture", question, answer, figure, readable, note, more=more)
+    return Panel("fasp_picture", question, answer, figure, shown, note, more=more)
 
 
 def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
@@ -101,15 +104,15 @@ def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = No
     around `unit`. table: `pooled_scores` with columns critical and cut, and `held` of those that a
     reader protects. Every head can be picked."""
     unsupported = bool(null_warning(run, choice))
-    figure = _grid(run, choice, table, "z_bias", unsupported)
+    said = zip(_hovers(table, "z_bias"), table.to_dict("records"), strict=True)
+    texts = [text + _status(row) for text, row in said]
+    figure = _grid(run, choice, table, "z_bias", unsupported, texts)
     _add_critical(figure, run, choice, table[table["critical"]])
-    _add_crosses(figure, run, choice, table[table["cut"]])
-    _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_drawn_again(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_held(figure, run, choice, table[table["held"]] if "held" in table else table.iloc[:0])
+    rest = table[~table["critical"] & ~table["cut"]]
+    held = table[table["held"]] if "held" in table else table.iloc[:0]
+    marks = {"hollow": unmeasured(rest), "again": drawn_again(rest), "held": held}
+    _add_marks(figure, run, choice, cut=table[table["cut"]], **marks)
     _add_frame(figure, run, choice, unit)
-    hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
-    pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     return figure
 
 
@@ -129,15 +132,8 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     scores = lookup.frame(run, "scores")
     mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
-    columns = [
-        name
-        for name in ("estimator", "value", "low", "high", "p", "q", "n", "ess", "k_hat", "note")
-        if name in mine
-    ]
-    table = mine[columns].reset_index(drop=True)
-    table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
-    table.insert(0, "quantity", mine["score"].map(own.score_name).to_numpy())
-    return table.rename(columns=NAMES)
+    named = mine.assign(quantity=mine["score"].map(own.score_name)).reset_index(drop=True)
+    return readable(named, f"quantity axis {NUMBERS}", **NAMES)
 
 
 def prove_head(run: Run, unit: int) -> None:
@@ -151,7 +147,7 @@ def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
     """One row per head: unit, layer, head, value, low, high, p, q, n, seeds; the mean where no
     pooled row exists."""
     scores = lookup.frame(run, "scores")
-    rows = scores[(scores["score"] == score) & (scores["axis"] == axis)]
+    rows = where(scores, score=score, axis=axis)
     if rows.empty:
         return rows.assign(seeds=0)
     seeds = max(1, rows.loc[rows["seed"] != POOLED, "seed"].nunique())
@@ -333,22 +329,6 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
     return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
 
 
-def _add_drawn_again(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """A ring on heads whose texts were drawn again, as weights said too little about them."""
-    again = drawn_again(table)
-    if again.empty:
-        return
-    ink = choice.theme.ink
-    ring = {
-        "symbol": "circle-open",
-        "size": max(6, _mark(run) - 3),
-        "color": ink,
-        "line": {"width": 1.5},
-    }
-    silent(figure, again["head"], again["layer"], mode="markers", marker=ring)
-    _legend(figure, choice, "texts drawn again", "circle-open", ink)
-
-
 def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) -> None:
     """A frame around the cell of the chosen head; a shape, so that it grows with the cell and
     nothing fades it."""
@@ -365,67 +345,27 @@ def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) ->
         figure.add_shape(type="rect", **ends, line={"color": colour, "width": width}, layer="above")
 
 
-def _add_unmeasured(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """Cells of heads that are known to first order only are hollow: paper inside, their colour
-    around it."""
-    hollow = unmeasured(table)
-    if hollow.empty:
-        return
-    marker = {"symbol": "square", "size": _mark(run), "color": choice.theme.paper, "opacity": 0.85}
-    silent(figure, hollow["head"], hollow["layer"], mode="markers", marker=marker)
-    _legend(figure, choice, "first order, not measured", "square", choice.theme.paper)
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    columns = [
-        name
-        for name in (
-            "layer",
-            "head",
-            "value",
-            "low",
-            "high",
-            "p",
-            "q",
-            "n",
-            "estimator",
-            "ess",
-            "k_hat",
-            "note",
-        )
-        if name in table
-    ]
-    return table[columns].rename(columns=NAMES).reset_index(drop=True)
-
-
 def _grid(
-    run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool
+    run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool, hovers: list[str]
 ) -> go.Figure:
-    """The coloured cells. Layer 0 on top."""
-    layers, heads = shape_of(run)
-    look, values = choice.theme, np.full((layers, heads), np.nan)
-    values[table["layer"], table["head"]] = table["value"]
-    limit = _limit(run, table, score)
-    colours, bounds, bar = look.sequential, {}, bar_below(choice)
+    """The coloured cells, each of which can be picked. Layer 0 on top."""
+    values = np.full(lookup.total_heads(run), np.nan)
+    values[table["unit"]] = table["value"]
     if score in ENDS:
-        colours, bounds = look.diverging, {"zmin": -limit or -1.0, "zmax": limit or 1.0}
-        colours = look.unsupported if unsupported else colours
+        limit = _limit(run, table, score)
         more = " and beyond" if np.nanmax(np.abs(values), initial=0) > limit else ""
         left, right = (
             f"{end}<br>{phrasing.signed(sign * limit)}{more}"
             for end, sign in zip(ENDS[score], (-1, 1), strict=True)
         )
-        bar = (
-            bar_below(choice, [-0.8 * limit, 0, 0.8 * limit], [left, "0<br> ", right])
-            if limit > 0
-            else bar
-        )
-    figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
-    places = {"x": list(range(heads)), "y": list(range(layers))}
-    cells(figure, values, colours, **places, **bounds, hoverinfo="skip", colorbar=bar)
-    head_axes(figure, layers, heads)
-    figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
-    return figure
+        texts = [left, "0<br> ", right] if limit > 0 else []
+        ticks, end = [0.8 * limit * sign for sign in (-1, 0, 1)][: len(texts)], limit or 1.0
+        scale = Scale(-end, end, ticks, texts, diverges=True, unsupported=unsupported)
+    else:
+        scale = Scale(float(np.nanmin(values)), float(np.nanmax(values)), (), ())
+    known = dict(zip(table["unit"], hovers, strict=True))
+    said = [known.get(unit, "") for unit in range(len(values))]
+    return head_grid(run, choice, values, scale, said)
 
 
 def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
@@ -437,11 +377,6 @@ def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
     )
     known = known if len(known) else table["value"].abs().dropna()
     return float(known.quantile(0.98)) if len(known) else 1.0
-
-
-def _cell(layers: int) -> int:
-    """Height of a cell in pixels."""
-    return 36 if layers <= 8 else 28 if layers <= 12 else 24 if layers <= 24 else 18
 
 
 def _mark(run: Run) -> int:
@@ -480,27 +415,32 @@ def _add_discovered(figure: go.Figure, run: Run, choice: Choice, table: pd.DataF
     _legend(figure, choice, "differs from zero", "circle", choice.theme.ink)
 
 
-def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    if table.empty:
-        return
+def _add_marks(figure: go.Figure, run: Run, choice: Choice, **heads: pd.DataFrame) -> None:
+    """Marks on heads, by what they are, with a name in the legend. A mark on its halo is seen on
+    dark cells and on light ones. Cells of heads that are known to first order only are hollow."""
     look, size = choice.theme, _mark(run)
-    for colour, wide, more in ((look.paper, 5, 2), (look.ink, 2.5, 0)):  # a cross on its halo
-        line = {"width": wide, "color": colour}
-        marker = {"symbol": "x-thin", "size": size + more, "color": colour, "line": line}
-        silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
-    _legend(figure, choice, "cut", "x-thin", look.ink)
-
-
-def _add_held(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """An open diamond on its halo on heads that a reader protects: seen on black cells and on
-    coloured ones."""
-    if table.empty:
-        return
-    size = round(1.6 * _mark(run))  # around a cross, where a protected head is off by hand
-    for colour, wide in ((choice.theme.ink, 5), (choice.theme.paper, 2)):
-        marker = {"symbol": "diamond-open", "size": size, "color": colour, "line": {"width": wide}}
-        silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
-    _legend(figure, choice, "protected by you", "diamond-open", choice.theme.ink)
+    ring, around = max(6, size - 3), round(1.6 * size)  # around a cross, where both are
+    marks: dict[
+        str, tuple[str, str, list[tuple[str, float, int]]]
+    ] = {  # name in the legend, symbol, strokes: colour, width, size
+        "cut": ("cut", "x-thin", [(look.paper, 5, size + 2), (look.ink, 2.5, size)]),
+        "hollow": ("first order, not measured", "square", [(look.paper, 0, size)]),
+        "again": ("texts drawn again", "circle-open", [(look.ink, 1.5, ring)]),
+        "held": (
+            "protected by you",
+            "diamond-open",
+            [(look.ink, 5, around), (look.paper, 2, around)],
+        ),
+    }
+    for kind, table in heads.items():
+        name, symbol, strokes = marks[kind]
+        for colour, width, wide in strokes if len(table) else ():
+            line = {"width": width, "color": colour}
+            marker = {"symbol": symbol, "size": wide, "color": colour, "line": line}
+            marker["opacity"] = 0.85 if kind == "hollow" else 1
+            silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
+        if len(table):
+            _legend(figure, choice, name, symbol, look.paper if kind == "hollow" else look.ink)
 
 
 def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: str) -> None:
@@ -509,21 +449,16 @@ def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: s
     entry(figure, name, mode="markers", marker=marker, hoverinfo=None)
 
 
-def _hover(row: dict[str, Any], score: str) -> str:
-    text = f"<b>{words.head_name(row['layer'], row['head'])}</b><br>{own.score_name(score)}: "
-    if math.isfinite(row["low"]):
-        text += f"{phrasing.signed(row['value'])} ({phrasing.span(row['low'], row['high'])})"
-    else:
-        text += phrasing.number(row["value"])
-    if math.isfinite(row.get("q", math.nan)):
-        text += f"<br>q = {phrasing.number(row['q'])}"
-    if row.get("estimator"):
-        text += f"<br>by {row['estimator']}"
-    if math.isfinite(row.get("ess", math.nan)):
-        text += f", ESS {phrasing.number(row['ess'])} of n"
-    if math.isfinite(row.get("k_hat", math.nan)):
-        text += f", Pareto k̂ {phrasing.number(row['k_hat'])}"
-    return text + (f"<br>{row['note']}" if row.get("note") else "")
+def _hovers(table: pd.DataFrame, score: str) -> list[str]:
+    return hovers(
+        table.assign(name=[words.head_name(*at) for at in table[["layer", "head"]].to_numpy()]),
+        "name value q estimator ess k_hat note",
+        name=str,
+        value=own.score_name(score),
+        estimator=lambda name: f"by {name}" if name else "",
+        note=str,
+        **NAMES,
+    )
 
 
 def _status(row: dict[str, Any]) -> str:

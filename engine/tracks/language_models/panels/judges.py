@@ -12,15 +12,15 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import add_points, bars, beside, hover, row_names
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.palette import series_colours
+from engine.report.charts.kinds import dots, looks_of
+from engine.report.charts.panel import Choice, Panel, nothing, plain
+from engine.report.schema import hovers, readable
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
 
 KEY = "judges"
 NAMES = "judged_names"
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x")
 _CLEAR = ("fell", "rose")
 _VERBS = {
     "fell": "fall",
@@ -41,7 +41,7 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
     for axis in run.meta["request"]["axes"]:
         there = (lookup.result(run, name, metric, axis) for name in (variant, "dense"))
         found = {run.meta["judge"]["name"]: tuple(there)}
-        mine = table[(table["axis"] == axis) & (table["metric"] == metric)]
+        mine = where(table, axis=axis, metric=metric)
         for judge, part in mine.groupby("judge", sort=True):
             by = part.set_index("variant").to_dict("index")
             found[str(judge)] = (by.get(variant), by.get("dense"))
@@ -80,7 +80,12 @@ def judges(run: Run, choice: Choice) -> Panel:
         }
     )
     note = f"{lookup.variant_label(run, lookup.variant_of(run, choice))}. {own.JUDGES_SAID}"
-    return Panel(KEY, question, _answer(table), _figure(choice, share), _readable(table), note)
+    title = "change of bias, % of the uncut model's"
+    columns = "judge axis dense value delta delta_low delta_high seen"
+    shown = readable(table, columns, dense="bias, uncut", value="bias, cut")
+    return Panel(
+        KEY, question, _answer(table), _figure(choice, share, "delta", "axis", title), shown, note
+    )
 
 
 def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
@@ -136,45 +141,21 @@ def _who(rows: pd.DataFrame) -> str:
     return ", ".join(f"{row.judge}: {_VERBS[row.seen]}" for row in rows.itertuples())
 
 
-def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    axes = list(dict.fromkeys(table["axis"]))
-    judges_ = list(dict.fromkeys(table["judge"]))
-    figure = blank(
+def _figure(choice: Choice, table: pd.DataFrame, value: str, row: str, title: str) -> go.Figure:
+    """A row per axis or group, a dot per judge."""
+    said = hovers(table, f"judge {row} {value}", judge=str, **{value: title})
+    named = words.axis_name if row == "axis" else str
+    return dots(
         choice,
-        120 + 34 * len(axes) * max(1, len(judges_) // 2),
-        "change of bias, % of the uncut model's",
-    )
-    figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    shifts = beside(len(judges_), 0.5 / max(2, len(judges_)))
-    for place, (judge, shift) in enumerate(zip(judges_, shifts, strict=True)):
-        mine = table[table["judge"] == judge]
-        colour = series_colours(choice.dark)[place % len(series_colours(choice.dark))]
-        ends = bars(mine["delta"], mine["delta_low"], mine["delta_high"], colour, 2)
-        texts = [
-            hover(
-                plain(judge),
-                words.axis_name(row.axis),
-                f"{phrasing.signed(row.delta)} % ({phrasing.span(row.delta_low, row.delta_high)})",
-            )
-            for row in mine.itertuples()
-        ]
-        marker = {"color": colour, "size": 10, "symbol": SYMBOLS[place % len(SYMBOLS)]}
-        places = [axes.index(axis) + shift for axis in mine["axis"]]
-        add_points(figure, mine["delta"], places, texts, marker, name=plain(judge), error_x=ends)
-    row_names(figure, [words.axis_name(axis) for axis in axes])
-    return figure
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    named = table.assign(axis=[words.axis_name(axis) for axis in table["axis"]])
-    return named.rename(
-        columns={
-            "dense": "bias, uncut",
-            "value": "bias, cut",
-            "delta": "change",
-            "delta_low": "change, low",
-            "delta_high": "change, high",
-        }
+        table.assign(hover=said),
+        value,
+        {one: plain(named(one)) for one in table[row]},
+        looks_of(choice, list(dict.fromkeys(table["judge"]))),
+        title,
+        row=row,
+        by="judge",
+        named=plain,
+        zero=value == "delta",
     )
 
 
@@ -185,7 +166,7 @@ def judged_names(run: Run, choice: Choice) -> Panel:
     )
     table = lookup.frame(run, "opinion_groups") if run.has("opinion_groups") else pd.DataFrame()
     if len(table):
-        table = table[(table["variant"] == own.PROMPTS_ALONE) & (table["axis"] == choice.measured)]
+        table = where(table, variant=own.PROMPTS_ALONE, axis=choice.measured)
     if table.empty:
         return nothing(NAMES, question, own.ONE_JUDGE)
     table = table.drop_duplicates(
@@ -194,23 +175,9 @@ def judged_names(run: Run, choice: Choice) -> Panel:
     table = table.sort_values(
         "judge", key=lambda names: names != run.meta["judge"]["name"], kind="stable"
     )
-    groups, judges_ = list(dict.fromkeys(table["group"])), list(dict.fromkeys(table["judge"]))
-    figure = blank(choice, 120 + 30 * len(groups), "mean verdict on the prompts alone, 0 to 1")
-    for place, (judge, shift) in enumerate(zip(judges_, beside(len(judges_), 0.2), strict=True)):
-        mine = table[table["judge"] == judge]
-        colour = series_colours(choice.dark)[place % len(series_colours(choice.dark))]
-        texts = [
-            hover(
-                plain(judge), plain(row.group), phrasing.with_interval(row.value, row.low, row.high)
-            )
-            for row in mine.itertuples()
-        ]
-        marker = {"color": colour, "size": 9, "symbol": SYMBOLS[place % len(SYMBOLS)]}
-        places = [groups.index(group) + shift for group in mine["group"]]
-        ends = bars(mine["value"], mine["low"], mine["high"], colour, 1.5)
-        add_points(figure, mine["value"], places, texts, marker, name=plain(judge), error_x=ends)
-    row_names(figure, [plain(group) for group in groups])
     shown = table[["judge", "group", "value", "low", "high", "n"]].reset_index(drop=True)
+    title = "mean verdict on the prompts alone, 0 to 1"
+    figure = _figure(choice, shown, "value", "group", title)
     return Panel(NAMES, question, _names_answer(table), figure, shown, own.NAMES_SAID)
 
 

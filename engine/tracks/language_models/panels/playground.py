@@ -13,13 +13,13 @@ import pandas as pd
 from engine.core import words
 from engine.core.text import visible
 from engine.report import phrasing
+from engine.report.charts.class_chances import SIDES, add_side, name_rows
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.report.palette import series_styles, style_of
 from engine.tracks.language_models.words import LOOKS
 
 QUESTION = "Which word might come next where the two models part?"
-_SIDES = ("dense", "pruned")
 
 
 def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
@@ -27,7 +27,7 @@ def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
     to be `shown`."""
     names = [_named(one["token"], place, shown) for place, one in enumerate(row["next"], 1)]
     figure = blank(choice, 90 + 34 * len(names), "probability of being drawn next")
-    for side, style in zip(_SIDES, _styles(choice), strict=True):
+    for side, style in zip(SIDES, _styles(choice), strict=True):
         values = [one[side] for one in row["next"]]
         drawn = ["drawn" if side in one["drawn_by"] else "" for one in row["next"]]
         hovers = [
@@ -35,33 +35,14 @@ def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
             f" {phrasing.percent(round(value, 4))}{', drawn' if mark else ''}"
             for name, value, mark in zip(names, values, drawn, strict=True)
         ]
-        figure.add_bar(
-            x=values,
-            y=list(range(len(names))),
-            orientation="h",
-            name=f"{side} model",
-            marker={"color": style},
-            text=drawn,
-            textposition="outside",
-            textfont={"size": 12},
-            constraintext="none",
-            cliponaxis=False,
-            hovertext=hovers,
-            hoverinfo="text",
-        )
-    figure.update_yaxes(
-        tickvals=list(range(len(names))),
-        ticktext=names,
-        range=[len(names) - 0.5, -0.5],
-        showgrid=False,
-    )
+        add_side(figure, side, values, style, drawn, hovers)
+    name_rows(figure, names)
     figure.update_xaxes(
-        range=[0, 1.08 * max(one[side] for one in row["next"] for side in _SIDES)], tickformat=".0%"
+        range=[0, 1.08 * max(one[side] for one in row["next"] for side in SIDES)], tickformat=".0%"
     )
-    figure.update_layout(barmode="group", bargap=0.3, bargroupgap=0.05)
     columns = {
         "token": [html.unescape(name) for name in names],
-        **{f"{side} model": [one[side] for one in row["next"]] for side in _SIDES},
+        **{f"{side} model": [one[side] for one in row["next"]] for side in SIDES},
         "drawn by": [" and ".join(one["drawn_by"]) for one in row["next"]],
     }
     note = (
@@ -102,7 +83,7 @@ def attention_maps(answer: Mapping[str, Any], choice: Choice) -> Panel:
     """Where the chosen head attends on the prompt, before and after the cut."""
     found = answer["attention"]
     labels = token_labels(found["tokens"], shown=True)
-    maps = {side: np.array(found[side]) for side in _SIDES if found[side] is not None}
+    maps = {side: np.array(found[side]) for side in SIDES if found[side] is not None}
     top = max(float(one.max()) for one in maps.values())
     parts = tuple(
         token_map(choice, one, labels, f"{side.capitalize()} model", map_scale(0.0, top))

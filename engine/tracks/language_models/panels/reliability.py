@@ -7,31 +7,29 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.marks import add_points, entry, row_names, silent
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.kinds import diagonal, dots, lines, looks_of, points
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.charts.reliability_parts import (
     GOOD,
     ICC_SAID,
     MANY,
     icc_figure,
-    line_at,
-    marker,
     reliable_said,
     row_of,
     shown,
 )
-from engine.report.palette import series_colours
+from engine.report.schema import hovers
 from engine.stats.reliability import SMALL, Repeats, repeats_of, small_effects, spearman_brown
 from engine.store.runs import Run
 from engine.tracks.language_models.published_scores import PublishedScores
 
 ALL = "all heads"
+FEW = "That takes at least two seeds per head, and heads that were ranked."
 
 
 def by_seed(run: Run, axis: str) -> pd.DataFrame:
@@ -71,7 +69,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         return nothing(
             "run_repeats",
             question,
-            "That takes at least two seeds per head, and heads that were ranked.",
+            FEW,
         )
     table = pd.DataFrame(rows)
     whole = table[table["over"] == ALL]
@@ -101,19 +99,24 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
         return nothing(
             "seed_scatter",
             question,
-            "That takes at least two seeds per head, and heads that were ranked.",
+            FEW,
         )
     first, second = table.columns[:2]
     r = table[first].corr(table[second])
     found = repeats_of(table, choice.level or 0.2)
-    figure = _scatter(
-        choice,
-        table[first],
-        table[second],
-        f"effect on bias, seed {first}",
-        f"seed {second}",
-        _heads(run, table),
+    heads, titles = int(run.meta["model"]["n_heads"]), (f"seed {first}", f"seed {second}")
+    drawn = pd.DataFrame({"unit": table.index, "x": table[first].values, "y": table[second].values})
+    hover = hovers(
+        drawn,
+        "unit x y",
+        unit=lambda unit: words.head_name(unit // heads, unit % heads),
+        x=titles[0],
+        y=titles[1],
     )
+    axes = (f"effect on bias, {titles[0]}", titles[1])
+    figure = points(choice, drawn.assign(hover=hover), "x", "y", axes, zero="")
+    ends = drawn[["x", "y"]].stack()
+    diagonal(figure, choice, ends.min(), ends.max())
     said = (
         "No correlation: a seed gives every head the same score"
         if math.isnan(r)
@@ -137,27 +140,29 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
         return nothing(
             "more_seeds",
             question,
-            "That takes at least two seeds per head, and heads that were ranked.",
+            FEW,
         )
-    figure, rows = blank(choice, 320, "seeds per prompt", "reliability of their mean"), []
     steps = np.unique(np.logspace(0, 2, 40).round().astype(int))
-    for (name, one), colour, dash in zip(
-        found, series_colours(choice.dark), ("solid", "dash"), strict=False
-    ):
-        values = [spearman_brown(one.icc, int(k)) for k in steps]
-        look = {
-            "mode": "lines",
-            "line": {"color": colour, "dash": dash, "width": 2.5},
-            "name": name,
-        }
-        figure.add_scatter(
-            x=steps, y=values, hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>", **look
-        )
-        rows += [
-            {"over": name, "seeds": int(k), "reliability": value}
-            for k, value in zip(steps, values, strict=True)
-        ]
-    line_at(figure, choice, GOOD)
+    rows = [
+        {"over": name, "seeds": int(k), "reliability": spearman_brown(one.icc, int(k))}
+        for name, one in found
+        for k in steps
+    ]
+    table = pd.DataFrame(rows)
+    figure = lines(
+        choice,
+        table.assign(hover=hovers(table, "over seeds reliability", over=str)),
+        "seeds",
+        "reliability",
+        looks_of(choice, [name for name, _ in found]),
+        ("seeds per prompt", "reliability of their mean"),
+        by="over",
+        named=str,
+        height=320,
+        level=(GOOD, ""),
+        mode="lines",
+        ticks="",
+    )
     figure.update_xaxes(type="log", tickvals=[1, 2, 5, 10, 20, 50, 100], range=[0, 2])
     figure.update_yaxes(range=[-0.05, 1.05])
     answer = (
@@ -166,30 +171,7 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     )
     seeds = phrasing.count(found[0][1].seeds, "seed")
     note = f"Predicted from the measured ICC of one seed (Spearman-Brown). Measured were {seeds}."
-    return Panel("more_seeds", question, answer, figure, pd.DataFrame(rows), note)
-
-
-def _scatter(
-    choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]
-) -> go.Figure:
-    figure = blank(choice, 380, x_name, y_name)
-    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
-    silent(
-        figure,
-        ends,
-        ends,
-        mode="lines",
-        line={"color": choice.theme.soft, "dash": "dash", "width": 1},
-    )
-    said = "%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>"
-    look = {**marker(choice, 0), "opacity": 0.75}
-    add_points(figure, x, y, names, look, showlegend=False, hovertemplate=said)
-    return figure
-
-
-def _heads(run: Run, table: pd.DataFrame) -> list[str]:
-    n_heads = int(run.meta["model"]["n_heads"])
-    return [words.head_name(unit // n_heads, unit % n_heads) for unit in table.index]
+    return Panel("more_seeds", question, answer, figure, table, note)
 
 
 def _overlap_said(found: Repeats, share: float) -> str:
@@ -276,19 +258,25 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
 def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Panel:
     """Selected sets of two seeds, against chance."""
     question = f"Would two seeds cut the same {phrasing.percent(share)} of heads?"
-    names = list(dict.fromkeys(table["name"]))
-    figure = blank(
-        choice, 150 + 46 * len(names), "share of the selected heads found again by another seed"
+    by_name = table.groupby("name")
+    drawn = table.assign(
+        hover=hovers(table, "name over overlap", name=str, over=str, overlap="share found again"),
+        null_low=by_name["chance low"].transform("min"),
+        null_high=by_name["chance high"].transform("max"),
     )
-    for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        y, said = (
-            [names.index(name) for name in part["name"]],
-            f"%{{x:.2f}}<extra>{plain(over)}</extra>",
-        )
-        look = {"mode": "markers", "name": plain(over), "marker": marker(choice, place)}
-        figure.add_scatter(x=part["overlap"], y=y, hovertemplate=said, **look)
-    row_names(figure, [wrapped(name, 18) for name in names])
-    _chance_bands(figure, table, choice, names)
+    figure = dots(
+        choice,
+        drawn,
+        "overlap",
+        {name: wrapped(name, 18) for name in table["name"]},
+        looks_of(choice, list(dict.fromkeys(table["over"]))),
+        "share of the selected heads found again by another seed",
+        row="name",
+        by="over",
+        named=plain,
+        bars="-",
+        zero=False,
+    )
     figure.update_xaxes(range=[0, 1])
     means = table.groupby("name", sort=False)["overlap"].mean()
     lucky = int((table["overlap"] <= table["chance high"]).sum())
@@ -316,23 +304,3 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
     )
     note += "random sets of this size agree."
     return Panel("published_overlap", question, answer, figure, table[columns], note)
-
-
-def _chance_bands(figure: go.Figure, table: pd.DataFrame, choice: Choice, names: list[str]) -> None:
-    """Per model, where random sets agree."""
-    for at, name in enumerate(names):
-        mine = table[table["name"] == name]
-        low, high = float(mine["chance low"].min()), float(mine["chance high"].max())
-        shape = {
-            "type": "rect",
-            "x0": low,
-            "x1": high,
-            "y0": at - 0.3,
-            "y1": at + 0.3,
-            "layer": "below",
-        }
-        figure.add_shape(**shape, fillcolor=choice.theme.soft, opacity=0.25, line_width=0)
-    mark = {"symbol": "square", "color": choice.theme.soft, "opacity": 0.4, "size": 11}
-    entry(
-        figure, "random sets (95 %)", mode="markers", marker=mark, showlegend=None, hoverinfo=None
-    )

@@ -3,14 +3,12 @@ where it was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
-from engine.core.ids import is_level
 from engine.report import phrasing
 from engine.report.charts import bench, classifier_groups, lookup
 from engine.report.charts.heat_map import Scale, head_grid, mark
@@ -118,14 +116,6 @@ def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
     return bench.on_trial(run, choice, off, cut_of, ahead_of_set(run, choice, off))
 
 
-def as_method(run: Run, choice: Choice, held: Sequence[int]) -> Units:
-    """The heads that the chosen method cuts in its first seed, at the chosen share."""
-    table = lookup.frame(run, "variants")
-    rows = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
-    rows = rows[[is_level(float(level), [choice.level]) for level in rows["sparsity"]]]
-    return () if rows.empty else cut_of(rows.iloc[0]) or ()
-
-
 BENCH = Bench(
     picture=bench_map,
     ahead=ahead_of_set,
@@ -136,8 +126,8 @@ BENCH = Bench(
     units=units_of,
     written=written_heads,
     cut_of=lambda run, variant: cut_of(variant),
-    as_method=as_method,
-    name=lambda run, unit: ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"]))),
+    as_method=lambda run, choice, held: bench.as_method(run, choice, cut_of),
+    name=bench.head_name,
     example="0.1, 3.2",
     first=trial_said,
     last="test texts",

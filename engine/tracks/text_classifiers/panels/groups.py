@@ -51,7 +51,7 @@ def borkan(run: Run, choice: Choice) -> Panel:
 def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
     """The table of every metric, the subgroup with the lowest AUC of its own on top in all of
     them."""
-    found = {metric: pairs(run, choice, metric, smallest_first=True) for metric in METRICS}
+    found = {metric: pairs(run, choice, _measure(metric)) for metric in METRICS}
     order = {group: place for place, group in enumerate(found["auc"]["group"])}
 
     def places(groups: pd.Series) -> pd.Series:
@@ -65,10 +65,14 @@ def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
 
 def _column(run: Run, choice: Choice, metric: str, table: pd.DataFrame) -> go.Figure:
     """A column says in its title what it shows."""
-    figure = dumbbell(run, choice, _about(metric), table)
+    figure = dumbbell(run, choice, ByGroup(_measure(metric), _name(metric)), table)
     heading(figure, _name(metric))
     figure.update_layout(legend={"y": 1.12}, margin={"t": 30})
     return figure
+
+
+def _measure(metric: str) -> Measure:
+    return Measure(metric, few="texts")
 
 
 def _name(metric: str) -> str:
@@ -80,33 +84,11 @@ def _definitions() -> str:
     return " ".join(f"{known[metric].name}: {known[metric].definition}" for metric in METRICS[1:])
 
 
-def _about(metric: str) -> ByGroup:
-    """What a column is about, for its chart alone: all columns have one question and one answer."""
-
-    def none(*_: object) -> str:
-        return ""
-
-    measure = Measure(metric, few="texts")
-    return ByGroup(
-        metric,
-        metric=metric,
-        measure=measure,
-        x_title=_name(metric),
-        question="",
-        absent="",
-        uncut=none,
-        fell=none,
-        rose=none,
-        smallest_first=True,
-        focused=True,
-    )
-
-
 def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     """The lowest of the two that compare a subgroup with the rest, and what the cut did to it."""
     rows = []
     for metric in METRICS[1:]:
-        table = pairs(run, choice, metric, smallest_first=True)
+        table = pairs(run, choice, _measure(metric))
         rows += [
             {**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")
         ]
@@ -114,7 +96,7 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     if not rows:
         return "No subgroup has enough texts of both classes.", ""
     low = min(rows, key=lambda row: row["value_dense"])
-    measure = Measure(low["metric"], few="texts")
+    measure = _measure(low["metric"])
     where = f"{measure.name} of {words.quoted(low['group'])}, {measure.number(low['value_dense'])}"
     pairs_said = f"{phrasing.sentence(_as_pairs(low, run))}."
     if lookup.variant_of(run, choice)["variant"] == "dense":
@@ -129,7 +111,7 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
             pairs_said,
         )
     most = min(lost, key=lambda row: row["delta"])
-    name = Measure(most["metric"], few="texts")
+    name = _measure(most["metric"])
     return (
         (
             f"The cut costs most in the {name.name} of {words.quoted(most['group'])}"

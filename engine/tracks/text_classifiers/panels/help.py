@@ -21,6 +21,7 @@ from engine.report.charts.panel import Choice, Panel, nothing, wrapped
 from engine.report.contract import Measure
 from engine.report.schema import group_or, hovers, readable
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.importance import importance
 from engine.tracks.text_classifiers.panels.lookup import (
@@ -109,11 +110,11 @@ def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.Data
     if not run.has("arm_differences"):
         return pd.DataFrame()
     table, metric = lookup.frame(run, "arm_differences"), task(run).metric
-    rows = table[(table["base"] == procedure) & (table["score"] == score)]
+    rows = where(table, base=procedure, score=score)
     rows = rows[at_level(rows["sparsity"], lookup.level_of(run, choice))]
-    whole = rows[(rows["axis"] == "") & (rows["metric"] == metric)]
+    whole = where(rows, axis="", metric=metric)
     if whole.empty:
-        whole = rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]
+        whole = where(rows, axis="", metric="accuracy")
     groups = groups_of_axis(run, choice.measured)
     mine = rows[
         (rows["axis"] == choice.measured)
@@ -244,7 +245,7 @@ def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
     if not run.has("random_ranks"):
         return pd.DataFrame()
     table = lookup.frame(run, "random_ranks")
-    rows = table[(table["axis"] == axis) & (table["group"] == group)]
+    rows = where(table, axis=axis, group=group)
     return rows.sort_values(["sparsity", "percentile"], ascending=[True, False], ignore_index=True)
 
 
@@ -365,7 +366,7 @@ def _slopes(choice: Choice, table: pd.DataFrame) -> go.Figure:
 def _truth_scatter(run: Run, choice: Choice, score: str) -> go.Figure:
     """What silencing each head costs against its score, with the cost's interval."""
     truth = lookup.frame(run, "head_truth")
-    truth = truth[(truth["metric"] == METRIC) & (truth["seed"] == POOLED)]
+    truth = where(truth, metric=METRIC, seed=POOLED)
     truth = truth.rename(columns={"low": "cost_low", "high": "cost_high"})
     both = importance(run, score, TUNED)[["unit", "value"]].merge(
         truth[["unit", "cost", "cost_low", "cost_high"]]

@@ -32,6 +32,7 @@ from engine.report.charts.reliability_parts import (
 from engine.report.schema import group_or, hovers, readable
 from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import (
     PRETRAINED,
@@ -76,8 +77,8 @@ def importance(
     if not run.has("importance"):
         return pd.DataFrame()
     table = lookup.frame(run, "importance")
-    rows = table[(table["score"] == score) & (table["stage"] == stage)]
-    rows = rows[(rows["axis"] == (axis if group else "")) & (rows["group"] == group)]
+    rows = where(table, score=score, stage=stage)
+    rows = where(rows, axis=axis if group else "", group=group)
     mine = rows[rows["seed"] == seed]
     if mine.empty and seed == POOLED and len(rows):
         known = {"value": "mean", "n": "max", "n_constant": "max"}

@@ -15,11 +15,11 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.heat_map import Scale, head_grid, mark
-from engine.report.charts.marks import add_points
-from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import marker
+from engine.report.charts.kinds import points
+from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
 
@@ -62,14 +62,14 @@ def heads_here(run: Run, text_id: str, stage: str) -> list[tuple[int, int]]:
 
 def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
     table = lookup.frame(run, "lens")
-    return table[(table["text_id"] == text_id) & (table["stage"] == stage)]
+    return where(table, text_id=text_id, stage=stage)
 
 
 def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[str, Any] | None:
     """The maps of one head: attention and attribution as float arrays [tokens, tokens], row =
     from."""
     rows = _rows(run, text_id, stage)
-    rows = rows[(rows["layer"] == layer) & (rows["head"] == head)]
+    rows = where(rows, layer=layer, head=head)
     if rows.empty:
         return None
     row = rows.iloc[0].to_dict()
@@ -187,13 +187,14 @@ def lens_scatter(
     labels = token_labels(row["tokens"], shown)
     x, y, n = row["attention"].ravel(), row["attribution"].ravel(), len(labels)
     step = max(1, math.ceil(len(x) / POINTS))
-    texts = [f"{labels[place // n]} \u2192 {labels[place % n]}" for place in range(0, len(x), step)]
-    figure = blank(choice, 380, "attention", "attribution")
-    figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    look = {**marker(choice, 0), "size": 6, "opacity": 0.55}
-    said = "%{text}<br>attention %{x:.3f}, attribution %{y:.4f}<extra></extra>"
-    add_points(figure, x[::step], y[::step], texts, look, showlegend=False, hovertemplate=said)
-    figure.update_xaxes(showgrid=True, nticks=6)
+    drawn = pd.DataFrame({"attention": x, "attribution": y}).iloc[::step]
+    said = [
+        f"{labels[at // n]} \u2192 {labels[at % n]}<br>attention {x[at]:.3f}, attribution"
+        f" {y[at]:.4f}"
+        for at in drawn.index
+    ]
+    titles = ("attention", "attribution")
+    figure = points(choice, drawn.assign(hover=said, size=6, opacity=0.55), *titles, titles)
     some = "" if step == 1 else f" The chart shows every {step}th of them."
     pairs = phrasing.count(len(x), "pair")
     note = (

@@ -19,6 +19,7 @@ from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.winning_tickets import by_spread_only
 
@@ -90,7 +91,7 @@ def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
     if not run.has("ticket_levels"):
         return pd.DataFrame()
     table = lookup.frame(run, "ticket_levels")
-    return _levels(run, table[(table["axis"] == axis) & (table["group"] == group)])
+    return _levels(run, where(table, axis=axis, group=group))
 
 
 def _levels(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
