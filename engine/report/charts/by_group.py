@@ -37,9 +37,11 @@ def _nothing(*_: object) -> str:
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What is measured and how it is said. `fell` and `rose` begin sentences. Where more is better,
-    the smallest is worst off and on top, and the axis holds the subgroups with a verdict; wide
-    intervals of tiny ones run out of the chart."""
+    """What is measured and how it is said. `fell` and `rose` begin sentences.
+
+    Where more is better, the smallest is worst off and on top. The axis then holds the subgroups
+    with a verdict, and wide intervals of tiny ones run out of the chart.
+    """
 
     measure: Measure
     x_title: str
