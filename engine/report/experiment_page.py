@@ -109,8 +109,14 @@ def experiment_html(
     light: Sequence[Panel],
     dark: Sequence[Panel],
 ) -> str:
-    """One HTML document; light and dark: the same panels in both themes."""
-    return page_html(f"{one.paper}, {one.figure}", one.question, readable(table), runs, light, dark)
+    """One HTML document; light and dark: the same panels in both themes. What differs stands below
+    the table once, and by its number in it; a column without a word is left out."""
+    notes = list(dict.fromkeys(filter(None, table["differs"])))
+    numbers = [f"({notes.index(text) + 1})" if text else "" for text in table["differs"]]
+    told = readable(table).assign(**{HEADS["differs"]: numbers})
+    told = told.loc[:, told.ne("").any()]
+    below = [f"({number}) What differs: {text}." for number, text in enumerate(notes, 1)]
+    return page_html(f"{one.paper}, {one.figure}", one.question, told, runs, light, dark, below)
 
 
 def page_html(
@@ -120,14 +126,17 @@ def page_html(
     runs: Sequence[Run],
     light: Sequence[Panel],
     dark: Sequence[Panel],
+    below: Sequence[str] = (),
 ) -> str:
-    """One HTML document of a table as people read it, the charts, and the runs behind them."""
+    """One HTML document of a table as people read it, lines `below` it, the charts, and the runs
+    behind them."""
     figures: dict[str, Any] = {}
     body = [
         f"<header><p class=kicker>{words.PRODUCT}:"
         f" {escape(head)}</p><h1>{escape(question)}</h1></header>"
     ]
     body.append(f"<section><div class=scroll>{table_html(table)}</div></section>")
+    body += [f"<p class=caveat>{escape(line)}</p>" for line in below]
     for place, pair in enumerate(zip(light, dark, strict=True)):
         body += panels_html([pair], f"chart{place}", figures)
     body += [f"<p class=caveat>{escape(line)}</p>" for line in _run_lines(runs)]

@@ -108,7 +108,10 @@ def test_the_page_and_the_text_hold_what_was_found_and_escape_it():
         experiment_html(one, table, [run], [panel], [panel]),
         experiment_text(one, table, [run]),
     )
-    assert "<b>bold" not in page and "&lt;b&gt;bold" in page and "model a, not b" in page
+    assert "<b>bold" not in page and "&lt;b&gt;bold" in page
+    first = page.partition("</table>")[0]
+    assert "(1)" in first and "model a, not b" not in first and "null band" not in first
+    assert "(1) What differs: model a, not b." in page
     for part in (
         "paper 0.7 (Table 1)",
         "ours 0.500",
