@@ -37,10 +37,10 @@ from engine.tracks.language_models.variants import What
 
 NUMBERS = ("bias", "log perplexity")
 BOTH, ONE, RANDOM = "both strong heads", "one strong head", "random heads"
-EACH = {BOTH: 15, ONE: 15, RANDOM: 10}
-"""Sets of each kind on an axis."""
-MOST = 7
-"""The most other heads beside strong ones, or random heads."""
+ORDER = (BOTH,) * 12 + (ONE,) * 12 + (RANDOM,) * 10
+"""Kinds of the sets of an axis, in the order in which they are drawn."""
+BESIDE, RANDOMLY = 7, 8
+"""So many sizes come in turn: of other heads beside strong ones, and of random sets."""
 HELD, HALF = 0.9, 0.5
 """Bars: share of intervals that hold; median miss over the median miss of sums."""
 Row = tuple[str, str, str, bool, float, float]
@@ -85,29 +85,32 @@ def _new(run: Run, axes: Sequence[str], quick: bool) -> Iterator[Row]:
     with closing(Local()) as executor:
         audit = open_audit(prompt_plan_of(run), Store(default_root()), Hooks(), executor)
         for axis in axes:
-            for kind, number in EACH.items():
-                sets = _drawn(run, axis, kind, 1 if quick else number)
-                for units, *true in _measured(audit, axis, sets):
-                    for name, scale, one in zip(NUMBERS, scales(run, axis), true, strict=True):
-                        yield _row(name, kind, axis, scale.guess(units), one)
+            sets = _drawn(run, axis)
+            if quick:  # one of each kind
+                sets = {
+                    one: kind for kind, one in {kind: one for one, kind in sets.items()}.items()
+                }
+            for units, *true in _measured(audit, axis, list(sets)):
+                for name, scale, one in zip(NUMBERS, scales(run, axis), true, strict=True):
+                    yield _row(name, sets[units], axis, scale.guess(units), one)
 
 
-def _drawn(run: Run, axis: str, kind: str, number: int) -> list[Units]:
-    """Sets of a kind, drawn with a stated seed: with as many other heads as comes in turn, critical
-    ones too."""
+def _drawn(run: Run, axis: str) -> dict[Units, str]:
+    """Sets with their kinds, drawn with a stated seed. Critical heads are drawn too."""
     known, single = measured_sets(run, axis)[0], scales(run, axis)[0].singles.value
     strong = np.argsort(-np.abs(single))[:2].tolist()
-    draw, total, at = rng("predicted sets", axis, kind), lookup.total_heads(run), 0
-    found: list[Units] = []
-    while len(found) < number:
-        held = {BOTH: strong, ONE: [strong[at % 2]], RANDOM: []}[kind]
-        others = [
-            one for one in draw.permutation(total).tolist() if kind == RANDOM or one not in strong
-        ]
-        units = tuple(sorted(held + others[: 1 + at % MOST]))
-        if units not in known and units not in found:
-            found.append(units)
-        at += 1
+    draw, total = rng("predicted sets", "dev", axis), lookup.total_heads(run)
+    found: dict[Units, str] = {}
+    for place, kind in enumerate(ORDER):
+        at, order = ORDER[:place].count(kind), draw.permutation(total).tolist()
+        others = [unit for unit in order if unit not in strong]
+        units = {
+            BOTH: strong + others[: at % BESIDE],
+            ONE: [strong[at % 2], *others[: 1 + at // 2 % BESIDE]],
+            RANDOM: order[: 1 + at % RANDOMLY],
+        }[kind]
+        if tuple(sorted(units)) not in known:
+            found.setdefault(tuple(sorted(units)), kind)
     return found
 
 
