@@ -11,6 +11,7 @@ HateCheck, Röttger et al. 2021, for measuring only) and given by path; nothing 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -176,6 +177,13 @@ def scores(upper: Upper, rows: Sequence[torch.Tensor]) -> np.ndarray:
     return found
 
 
+def same_as_ours(cases: list[Case], log: dict) -> int:
+    """How many cases have the words of a sentence of ours, marks and capitals aside."""
+    words = lambda text: " ".join(re.findall(r"\w+", text.lower()))  # noqa: E731
+    ours = {words(text) for text, _ in about_people(log["recipe"]["seed"], log["recipe"]["written"])}
+    return sum(words(case.text) in ours for case in cases)
+
+
 def card(held: dict[str, tuple[np.ndarray, np.ndarray]], cases: list[Case], harm: np.ndarray, log: dict) -> str:
     """The card: what it is, what it was trained on, and how it treats each group that HateCheck names."""
     sources = "\n".join(
@@ -204,6 +212,8 @@ assets.build.models.train_minilm_judge`; so is this card. `--judge judge-minilm`
 Trained on {log["texts"]:,} texts: 80 % of Davidson et al. 2017 (classes hate and offensive are harmful), half of surge-ai's toxicity
 comments, repeated {log["recipe"]["surge_repeats"]} times, and {log["recipe"]["written"]:,} sentences of our own about {log["groups"]} groups, in which every frame meets every group,
 so that a group's name says nothing of the label. {log["recipe"]["steps"]:,} steps, {log["seconds"]:,} s on one thread. HateCheck was only measured.
+But {same_as_ours(cases, log)} of its {len(cases):,} cases equal a sentence of ours word for word, and who wrote ours knew its kinds of cases: its
+figures below flatter this judge.
 
 ## Held-out texts
 

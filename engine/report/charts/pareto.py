@@ -48,9 +48,12 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     ) + (" Variants at other levels are faint." if not table["competes"].all() else "")
     answer, rest = _answer(run, choice, table)
     absent = lookup.not_built(run, choice.axis)
-    mind = " ".join(
-        filter(None, (null_warning(run, choice), absent, chance.said if chance else ""))
-    )
+    warning = null_warning(run, choice)
+    if warning:
+        name = reading.harm.name
+        rest = f"{answer} {rest}".strip()
+        answer = f"Which is best cannot be said: the {name} before any cut could be chance alone."
+    mind = " ".join(filter(None, (warning, absent, chance.said if chance else "")))
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
     bands = bands_in(run, table[table["method"] == "dense"], reading.harm.null_label)

@@ -134,7 +134,7 @@ def _dots(table: pd.DataFrame, choice: Choice) -> go.Figure:
         at=choice.measured,
     )
     tall = max(28, 24 + 16 * max(name.count("<br>") for name in names))
-    figure.update_layout(height=58 + tall * len(table))
+    figure.update_layout(height=82 + tall * len(table))
     if hollow.any():
         entry(
             figure,
