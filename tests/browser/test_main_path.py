@@ -137,10 +137,10 @@ def names_of_charts(page) -> list[str]:
 def test_every_chart_is_called_by_its_answer(page, address):
     page.goto(f"{address}/trade_off{RUN}")
     settled(page, "cost")
+    before = names_of_charts(page)
     said = [
         text.replace("\u00a0", " ").strip() for text in page.locator(".pa-answer").all_inner_texts()
     ]
-    before = names_of_charts(page)
     assert before and set(before) & set(said) and not any(name.endswith("?") for name in before)
     page.goto(f"{address}/{RUN}")
     settled(page, "who pays")

@@ -20,6 +20,8 @@ def at_step(page, number):
 def test_arrow_keys_turn_the_steps_without_a_click(page, address):
     page.goto(f"{address}/present{RUN}&step=2")
     settled(page, "The cut")
+    at_step(page, 2)
+    page.wait_for_load_state("networkidle")  # keys are heard once the script is here
     for key, number in (("ArrowRight", 3), ("PageDown", 4), ("ArrowLeft", 3)):
         page.keyboard.press(key)
         at_step(page, number)
@@ -48,6 +50,7 @@ def test_every_slide_fits_windows_of_three_sizes(chromium, address, theme):
 def test_slides_print_as_one_page_each(page, address):
     page.goto(f"{address}/present{RUN}&step=all")
     settled(page, "What we recommend")
+    page.wait_for_load_state("networkidle")
     printed = page.pdf(prefer_css_page_size=True)
     sizes = re.findall(rb"/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]", printed)
     assert len(sizes) == 5

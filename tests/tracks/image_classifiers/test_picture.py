@@ -22,6 +22,7 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, where_it_looks
+from engine.report.palette import theme
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
@@ -254,6 +255,7 @@ def test_a_map_is_laid_over_the_picture_by_hand():
         np.asarray(Image.open(io.BytesIO(pictures[side]))) for side in ("dense", "pruned")
     )
     assert (pruned == 100).all()
-    for colour, half in (("#b34700", dense[:, :64]), ("#0a5a96", dense[:, 64:])):
+    against, for_ = (theme(False).diverging[end][1] for end in (0, -1))
+    for colour, half in ((for_, dense[:, :64]), (against, dense[:, 64:])):
         expected = 25 + 0.75 * np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
         assert np.abs(half - expected).max() <= 0.5

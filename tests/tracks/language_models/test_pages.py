@@ -344,14 +344,15 @@ def test_charts_cannot_be_uploaded(here):
 
 
 def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
-    from engine.tracks.language_models.panels import who_pays
+    from engine.tracks.language_models.track import Heads
     from pages.shared import cache
 
     def broken(run, choice):
         raise ValueError("secret detail /home/me")
 
     cache.MEMORY.clear()
-    monkeypatch.setattr(who_pays, "who_pays", broken)
+    charts = replace(Heads.overview, beside=(broken, Heads.overview.beside[1]))
+    monkeypatch.setattr(Heads, "overview", charts)
     at = opened("summary", RUN)
     assert [item.value for item in at.exception] == []
     assert "could not be drawn" in at.error[0].value
