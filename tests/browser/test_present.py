@@ -35,7 +35,7 @@ def test_arrow_keys_turn_the_steps_without_a_click(page, address):
     page.wait_for_url(re.compile(r"/\?run="))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_slide_fits_windows_of_three_sizes(chromium, address, theme):
     context = chromium.new_context(color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
