@@ -30,11 +30,6 @@ FEW_TEST = "few of test"
 """The first FEW_EACH test prompts of every subgroup by id, for a first look at many masks."""
 FEW_EACH = 15
 
-FEW_TOKENS, LEAST_TOKENS = 32, 16
-"""One in so many tokens of a text is its beginning, at least so many of them."""
-BEGINNING = "beginning of "
-"""Before the name of a split: the first tokens of its text."""
-
 
 @dataclass(frozen=True, order=True)
 class Shard:
@@ -200,15 +195,6 @@ class PromptContext(MeasurementContext):
     def benchmark(self, name: str) -> Benchmark:
         """The benchmark of this name, which is one of those that the context has."""
         return next(one for one in self.benchmarks if one.name == name)
-
-    def corpus_tokens(self, split: str) -> list[int]:
-        """The text of a split, or of its beginning, as token ids."""
-        whole = self.tokens[split.removeprefix(BEGINNING)]
-        return (
-            whole[: max(LEAST_TOKENS, len(whole) // FEW_TOKENS)]
-            if split.startswith(BEGINNING)
-            else whole
-        )
 
     def prove(self) -> None:
         """See `MeasurementContext`."""

@@ -48,7 +48,7 @@ class Windows(Measurement):
         settings = context.settings
         return {
             "corpus": context.corpus.digest,
-            "tokens": len(context.corpus_tokens(shard.split)),
+            "tokens": len(context.tokens[shard.split]),
             "split": shard.split,
             "share": settings.validation_share,
             "window": asdict(settings.window),
@@ -70,7 +70,7 @@ class Windows(Measurement):
             return [
                 window_nll(
                     lm,
-                    context.corpus_tokens(shard.split),
+                    context.tokens[shard.split],
                     window or context.settings.window,
                     context.telling,
                     block=block,
@@ -82,7 +82,7 @@ class Windows(Measurement):
         """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at
         once."""
         spans = spans_of(
-            len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions
+            len(context.tokens[shard.split]), context.settings.window, context.lm.n_positions
         )
         return sum(span.end - span.start for span in spans) / 70.0
 
@@ -91,7 +91,7 @@ def kept_in(context: PromptContext, split: str) -> int | None:
     """`block_of` the text for test; effects of heads are those on whole windows of the other."""
     if split != "test":
         return None
-    n_tokens, window = len(context.corpus_tokens(split)), context.settings.window
+    n_tokens, window = len(context.tokens[split]), context.settings.window
     return block_of(n_tokens, window, context.lm.n_positions)
 
 
@@ -112,7 +112,7 @@ def _windows(context: PromptContext, tokens: Sequence[int]) -> tuple[list[Span],
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
     """The tables of single heads off, by prefix reuse."""
-    spans, texts = _windows(context, context.corpus_tokens(split))
+    spans, texts = _windows(context, context.tokens[split])
     first = [span.scored for span in spans]
     _, off = row_logps(context.lm, texts, first, units, hooks=context.telling, whole=False)
     if not np.isfinite(off).all():
@@ -145,7 +145,7 @@ class WindowGradients(Measurement):
         return [self._one(context, shard.split) for shard in shards]
 
     def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
-        spans, texts = _windows(context, context.corpus_tokens(split))
+        spans, texts = _windows(context, context.tokens[split])
         first = [span.scored for span in spans]
         logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
         table = {"window": [span.start for span in spans], "nll": -logps}
@@ -203,7 +203,7 @@ class Divergence(Measurement):
         return [table for _ in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        return len(context.corpus_tokens(shard.split)) / 35.0
+        return len(context.tokens[shard.split]) / 35.0
 
 
 def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
