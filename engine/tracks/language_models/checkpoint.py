@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.types import HeadMask
 from engine.report.charts import lookup
 from engine.report.model_card import model_card
@@ -43,8 +43,8 @@ def write_head_checkpoint(
     """
     record = mask_record(run, variant)
     if not record.units:
-        raise RequestError(
-            Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads.")
+        raise refusal(
+            "variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."
         )
     from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.heads.mask import can_be_zeroed, cut, for_record
@@ -126,14 +126,14 @@ def write_arm(
     assert is_arm(variant)
     if is_against(variant["method"]):
         what = f"{variant['variant']!r} is a checkpoint that was brought: it is there already."
-        raise RequestError(Fault("variant", what, "Copy its folder, or choose another variant."))
+        raise refusal("variant", what, "Copy its folder, or choose another variant.")
     from engine.models.load_language_model import load_language_model
 
     request = request_from(run.meta["request"])
     plan = validate(replace(request, model=base or request.model, against=()))
     if plan.model.weight_hash != run.meta["model"]["weight_hash"]:
         what = f"{plan.model.name} has other weights than the audit was made with."
-        raise RequestError(Fault("model", what, "Name the model of the audit."))
+        raise refusal("model", what, "Name the model of the audit.")
     lm = load_language_model(plan.request.model, device="cpu", revision=plan.request.revision)
     arm = _stand(plan, lm, arm_of(variant))
     folder.mkdir(parents=True, exist_ok=True)

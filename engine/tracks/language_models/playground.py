@@ -12,7 +12,7 @@ import pandas as pd
 
 from engine.audit.fields import attempt, is_number
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.text import CONTROL
 from engine.core.types import HeadMask
 from engine.report import phrasing
@@ -106,12 +106,10 @@ def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
     shape = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
     heads, variant = given.get("heads"), given.get("variant")
     if heads is not None and variant is not None:
-        raise RequestError(Fault("heads", "and a variant are both given.", "Give one of them."))
+        raise refusal("heads", "and a variant are both given.", "Give one of them.")
     if heads is not None:
         if not isinstance(heads, list | tuple):
-            raise RequestError(
-                Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
-            )
+            raise refusal("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
         mask = heads_of(heads, *shape)
         return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand", ""
     table = lookup.frame(run, "variants")

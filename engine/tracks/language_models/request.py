@@ -22,7 +22,7 @@ from engine.audit.fields import (
 from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.tracks import Quick
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
 from engine.core.types import (
     ABLATIONS,
@@ -786,7 +786,7 @@ def _corpus(request: AuditRequest) -> Corpus:
             "the text for validation is also the text for test: the text that chooses heads would "
             "judge them."
         )
-        raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
+        raise refusal("validation_corpus", what, "Name another file, or leave it out.")
     return Corpus(
         f"{test.name} (validation: {own.name})",
         test.text,

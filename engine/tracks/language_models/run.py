@@ -16,6 +16,7 @@ from engine.core.types import POOLED, Hooks
 from engine.core.words import BY_HAND
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.surgery.heads.mask import means_table
 from engine.surgery.heads.replay import shape_of
 from engine.surgery.named import mask_of
@@ -340,9 +341,7 @@ def warnings_of(
     )
 
     results, groups = tables["results"], tables["groups"]
-    dense = results[
-        (results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")
-    ]
+    dense = where(results, variant="dense", metric=f"bias:{request.reading}")
     dense = dense[dense["split"] == "test"]
     inside = dense["value"] <= dense["null_high"] + SAME
     is_scored = any(method.score == "z_bias" for method in request.scores)
@@ -356,18 +355,12 @@ def warnings_of(
         group_warning(row.axis, row.value, row.group_null_high, row.group_note)
         for row in words.itertuples()
     ]
-    for axis, rows in groups[
-        (groups["variant"] == "dense") & (groups["metric"] == "toxicity")
-    ].groupby("axis"):
+    for axis, rows in where(groups, variant="dense", metric="toxicity").groupby("axis"):
         warnings += [
             small_group_warning(axis, few["group"].tolist(), len(rows), reason)
             for reason, few in rows[rows["verdict"] != ""].groupby("verdict")
         ]
-    dense = results[
-        (results["variant"] == "dense")
-        & (results["metric"] == "perplexity")
-        & (results["split"] == "test")
-    ]
+    dense = where(results, variant="dense", metric="perplexity", split="test")
     if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
         warnings.append(perplexity_warning(value, vocab_size))
     return warnings

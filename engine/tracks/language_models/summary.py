@@ -16,6 +16,7 @@ from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.summaries import Summary, ends
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.perplexity import perplexity
@@ -34,9 +35,7 @@ class Heads(Summary):
         ppl = test[test["metric"] == "perplexity"].set_index("variant")
         found = []
         for axis in meta["request"]["axes"]:
-            rows = test[
-                (test["metric"] == f"bias:{meta['request']['reading']}") & (test["axis"] == axis)
-            ]
+            rows = where(test, metric=f"bias:{meta['request']['reading']}", axis=axis)
             rows = rows.set_index("variant")
             found.append(
                 f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group;"
@@ -69,9 +68,7 @@ def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
 def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
     """Its main number for the dense model and every variant, over all items."""
     rows = lookup.frame(run, "benchmarks")
-    rows = rows[
-        (rows["benchmark"] == one.name) & (rows["metric"] == one.main.name) & (rows["group"] == "")
-    ]
+    rows = where(rows, benchmark=one.name, metric=one.main.name, group="")
     found = [
         f"\n{one.title}: {one.main.title}  (with 95 % interval; change; what no preference"
         " gives; n)"
@@ -121,7 +118,7 @@ def texts_of(run: Run, one: ScoredBenchmark) -> pd.DataFrame:
 def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
     """Items and log-likelihoods of a variant; None where it was not measured."""
     logps, texts = lookup.frame(run, "benchmark_logps"), texts_of(run, one)
-    mine = logps[(logps["benchmark"] == one.name) & (logps["variant"] == variant)]
+    mine = where(logps, benchmark=one.name, variant=variant)
     if mine.empty:
         return None
     ordered = texts[["choice", "role"]].merge(
@@ -140,7 +137,7 @@ def benchmark_checks(run: Run) -> Iterator[dict[str, Any]]:
     benchmark."""
     for name in measured_on(run):
         one, table = scored_benchmarks()[name], lookup.frame(run, "benchmarks")
-        mine = table[(table["benchmark"] == name) & (table["group"] == "")]
+        mine = where(table, benchmark=name, group="")
         apart = [_apart(run, one, str(variant), rows) for variant, rows in mine.groupby("variant")]
         worst = max(apart, default=0.0)
         what = f"{len(mine)} numbers of {one.title} follow from the stored log-likelihoods"

@@ -3,7 +3,6 @@ whole audit."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +33,7 @@ from engine.tracks.language_models.likelihoods import (
 from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import world_request, write_pairs
 
 
 def scored(items, **logp):
@@ -278,19 +277,6 @@ def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
             {"dense": table.assign(cut=True)},
             64,
         )
-
-
-def write_pairs(folder, n=12):
-    path = folder / "pairs.csv"
-    rows = [
-        (at, f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age" if at % 2 else "gender")
-        for at in range(n)
-    ]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows]
-        )
-    return path
 
 
 @pytest.fixture(scope="module")

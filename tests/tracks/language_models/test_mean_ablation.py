@@ -40,18 +40,8 @@ def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, ca
     path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
     record = json.loads(path.read_text())
     assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
-    words = [
-        "apply",
-        str(path),
-        "--model",
-        mean.model,
-        "--to",
-        str(tmp_path / "cut"),
-        "--device",
-        "cpu",
-        "--json",
-    ]
-    assert main(words) == 0
+    words = f"apply {path} --model {mean.model} --to {tmp_path / 'cut'} --device cpu --json"
+    assert main(words.split()) == 0
     assert json.loads(capsys.readouterr().out)["masked_equals_reloaded"]
 
 

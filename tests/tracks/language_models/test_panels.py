@@ -26,6 +26,7 @@ from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
+from tests.builders import changed
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
@@ -44,15 +45,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit) -> Run:
-    """The run with one table edited."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables[table] = edit(tables[table].copy())
-    return Store(folder).write(
-        "changed", {k: v for k, v in run.meta.items() if k not in ("tables",)}, tables
-    )
 
 
 @pytest.mark.parametrize("dark", [False, True])
