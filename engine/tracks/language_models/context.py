@@ -7,7 +7,7 @@ common to all contexts is in engine/audit/measurements.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from engine.audit.measurements import InMemory, Keeper, Measurement, MeasurementContext
+from engine.audit.measurements import InMemory, Keeper, MeasurementContext
+from engine.audit.measurements import Measurement as Base
 from engine.core.discover import members
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 from engine.data.benchmarks.base import Benchmark
@@ -94,16 +95,12 @@ class Settings:
         return [" ".join(text.lower().split()) for text in joined] if self.plain_case else joined
 
 
-__all__ = [
-    "PromptContext",
-    "InMemory",
-    "Keeper",
-    "Measurement",
-    "Settings",
-    "Shard",
-    "measurements",
-    "per_prompt",
-]
+class Measurement(Base):
+    """One kind of measurement of a language model."""
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        """By default those of one mask or arm."""
+        return shard.cut, shard.arm
 
 
 @cache
