@@ -796,7 +796,7 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
         kind = runtime.pick_dtype(model.n_parameters, device, request.dtype)
         runtime.refuse_too_large(model.name, model.n_parameters, device, kind, model.n_layers)
 
-    around = request.chat and attempt(turn, faults)
+    around = attempt(turn, faults) if request.chat else 0
     faults += _length_faults(request, model, around or 0)
     attempt(fits, faults)
     config, known = read_config(model.folder)[0], compressions()

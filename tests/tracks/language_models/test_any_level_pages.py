@@ -81,24 +81,6 @@ def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
     assert "1 set tried by hand" in words_of(at)
 
 
-def test_what_is_kept_on_one_axis_is_predicted_and_measured_on_another(run):
-    at = opened("bench", run.id, off="1.1,2.0")
-    measured_by(at, "Measure on validation")
-    measured_by(at, "Measure on test")
-    assert PREDICTED not in html_of(at)
-    kept = lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"]
-    at.selectbox(key="axis").set_value(run.meta["request"]["axes"][1]).run()
-    assert_calm(at)
-    assert PREDICTED in html_of(at) and "a variant like any other" not in words_of(at)
-    measured_by(at, "Measure on validation")
-    measured_by(at, "Measure on test")
-    assert PREDICTED not in html_of(at)
-    assert (
-        lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist()
-        == kept.tolist()
-    )
-
-
 def test_heads_that_a_method_cut_are_measured_already(run):
     axis = run.meta["request"]["axes"][0]
     method = lookup.methods(run, axis)[0]

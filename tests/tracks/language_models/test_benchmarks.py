@@ -21,6 +21,7 @@ from engine.report.contents import default_choice
 from engine.report.summary import summary_text
 from engine.report.verdict import verdict
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import N_NULL, _readable, numbers_of, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
@@ -206,11 +207,7 @@ def test_tests_of_changes_reject_as_rarely_as_they_say():
     for _ in range(25):
         pairs = {name: made_pairs(50, 0.5, rng) for name in ("dense", "cut")}
         table = numbers_of(benchmark, pairs, "dense")
-        ps.append(
-            table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")[
-                "delta_p"
-            ]["share"]
-        )
+        ps.append(where(table, variant="cut", group="").set_index("metric")["delta_p"]["share"])
     assert np.mean(np.array(ps) < 0.05) < 0.15 and np.median(ps) > 0.25
 
 
@@ -299,7 +296,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     assert set(table["variant"]) == chosen and set(table["group"]) == {"", "age", "gender"}
     results = run.table("results")
     rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
-    again = table[(table["metric"] == "distance") & (table["group"] == "")].set_index("variant")
+    again = where(table, metric="distance", group="").set_index("variant")
     pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
     said = summary_text(run).split("CrowS-Pairs: stereotype likelier")[1]
     assert all(f"\n  {variant} " in said for variant in chosen)
@@ -307,9 +304,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
         index="item_id", columns="role", values="logp"
     )
-    dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")[
-        "value"
-    ]
+    dense = where(table, variant="dense", group="").set_index("metric")["value"]
     assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense[
         "share"
     ]

@@ -157,19 +157,6 @@ def test_many_heads_at_once_equal_one_after_the_other(reading):
         assert found.p[unit] <= slow.p + 1e-12
 
 
-def test_the_order_of_texts_changes_nothing():
-    table, rng = table_of(), np.random.default_rng(4)
-    logw, slope = rng.normal(size=(len(table), 3)), rng.normal(size=(len(table), 3))
-    mixed = rng.permutation(len(table))
-    for estimate, data in ((by_reweighting, logw), (by_gradient, slope)):
-        straight, other = (
-            estimate(table, data),
-            estimate(table.iloc[mixed].reset_index(drop=True), data[mixed]),
-        )
-        np.testing.assert_allclose(other.value, straight.value, atol=1e-9)
-        np.testing.assert_allclose(other.low, straight.low, atol=1e-9)
-
-
 def test_log_weights_that_are_no_numbers_are_refused():
     codes = np.array([0, 0, 1, 1])
     with pytest.raises(PruneAuditError, match="1 of 4 log-probabilities"):

@@ -45,9 +45,6 @@ WORKER = (
 """The process of a job, which says a line for every shard it keeps."""
 
 
-
-
-
 class Processes(list):
     """The processes that jobs started, in order; each tells of its shards."""
 
@@ -169,8 +166,6 @@ def test_one_damaged_job_does_not_hide_the_others(tmp_path):
     there, nothing_left = list_jobs(store)
     assert there.status == nothing_left.status == "failed" and there.faults
     assert "damaged" in nothing_left.message and "cannot be resumed" in nothing_left.message
-
-
 
 
 def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
@@ -311,7 +312,7 @@ def test_flips_are_counted_as_one_counts_them_by_hand(run):
     """Every text of both models, one after the other."""
     found, choice = run.table("generations"), CHOICE
     name = lookup.variant_of(run, choice)["variant"]
-    mine = found[(found["split"] == "test") & (found["axis"] == choice.axis)]
+    mine = where(found, split="test", axis=choice.axis)
     prompts = run.table("prompts").set_index("prompt_id")["subgroup"]
     before = {
         (row.prompt_id, row.seed): row.toxicity > 0.5

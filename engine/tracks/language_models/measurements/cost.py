@@ -65,8 +65,8 @@ def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
     left out. There is no masked model to agree with."""
     with context.applied(shard) as lm:
         stored, packed = context.arms[shard.arm].bytes(lm)
-        row = {"parameters": lm.n_parameters, "bytes": stored, "packed_bytes": packed}
-        row |= _latency(context, lm)
+        row: dict[str, Any] = {"parameters": lm.n_parameters, "bytes": stored}
+        row |= {"packed_bytes": packed, **_latency(context, lm)}
     nothing = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
     return pd.DataFrame([row | nothing])
 
