@@ -41,9 +41,8 @@ class Heads(Summary):
                 f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group;"
                 " perplexity)"
             )
-            here = variants[
-                variants["chosen"] & variants["variant"].isin(rows.index)
-            ]  # not all was added on every axis
+            there = variants["variant"].isin(rows.index)  # not all was added on every axis
+            here = variants[variants["chosen"] & there]
             for item in at_gamma_star(here, axis, meta["gamma"]).itertuples():
                 found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
         return found + [
@@ -54,15 +53,19 @@ class Heads(Summary):
 
 
 def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
-    change = (
-        ""
-        if math.isnan(bias.delta)
-        else f"  {bias.delta:+.3f} {ends(bias.delta_low, bias.delta_high, '+.3f')}"
-    )
+    group = bias.get("group_null_high", math.nan)
+    change = f"  {_change(bias)}" if _change(bias) else ""
     return (
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
-        f"null {bias.null_high:.3f}{_group(bias)}  ppl {ppl.value:.2f}"
+        f"null {bias.null_high:.3f}/{'—' if math.isnan(group) else f'{group:.3f}'}"
+        f"  ppl {ppl.value:.2f}"
     )
+
+
+def _change(row: Any) -> str:
+    if math.isnan(row.delta):
+        return ""
+    return f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
 
 
 def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
@@ -74,27 +77,12 @@ def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
         " gives; n)"
     ]
     for row in rows.itertuples():
-        ends_of = (
-            f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-            if not math.isnan(row.delta)
-            else ""
+        null = f"null {row.null_low:.3f} to {row.null_high:.3f}  "
+        found.append(
+            f"  {row.variant:<44} {row.value:.3f} {ends(row.low, row.high, '.3f')}"
+            f"  {_change(row):<24}  {'' if math.isnan(row.null_low) else null}n {int(row.n)}"
         )
-        null = (
-            f"null {row.null_low:.3f} to {row.null_high:.3f}  "
-            if not math.isnan(row.null_low)
-            else ""
-        )
-        shown = (
-            f"{row.value:.3f} {ends(row.low, row.high, '.3f')}  {ends_of:<24}  {null}n {int(row.n)}"
-        )
-        found.append(f"  {row.variant:<44} {shown}")
     return found
-
-
-def _group(bias: pd.Series) -> str:
-    """The upper end of the group band; a dash where there is none."""
-    high = bias.get("group_null_high", math.nan)
-    return "/—" if math.isnan(high) else f"/{high:.3f}"
 
 
 # What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by
