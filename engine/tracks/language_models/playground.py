@@ -83,9 +83,10 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
         notes.append(
             "The head whose attention is asked for is off: what it attends to then changes nothing."
         )
-    known = own or TYPED, bool(own)
-    asked = tokens, seed, head, tuple(notes), arm
-    return Question(run, request, mask, label, tuple(rows), *known, *asked)
+    known, said, asked = own or TYPED, tuple(notes), tuple(rows)
+    return Question(
+        run, request, mask, label, asked, known, bool(own), tokens, seed, head, said, arm
+    )
 
 
 def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
@@ -162,11 +163,11 @@ def _rows(
     table = group_words(prompts, axes)
     found = named_in(prompt, table, own["descriptor"] if own else "")
     rows = [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))]
-    if wanted and found is None:
+    if wanted and not found:
         notes.append(
             "No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts."
         )
-    elif wanted:
+    elif wanted and found:
         words = () if wanted is True else [word.strip() for word in wanted]
         rows = siblings(prompt, table, found, words, prompts["text"])
     if len(rows) > MOST_SIBLINGS + 1:
