@@ -1,5 +1,5 @@
 """An audit of GPT-2 small's shape with random weights, over what cannot be avoided: FASP and
-magnitude at 10 and 20 %, perplexity scores by `auto`.
+magnitude at 10 and 20 %, perplexity scores by `gradient`.
 
 Usually 12 prompts, 640 tokens of text and texts of 10 tokens; with `--full` 60 prompts, 4,000
 tokens, texts of 40.
@@ -34,7 +34,7 @@ def measures(full: bool = False) -> list[Measure]:
             max_prompts=prompts,
             max_corpus_tokens=tokens,
             max_new_tokens=new,
-            perplexity_estimator="auto",
+            perplexity_estimator="gradient",
             controls=0,
         )
         name = f"GPT-2 small's shape, {prompts} prompts, {tokens} tokens"

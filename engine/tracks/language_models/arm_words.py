@@ -16,6 +16,8 @@ LEVELS = "share of heads cut, weights zero, layers dropped or bytes saved"
 """The title of an axis along which cuts of heads and arms lie."""
 WHICH = {"magnitude_weights": "the smallest", "random_weights": "drawn at random"}
 """Which weights become zero, of methods that are called by it."""
+SAID = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "of bytes saved"}
+"""What a level is a share of, by what a method saves."""
 
 
 def arm_of(variant: Mapping[str, Any]) -> str:
@@ -50,8 +52,7 @@ def _amount(variant: Mapping[str, Any]) -> str:
     share = phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
         return f"{share} fewer bytes" if variant["sparsity"] > 0 else "no smaller"
-    said = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "of bytes saved"}
-    return f"{share} {said[_saves(variant)]}"
+    return f"{share} {SAID[_saves(variant)]}"
 
 
 def label(variant: Mapping[str, Any]) -> str:
@@ -76,11 +77,11 @@ def does(variant: Mapping[str, Any]) -> str:
 
 def made(variant: Mapping[str, Any]) -> str:
     """What the model became, beside "Dense"."""
+    name = words.method_name(variant["method"])
     if own.is_against(variant["method"]):
-        return words.method_name(variant["method"])
-    if _saves(variant) == "bytes":
-        return f"Rounded to {words.method_name(variant['method'])}"
-    return "Fewer layers" if _saves(variant) == "layers" else "Weights set to zero"
+        return name
+    known = {"bytes": f"Rounded to {name}", "layers": "Fewer layers"}
+    return known.get(_saves(variant), "Weights set to zero")
 
 
 def of_request(request: Mapping[str, Any]) -> bool:
@@ -94,8 +95,7 @@ def level_title(method: str) -> str:
     """What the level of an arm's method is a share of; "" for methods that cut heads."""
     if own.is_against(method):
         return "Share of bytes saved"
-    said = {"weights": "weights zero", "layers": "layers dropped", "bytes": "bytes saved"}
-    return f"Share of {said[compressions()[method].saves]}" if method in compressions() else ""
+    return f"Share {SAID[compressions()[method].saves]}" if method in compressions() else ""
 
 
 def has_own_levels(method: str) -> bool:
@@ -129,11 +129,6 @@ def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     if _saves(variant) == "bytes":
         return own.ROUNDED
     packed = phrasing.number(mine["packed_bytes"])
-    if mine["bytes"] == mine["packed_bytes"]:
-        return (
-            f"{own.ZEROS} The bytes are those of a format for two of four, which some processors"
-            " run."
-        )
     return (
         f"{own.ZEROS} With zeros left out, and a bit per weight to say where, it would take"
         f" {packed} bytes."

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import timed
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.ids import rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.resampling import difference_of, interval_of
@@ -112,7 +112,7 @@ def _readable(
             " positions."
         )
         fix = "Leave it out, or take a model with a longer context."
-        raise RequestError(Fault(benchmark.name, what, fix))
+        raise refusal(benchmark.name, what, fix)
     start = "1 item is" if len(gone) == 1 else f"{len(gone)} items are"
     note = f"{start} longer than the model's {n_positions} positions and left out."
     shorter = replace(

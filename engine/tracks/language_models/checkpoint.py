@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.types import HeadMask
 from engine.report.charts import lookup
 from engine.report.model_card import model_card
@@ -24,6 +24,7 @@ from engine.tracks.language_models.words import RANKED_BY_NOISE, is_against
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
+    from engine.surgery.agreement import Agreement
 
 
 PROBES = 8
@@ -43,8 +44,8 @@ def write_head_checkpoint(
     """
     record = mask_record(run, variant)
     if not record.units:
-        raise RequestError(
-            Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads.")
+        raise refusal(
+            "variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."
         )
     from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.heads.mask import can_be_zeroed, cut, for_record
@@ -74,26 +75,34 @@ def write_head_checkpoint(
         paths.append(save_even(small, shape, folder / "plain"))
         others["plain"] = load_language_model(paths[-1], device="cpu", as_arm=True)
     found = _agreement(run, lm, record.mask, others)
-    paths.append(folder / "agreement.json")
-    paths[-1].write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    paths.append(folder / "README.md")
-    paths[-1].write_text(model_card(run, variant), encoding="utf-8")
-    return paths
+    if wrong := [name for name, one in found.items() if not one.holds]:
+        raise MaskError(
+            f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was"
+            " kept."
+        )
+    return paths + _told(run, variant, folder, found)
 
 
-def _agreement(run: Run, lm: Any, mask: Any, others: dict[str, Any]) -> dict[str, Any]:
+def _agreement(
+    run: Run, lm: LanguageModel, mask: HeadMask, others: dict[str, Any]
+) -> dict[str, Agreement]:
     """Masked against each way to run it; logits and greedy texts of a few of the run's own
     prompts."""
     from engine.surgery.agreement import agree
 
     prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROBES).tolist()
-    found = {name: asdict(agree(lm, mask, prompts, other)) for name, other in others.items()}
-    if wrong := [name for name, one in found.items() if not one["holds"]]:
-        raise MaskError(
-            f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was"
-            " kept."
-        )
-    return found
+    return {name: agree(lm, mask, prompts, other) for name, other in others.items()}
+
+
+def _told(
+    run: Run, variant: dict[str, Any], folder: Path, found: dict[str, Agreement]
+) -> list[Path]:
+    """How far what was saved agrees, and its card."""
+    agreement, card = folder / "agreement.json", folder / "README.md"
+    said = {name: asdict(one) for name, one in found.items()}
+    agreement.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    card.write_text(model_card(run, variant), encoding="utf-8")
+    return [agreement, card]
 
 
 # What stood in the dense model's place, made or loaded again from a finished run, to be asked or
@@ -126,40 +135,29 @@ def write_arm(
     assert is_arm(variant)
     if is_against(variant["method"]):
         what = f"{variant['variant']!r} is a checkpoint that was brought: it is there already."
-        raise RequestError(Fault("variant", what, "Copy its folder, or choose another variant."))
+        raise refusal("variant", what, "Copy its folder, or choose another variant.")
+    from transformers import AutoModelForCausalLM
+
     from engine.models.load_language_model import load_language_model
 
     request = request_from(run.meta["request"])
     plan = validate(replace(request, model=base or request.model, against=()))
     if plan.model.weight_hash != run.meta["model"]["weight_hash"]:
         what = f"{plan.model.name} has other weights than the audit was made with."
-        raise RequestError(Fault("model", what, "Name the model of the audit."))
+        raise refusal("model", what, "Name the model of the audit.")
     lm = load_language_model(plan.request.model, device="cpu", revision=plan.request.revision)
     arm = _stand(plan, lm, arm_of(variant))
     folder.mkdir(parents=True, exist_ok=True)
-    arm.model.save_pretrained(folder / "model", safe_serialization=True)
-    arm.tokenizer.save_pretrained(folder / "model")
-    found = _arm_checkpoint_agreement(run, arm, folder / "model")
-    (folder / "agreement.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(model_card(run, variant), encoding="utf-8")
-    return [folder / "model", folder / "agreement.json", folder / "README.md"]
-
-
-def _arm_checkpoint_agreement(run: Run, arm: LanguageModel, folder: Path) -> dict[str, Any]:
-    """The saved folder, loaded by plain transformers, beside the model in memory."""
-    from transformers import AutoModelForCausalLM
-
-    from engine.surgery.agreement import agree
-
-    loaded = AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, dtype=arm.dtype
-    ).eval()
-    prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROBES).tolist()
-    found = agree(arm, HeadMask(arm.n_layers, arm.n_heads), prompts, replace(arm, model=loaded))
-    if not found.holds:
-        what = f"logits differ by {found.max_logit_difference:.1e}"
-        raise MaskError(f"{folder} does not load as the model that was saved: {what}.")
-    return {"reloaded": asdict(found)}
+    saved = folder / "model"
+    arm.model.save_pretrained(saved, safe_serialization=True)
+    arm.tokenizer.save_pretrained(saved)
+    plain = AutoModelForCausalLM.from_pretrained(saved, local_files_only=True, dtype=arm.dtype)
+    reloaded = {"reloaded": replace(arm, model=plain.eval())}
+    found = _agreement(run, arm, HeadMask(arm.n_layers, arm.n_heads), reloaded)
+    if not found["reloaded"].holds:
+        what = f"logits differ by {found['reloaded'].max_logit_difference:.1e}"
+        raise MaskError(f"{saved} does not load as the model that was saved: {what}.")
+    return [saved, *_told(run, variant, folder, found)]
 
 
 # mask.json of a variant that cuts heads: which, of which model, chosen how.

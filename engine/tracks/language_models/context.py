@@ -7,7 +7,7 @@ common to all contexts is in engine/audit/measurements.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from engine.audit.measurements import InMemory, Keeper, Measurement, MeasurementContext
+from engine.audit.measurements import InMemory, Keeper, MeasurementContext
+from engine.audit.measurements import Measurement as Base
 from engine.core.discover import members
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 from engine.data.benchmarks.base import Benchmark
@@ -29,11 +30,6 @@ if TYPE_CHECKING:  # these load torch; stating what to measure must not
 FEW_TEST = "few of test"
 """The first FEW_EACH test prompts of every subgroup by id, for a first look at many masks."""
 FEW_EACH = 15
-
-FEW_TOKENS, LEAST_TOKENS = 32, 16
-"""One in so many tokens of a text is its beginning, at least so many of them."""
-BEGINNING = "beginning of "
-"""Before the name of a split: the first tokens of its text."""
 
 
 @dataclass(frozen=True, order=True)
@@ -99,16 +95,12 @@ class Settings:
         return [" ".join(text.lower().split()) for text in joined] if self.plain_case else joined
 
 
-__all__ = [
-    "PromptContext",
-    "InMemory",
-    "Keeper",
-    "Measurement",
-    "Settings",
-    "Shard",
-    "measurements",
-    "per_prompt",
-]
+class Measurement(Base):
+    """One kind of measurement of a language model."""
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        """By default those of one mask or arm."""
+        return shard.cut, shard.arm
 
 
 @cache
@@ -200,15 +192,6 @@ class PromptContext(MeasurementContext):
     def benchmark(self, name: str) -> Benchmark:
         """The benchmark of this name, which is one of those that the context has."""
         return next(one for one in self.benchmarks if one.name == name)
-
-    def corpus_tokens(self, split: str) -> list[int]:
-        """The text of a split, or of its beginning, as token ids."""
-        whole = self.tokens[split.removeprefix(BEGINNING)]
-        return (
-            whole[: max(LEAST_TOKENS, len(whole) // FEW_TOKENS)]
-            if split.startswith(BEGINNING)
-            else whole
-        )
 
     def prove(self) -> None:
         """See `MeasurementContext`."""

@@ -18,6 +18,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import POOLED
 from engine.stats.pareto import worst_tail
 from engine.stats.student import Student, benjamini_hochberg
+from engine.store.tables import where
 from engine.tracks.language_models.bias import evaluate, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import Shard
@@ -242,7 +243,7 @@ def head_groups(
     tables = []
     for axis in job.axes:
         splits = tuple(decided.get(axis, {}).get("splits", (VALIDATION,)))
-        rows = scores[(scores["score"] == "z_bias") & (scores["axis"] == axis)]
+        rows = where(scores, score="z_bias", axis=axis)
         seeds = tuple(sorted(set(rows["seed"]) - {POOLED}))
         pooled = rows[rows["seed"] == POOLED].dropna(subset=["value"])
         if len(pooled) and seeds:

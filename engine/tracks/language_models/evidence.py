@@ -26,6 +26,7 @@ from engine.core.types import POOLED
 from engine.report.charts import lookup
 from engine.stats.student import MISSED, POWER, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import tail
 from engine.tracks.language_models.bias import combine, evaluate
 from engine.tracks.language_models.bias_intervals import BiasErrors
@@ -71,7 +72,7 @@ def looks(request: AuditRequest) -> list[AuditRequest]:
 
 def drawn_of(results: pd.DataFrame, drawn: AuditRequest, asked: AuditRequest) -> Drawn:
     """What was reached with the seeds of `drawn`; results: that table of the audit."""
-    rows = results[(results["metric"] == f"bias:{asked.reading}") & (results["split"] == TEST)]
+    rows = where(results, metric=f"bias:{asked.reading}", split=TEST)
     cut = rows[rows["variant"] != DENSE]
     widths = (cut["delta_high"] - cut["delta_low"]).to_numpy(dtype=float)
     if cut.empty:  # nothing but the dense model is measured: its bias is what is reported

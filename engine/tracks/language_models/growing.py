@@ -9,17 +9,18 @@ it from then on.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from engine.audit.fields import attempt
 from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, run_of
 from engine.audit.request import Growth
 from engine.audit.session import Executor, timed
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import POOLED, Hooks
 from engine.data.benchmarks.base import WHERE, Benchmark, load_benchmarks
 from engine.report.charts import lookup
@@ -28,6 +29,7 @@ from engine.report.hand_told import told_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
+from engine.store.tables import where
 from engine.surgery.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.arm_words import arm_of
@@ -36,6 +38,8 @@ from engine.tracks.language_models.benchmarks.base import benchmark_faults, name
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.evidence import as_drawn
 from engine.tracks.language_models.predicted import (
+    DELTA,
+    LEVEL,
     Guess,
     Prediction,
     arms_at,
@@ -135,25 +139,17 @@ def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
 
 def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     if split != TEST:
-        raise RequestError(
-            Fault("split", "levels of a method are measured on test prompts.", "Leave it out.")
-        )
-    level, compressed = float(request.level or 0), request.method in compressions_of(run)
-    if compressed:
+        what = "levels of a method are measured on test prompts."
+        raise refusal("split", what, "Leave it out.")
+    level = float(request.level or 0)
+    if request.method in compressions_of(run):
         return tuple(arms_at(run, request.method, level))
-    found = variants_at(run, request.method, request.axis, level)
-    faults = []
-    for one in found:
-        other = _cut_of(run, one.id)
-        if other is not None and other != list(one.cut):
-            what = (
-                f"{request.level:g} is to three decimals a level that this audit has, with other"
-                " heads."
-            )
-            faults.append(Fault("sparsity", what, "Give another level."))
-    if faults:
-        raise RequestError(faults[0])
-    return tuple(found)
+    found = tuple(variants_at(run, request.method, request.axis, level))
+    cuts = lookup.frame(run, "variants").set_index("variant")["cut"]
+    if any(json.loads(cuts.get(one.id, "null")) not in (None, list(one.cut)) for one in found):
+        what = f"{level:g} is to three decimals a level that this audit has, with other heads."
+        raise refusal("sparsity", what, "Give another level.")
+    return found
 
 
 def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
@@ -166,13 +162,6 @@ def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     check_taken(run, name, mask.units, lookup.cut_units, "heads")
     reported = split == TEST or name in set(lookup.reported(run)["variant"])
     return (Variant(name, name, "", float("nan"), mask.sparsity, POOLED, mask.units, reported),)
-
-
-def _cut_of(run: Run, variant: str) -> list[int] | None:
-    """Heads of a variant that the run has already."""
-    table = lookup.frame(run, "variants")
-    rows = table[table["variant"] == variant].to_dict("records")
-    return lookup.cut_units(rows[0]) if rows else None
 
 
 def _missing(
@@ -217,7 +206,7 @@ def _reached(variant: Variant, context: PromptContext) -> Variant:
             f"{variant.sparsity:g} is too low for {variant.method} to change a number of"
             f" {context.lm.name}."
         )
-        raise RequestError(Fault("sparsity", what, "Give a higher one."))
+        raise refusal("sparsity", what, "Give a higher one.")
     return replace(variant, reached=reached)
 
 
@@ -243,6 +232,13 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
 
 
 _NOTHING = Guess(math.nan, math.nan, math.nan)
+GUESSED = ("predicted", "predicted_low", "predicted_high")
+
+
+def _said(number: str, guess: Guess, row: dict[str, Any], ends: Sequence[str]) -> dict[str, Any]:
+    """What is told of one number: predicted and measured, the latter in these columns of a row."""
+    measured = Guess(*(row[end] for end in ends)).named("measured", "low", "high")
+    return {"number": number, **guess.named(*GUESSED), **measured}
 
 
 def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
@@ -250,9 +246,8 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     if growth.benchmarks:
         return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
     if growth.judge:
-        return _by_judge(before, after, growth)
-    variants, split = variants_of(after, growth)
-    n_heads = after.meta["model"]["n_heads"]
+        return told_of(before, after, TEST, {}, _by_judge(after, growth), [])
+    (variants, split), n_heads = variants_of(after, growth), after.meta["model"]["n_heads"]
     rows, notes = [], []
     if split != TEST:
         notes.append(
@@ -267,7 +262,7 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     return told_of(before, after, split, heads, rows, notes)
 
 
-def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+def _by_judge(after: Run, growth: Growth) -> Iterator[dict[str, Any]]:
     """What the judge sees of every reported variant; nothing was predicted of it."""
     said = {"judge": growth.judge, "label": growth.label}
     names = {
@@ -279,20 +274,20 @@ def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
         from engine.tracks.language_models import judges
 
         names = {judges.inspect_judge(growth.judge, label=growth.label).digest}
-    table, metric = after.table("opinions"), f"bias:{after.meta['request']['reading']}"
-    mine = table[
-        table["judge_hash"].isin(names)
-        & (table["metric"] == metric)
-        & table["axis"].isin(growth.axes)
-    ]
-    cut = after.table("variants").set_index("variant")["n_cut"]
-    rows = []
+    table = where(after.table("opinions"), metric=f"bias:{after.meta['request']['reading']}")
+    mine = table[table["judge_hash"].isin(names) & table["axis"].isin(growth.axes)]
     for row in mine.to_dict("records"):
-        same = {"variant": row["variant"], "n_cut": int(cut[row["variant"]]), "axis": row["axis"]}
-        what = "value" if row["variant"] == "dense" else "delta"
-        number = f"{'bias' if what == 'value' else 'change of bias'}, judged by {row['judge']}"
-        rows.append({**same, "number": number, **_guessed(_NOTHING), **_measured(row, what)})
-    return told_of(before, after, TEST, {}, rows, [])
+        what, ends = ("bias", LEVEL) if row["variant"] == DENSE else ("change of bias", DELTA)
+        yield {
+            **_place(after, row["variant"], row["axis"]),
+            **_said(f"{what}, judged by {row['judge']}", _NOTHING, row, ends),
+        }
+
+
+def _place(run: Run, variant: str, axis: str) -> dict[str, Any]:
+    """What a row is about."""
+    cut = lookup.frame(run, "variants").set_index("variant")["n_cut"]
+    return {"variant": variant, "n_cut": int(cut[variant]), "axis": axis}
 
 
 def _rows(
@@ -303,33 +298,21 @@ def _rows(
     change, level, text_guess = (
         (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
     )
-    groups = guess.groups.set_index("group") if guess else pd.DataFrame()
     bias = lookup.result(after, name, f"bias:{reading}", axis, split)
     text = lookup.result(after, name, "perplexity", "", split)
-    same = {"variant": name, "n_cut": n_cut, "axis": axis}
+    rows = []
     if bias is not None:
-        yield {**same, "number": "change of bias", **_guessed(change), **_measured(bias, "delta")}
-        yield {**same, "number": "bias", **_guessed(level), **_measured(bias, "value")}
+        rows = [
+            _said("change of bias", change, bias, DELTA),
+            _said("bias", level, bias, LEVEL),
+        ]
     if text is not None:
-        yield {**same, "number": "perplexity", **_guessed(text_guess), **_measured(text, "value")}
+        rows.append(_said("perplexity", text_guess, text, LEVEL))
+    known = {row[0]: Guess(*row[1:]) for row in guess.groups.to_numpy()} if guess else {}
     for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
-        known = groups.loc[row["group"]].to_dict() if row["group"] in groups.index else {}
-        there = {f"predicted{end}": known.get(end[1:] or "value") for end in ("", "_low", "_high")}
-        yield {
-            **same,
-            "number": f"change of toxicity, {row['group']}",
-            **there,
-            **_measured(row, "delta"),
-        }
-
-
-def _guessed(guess: Guess) -> dict[str, float]:
-    return {"predicted": guess.value, "predicted_low": guess.low, "predicted_high": guess.high}
-
-
-def _measured(row: dict[str, Any], what: str) -> dict[str, float]:
-    ends = ("low", "high") if what == "value" else ("delta_low", "delta_high")
-    return {"measured": row[what], "low": row[ends[0]], "high": row[ends[1]]}
+        here = known.get(row["group"], _NOTHING)
+        rows.append(_said(f"change of toxicity, {row['group']}", here, row, DELTA))
+    return ({"variant": name, "n_cut": n_cut, "axis": axis, **row} for row in rows)
 
 
 # A finished audit grows by a benchmark: every reported variant is measured on it, as had the
@@ -346,18 +329,15 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
     if faults:
         raise RequestError(faults)
     lacking = _lacking(run, found)
-    variants = tuple(one for one in lacking if one.id != DENSE)
-    plan = replace(prompt_plan_of(run), benchmarks=found)
-    digests = {one.name: one.digest for one in found}
-    axes = (request.axis,) if lacking else ()
+    content = {one.name: one.digest for one in found}
     return Grown(
         run,
-        plan,
-        variants,
+        replace(prompt_plan_of(run), benchmarks=found),
+        tuple(one for one in lacking if one.id != DENSE),
         TEST,
-        axes,
+        (request.axis,) if lacking else (),
         request,
-        digests | {"variants": " ".join(v.id for v in lacking)},
+        content | {"variants": " ".join(one.id for one in lacking)},
     )
 
 
@@ -368,11 +348,8 @@ def _read(run: Run, asked: dict[str, str], faults: list[Fault]) -> tuple[Benchma
     for name, path in sorted(asked.items()):
         if wrong := benchmark_faults({name: path}):
             faults += wrong
-            continue
-        try:
-            found += load_benchmarks({name: path})
-        except RequestError as error:
-            faults += error.faults
+        else:
+            found += attempt(partial(load_benchmarks, {name: path}), faults) or ()
     faults += [fault for one in found for fault in _other_file(run, one)]
     return tuple(found)
 
@@ -381,13 +358,16 @@ def _other_file(run: Run, benchmark: Benchmark) -> list[Fault]:
     """A run holds one file of each benchmark: two would be one number of both."""
     if not run.has("benchmark_sources"):
         return []
-    rows = lookup.frame(run, "benchmark_sources")
-    rows = rows[(rows["benchmark"] == benchmark.name) & (rows["digest"] != benchmark.digest)]
-    what = "this audit was measured on another file of it: {}."
+    rows = where(lookup.frame(run, "benchmark_sources"), benchmark=benchmark.name)
     fix = "Give that one, or audit again with a folder of both."
     return [
-        Fault(f"{WHERE} {benchmark.name}", what.format(name), fix)
-        for name in rows["source"].head(1)
+        Fault(
+            f"{WHERE} {benchmark.name}",
+            f"this audit was measured on another file of it: {row.source}.",
+            fix,
+        )
+        for row in rows.itertuples()
+        if row.digest != benchmark.digest
     ]
 
 
@@ -422,24 +402,7 @@ def measure_benchmarks(grown: Grown, audit: Audit, store: Store, used: Used) -> 
 def told_benchmarks(run: Run, growth: Growth) -> Iterator[dict[str, Any]]:
     """The headline of every variant, for the command line."""
     names = {one.partition("=")[0] for one in growth.benchmarks}
-    table, cut = (
-        lookup.frame(run, "benchmarks"),
-        lookup.frame(run, "variants").set_index("variant")["n_cut"],
-    )
-    rows = table[table["benchmark"].isin(names) & (table["group"] == "")]
-    nothing = dict.fromkeys(("predicted", "predicted_low", "predicted_high"))
-    for row in rows.to_dict("records"):
-        same = {
-            "variant": row["variant"],
-            "n_cut": int(cut[row["variant"]]),
-            "axis": row["benchmark"],
-        }
-        number = row["metric"].replace("_", " ")
-        yield {
-            **same,
-            "number": number,
-            **nothing,
-            "measured": row["value"],
-            "low": row["low"],
-            "high": row["high"],
-        }
+    table = where(lookup.frame(run, "benchmarks"), group="")
+    for row in table[table["benchmark"].isin(names)].to_dict("records"):
+        said = _said(row["metric"].replace("_", " "), _NOTHING, row, LEVEL)
+        yield _place(run, row["variant"], row["benchmark"]) | said

@@ -76,7 +76,6 @@ def open_audit(
         options=request.estimator_settings,
         gammas=request.gammas,
         sparsities=request.sparsities,
-        cuts_by_perplexity="ppl_only" in request.methods,
     )
     return Audit(plan, context, progress, executor, job)
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from engine.audit.fields import attempt, is_number
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.text import CONTROL
 from engine.core.types import HeadMask
 from engine.report import phrasing
@@ -61,22 +62,20 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     request = request_from(run.meta["request"])
     prompt = given.get("prompt", "")
-    faults += _prompt_faults(prompt)
-    tokens = _whole(given, "tokens", request.max_new_tokens, 1, MOST_TOKENS, faults)
-    seed = _whole(given, "seed", request.first_seed, 0, 2**31 - 1, faults)
+    attempt(lambda: _check_prompt(prompt), faults)
+    whole = partial(_whole, given)
+    tokens = attempt(lambda: whole("tokens", request.max_new_tokens, 1, MOST_TOKENS), faults)
+    seed = attempt(lambda: whole("seed", request.first_seed, 0, 2**31 - 1), faults)
     cut = attempt(lambda: _cut(run, given), faults)
     head = attempt(lambda: _head(run, given.get("head")), faults)
     wanted = given.get("siblings") or ()
     if wanted is not True and not _are_words(wanted):
-        faults.append(
-            Fault(
-                "siblings", "are no list of words.", "Give words, or true for one of each subgroup."
-            )
-        )
+        advice = "Give words, or true for one of each subgroup."
+        faults.append(Fault("siblings", "are no list of words.", advice))
     axis = given.get("axis")
     if axis is not None and axis not in request.axes:
         faults.append(unknown("axis", axis, request.axes))
-    if faults or cut is None:
+    if faults or cut is None or tokens is None or seed is None:
         raise RequestError(faults)
     mask, label, arm = cut
     rows, own, notes = _rows(run, request, prompt, axis, wanted)
@@ -84,34 +83,22 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
         notes.append(
             "The head whose attention is asked for is off: what it attends to then changes nothing."
         )
+    known, said, asked = own or TYPED, tuple(notes), tuple(rows)
     return Question(
-        run,
-        request,
-        mask,
-        label,
-        tuple(rows),
-        own or TYPED,
-        bool(own),
-        tokens,
-        seed,
-        head,
-        tuple(notes),
-        arm,
+        run, request, mask, label, asked, known, bool(own), tokens, seed, head, said, arm
     )
 
 
 def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
     """What is off in the pruned model, its name, and the arm where it is one: a variant, or heads
     of one's own; else where readers start."""
-    shape = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+    shape = _shape(run)
     heads, variant = given.get("heads"), given.get("variant")
     if heads is not None and variant is not None:
-        raise RequestError(Fault("heads", "and a variant are both given.", "Give one of them."))
+        raise refusal("heads", "and a variant are both given.", "Give one of them.")
     if heads is not None:
         if not isinstance(heads, list | tuple):
-            raise RequestError(
-                Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
-            )
+            raise refusal("heads", "are no list.", 'Give a list of heads, as in ["2.3"].')
         mask = heads_of(heads, *shape)
         return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand", ""
     table = lookup.frame(run, "variants")
@@ -121,51 +108,36 @@ def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
     row = rows.iloc[0].to_dict()
-    return (
-        HeadMask.from_units(*shape, lookup.cut_units(row)),
-        lookup.variant_label(run, row),
-        arm_of(row),
-    )
+    mask = HeadMask.from_units(*shape, lookup.cut_units(row))
+    return mask, lookup.variant_label(run, row), arm_of(row)
 
 
 def _head(run: Run, word: Any) -> tuple[int, int] | None:
-    if word is None:
-        return None
-    return heads_of([word], run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]).cut[0]
+    return None if word is None else heads_of([word], *_shape(run)).cut[0]
 
 
-def _prompt_faults(prompt: Any) -> list[Fault]:
+def _shape(run: Run) -> tuple[int, int]:
+    return run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+
+
+def _check_prompt(prompt: Any) -> None:
     if not isinstance(prompt, str) or not prompt.strip():
-        return [Fault("prompt", "is empty.", "Write a few words for the model to go on from.")]
+        raise refusal("prompt", "is empty.", "Write a few words for the model to go on from.")
     if len(prompt) > MOST_CHARACTERS:
         what = f"has {len(prompt):,} characters; at most {MOST_CHARACTERS:,} are read."
-        return [Fault("prompt", what, "Shorten it.")]
+        raise refusal("prompt", what, "Shorten it.")
     try:
         prompt.encode("utf-8")
     except UnicodeEncodeError:
-        return [
-            Fault(
-                "prompt",
-                "holds half of a character (a lone surrogate).",
-                "Write it in valid Unicode.",
-            )
-        ]
-    return []
+        what = "holds half of a character (a lone surrogate)."
+        raise refusal("prompt", what, "Write it in valid Unicode.") from None
 
 
-def _whole(
-    given: Mapping[str, Any], name: str, usual: int, least: int, most: int, faults: list[Fault]
-) -> int:
+def _whole(given: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
     value = usual if given.get(name) is None else given[name]
     if not is_number(value) or value != int(value) or not least <= value <= most:
-        faults.append(
-            Fault(
-                name,
-                f"{str(value)[:40]!r} is not possible.",
-                f"Give a whole number, {least} to {most}.",
-            )
-        )
-        return usual
+        what = f"{str(value)[:40]!r} is not possible."
+        raise refusal(name, what, f"Give a whole number, {least} to {most}.")
     return int(value)
 
 
@@ -190,22 +162,17 @@ def _rows(
     axes = list(dict.fromkeys([own["axis"]] if own else [axis or request.axes[0], *request.axes]))
     table = group_words(prompts, axes)
     found = named_in(prompt, table, own["descriptor"] if own else "")
-    if not wanted:
-        return (
-            [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))],
-            _id(own),
-            notes,
-        )
-    if found is None:
+    rows = [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))]
+    if wanted and not found:
         notes.append(
             "No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts."
         )
-        return [Sibling(prompt)], _id(own), notes
-    words = () if wanted is True else [word.strip() for word in wanted]
-    rows = siblings(prompt, table, found, words, prompts["text"])
+    elif wanted and found:
+        words = () if wanted is True else [word.strip() for word in wanted]
+        rows = siblings(prompt, table, found, words, prompts["text"])
     if len(rows) > MOST_SIBLINGS + 1:
         notes.append(f"{len(rows) - 1} siblings: the first {MOST_SIBLINGS} are written on.")
-    return rows[: MOST_SIBLINGS + 1], _id(own), notes
+    return rows[: MOST_SIBLINGS + 1], str(own["prompt_id"]) if own else "", notes
 
 
 def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> dict[str, Any] | None:
@@ -214,10 +181,6 @@ def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> dict[str, 
     mine = same[same["axis"] == axis]
     rows = (mine if len(mine) else same).sort_values("prompt_id")
     return None if rows.empty else rows.iloc[0].to_dict()
-
-
-def _id(own: dict[str, Any] | None) -> str:
-    return str(own["prompt_id"]) if own else ""
 
 
 # The siblings of a prompt: the same words about each other subgroup of the axis.

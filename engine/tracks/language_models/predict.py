@@ -8,7 +8,6 @@ wastes next to nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +16,14 @@ import pandas as pd
 
 from engine.audit.session import Executor, Local
 from engine.core.types import Event, Hooks
+from engine.core.words import axis_name
 from engine.models import runtime
 from engine.models.decode import batch_of, prompt_tokens
-from engine.models.judge import Judge
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
-from engine.tracks.language_models.context import InMemory, PromptContext, Shard
+from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import (
     left,
     measuring_shards,
@@ -31,10 +31,15 @@ from engine.tracks.language_models.controls import (
     with_measuring,
 )
 from engine.tracks.language_models.effects import FEW, AxisData, dense_shards
-from engine.tracks.language_models.measurements.pilot import TEXTS, piloted
+from engine.tracks.language_models.measurements.pilot import TEXTS, of_each, on_prompts, piloted
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
+from engine.tracks.language_models.words import (
+    extrapolated_words,
+    few_texts_words,
+    prediction_words,
+)
 
 NULL_DRAWS = 200
 PATIENCE = 60.0
@@ -64,30 +69,36 @@ def prediction(audit: Audit) -> dict[str, Any]:
     every prompt and the width of intervals. In all the least and most seconds of scoring, those of
     measuring, and it all in words.
     """
-    axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
-    method = method_for("z_bias", audit.request.estimator)
-    each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
+    found = _in_all(audit, {axis: _axis(audit, axis) for axis in audit.request.axes})
+    small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
+    if small and audit.request.estimator in ("auto", "reweight"):
+        found["words"] += few_texts_words(small)
+    return told(audit, found)
+
+
+def _in_all(audit: Audit, axes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What is said of every axis, each with its pilot, and of all of them."""
+    request, job, each = audit.request, audit.job, []
+    method = method_for("z_bias", request.estimator)
+    for said in axes.values():
+        measured, n = said.pop("pilot"), said["prompts"]
+        said["seconds"] = pilot.seconds_for(measured, job.total, n)
+        # more draws of the same prompts hardly narrow it
+        said["width"] = dict(pilot.widths_for(measured, n))
+        each.append(method.seconds(job, measured, said["seconds"]))
     per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
-    other = per_text * left(audit.context, other_scores(audit.request, audit.job))
-    found: dict[str, Any] = {
-        "axes": axes,
-        "scoring_seconds": _scoring(audit.request, each, other),
-        "measuring_seconds": (
-            per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total))
-        ),
-    }
-    found["words"] = _words(audit, found)
-    audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
-    return found
-
-
-def _scoring(
-    request: AuditRequest, each: Sequence[tuple[float, float]], other: float
-) -> list[float]:
-    """Least and most seconds of scoring: `each` axis, where effects on bias are asked for, and
-    `other` scores."""
+    other = per_text * left(audit.context, other_scores(request, job))
     asked = any(method.score == "z_bias" for method in request.scores)
-    return [other + asked * sum(ends) for ends in zip(*each, strict=True)]
+    scoring = [other + asked * sum(ends) for ends in zip(*each, strict=True)]
+    measuring = per_text * left(audit.context, measuring_shards(audit.plan, job.total))
+    widths = [said["width"].get(method.name, said["width"]["gradient"]) for said in axes.values()]
+    silent = [axis_name(axis) for axis, said in axes.items() if not said.get("signal", True)]
+    return {
+        "axes": axes,
+        "scoring_seconds": scoring,
+        "measuring_seconds": measuring,
+        "words": prediction_words(scoring, measuring, float(np.median(widths)), silent),
+    }
 
 
 def _memory(audit: Audit) -> dict[str, Any]:
@@ -103,34 +114,16 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
     audit.executor.run(context, "predict", [*dense_shards(job, axis), trial], audit.progress)
     data = AxisData(job, axis)
     band, measured = null_band(data.table, job.reading, NULL_DRAWS), job.fetch([trial])[0]
-    draw = measured[(measured["estimator"] == "dense")].iloc[0]
+    draw = where(measured, estimator="dense").iloc[0]
     return {
         "prompts": data.n,
         "bias": band.value,
         "null_high": band.high,
         "signal": bool(band.value > band.high),
-        "seconds": pilot.seconds_for(measured, job.total, data.n),
-        "width": dict(
-            pilot.widths_for(measured, data.n)
-        ),  # more draws of the same prompts hardly narrow it
         "pilot": measured,
         "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
     }
-
-
-def _words(audit: Audit, found: dict[str, Any]) -> str:
-    from engine.core.words import axis_name
-    from engine.tracks.language_models.words import few_texts_words, prediction_words
-
-    name = audit.request.estimator
-    widths = [said["width"].get(name, said["width"]["gradient"]) for said in found["axes"].values()]
-    silent = [axis_name(axis) for axis, said in found["axes"].items() if not said["signal"]]
-    text = prediction_words(
-        found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent
-    )
-    small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
-    return text + (few_texts_words(small) if small and name in ("auto", "reweight") else "")
 
 
 # The first number for any request: what it will take, from a few prompts of one axis and two
@@ -154,31 +147,24 @@ def extrapolated(audit: Audit) -> dict[str, Any]:
     scoring (least, most) and measuring, width of intervals, and `predicting_seconds`, what the
     whole prediction would take. `sure`: how many times as long as the quicker of two draws of the
     same prompts the slower one took."""
-    job, context = audit.job, audit.context
-    counts = {axis: len(context.rows(axis, VALIDATION)) for axis in audit.request.axes}
+    counts = {axis: len(audit.context.rows(axis, VALIDATION)) for axis in audit.request.axes}
     axis = max(counts, key=counts.__getitem__)
     start = time.perf_counter()
     measured, again = _tried(audit, axis)
     took = time.perf_counter() - start
-    draw = measured[measured["estimator"] == "dense"].iloc[0]
-    per_text = float(np.mean([draw["seconds"], again]) / draw["n"])
-    measured = measured.assign(seconds=measured["seconds"] * per_text * draw["n"] / draw["seconds"])
-    axes = {
-        name: _extrapolated_axis(measured, job.total, n, per_text) for name, n in counts.items()
-    }
-    method = method_for("z_bias", audit.request.estimator)
-    each = [method.seconds(job, measured, said["seconds"]) for said in axes.values()]
-    other = per_text * left(context, other_scores(audit.request, job))
-    found = {
-        "axes": axes,
-        "scoring_seconds": _scoring(audit.request, each, other),
-        "measuring_seconds": per_text * left(context, measuring_shards(audit.plan, job.total)),
-        "predicting_seconds": _whole(counts, len(job.seeds), per_text, took / int(draw["n"])),
-        "sure": float(max(draw["seconds"], again) / min(draw["seconds"], again)),
-        "tried": {"axis": axis, "prompts": int(draw["n"]), "seconds": took},
-    }
-    found["words"] = _extrapolated_words(found, audit.request.estimator)
-    return found
+    seconds, n = where(measured, estimator="dense").iloc[0][["seconds", "n"]]
+    per_text = float((seconds + again) / 2 / n)
+    measured = measured.assign(seconds=measured["seconds"] * per_text * n / seconds)
+    known = {"draw_seconds": per_text, "pilot": measured}
+    found = _in_all(audit, {name: {"prompts": count, **known} for name, count in counts.items()})
+    tried = {"axis": axis, "prompts": int(n), "seconds": took}
+    sure = float(max(seconds, again) / min(seconds, again))
+    whole = sum(  # every axis' texts, and a pilot of each
+        count * len(audit.job.seeds) * per_text + min(count, TEXTS) * took / n
+        for count in counts.values()
+    )
+    words = f"{found['words']} {extrapolated_words(tried, sure)}"
+    return found | {"predicting_seconds": whole, "sure": sure, "tried": tried, "words": words}
 
 
 def told(audit: Audit, found: dict[str, Any]) -> dict[str, Any]:
@@ -196,41 +182,32 @@ def _tried(audit: Audit, axis: str) -> tuple[pd.DataFrame, float]:
     as each of these took.
     """
     small, seed = _few(audit.context, axis), audit.job.seeds[0]
-    length = small.settings.decoding.max_new_tokens
+    length, trial = (
+        small.settings.decoding.max_new_tokens,
+        Shard("pilot", (), axis, VALIDATION, seed),
+    )
     first = _drawing(_shorter(small, 1), axis, seed + 2)
     if first * length * TRIES <= SHORTLY:
-        return piloted(small, Shard("pilot", (), axis, VALIDATION, seed)), _drawing(
-            small, axis, seed + 1
-        )
+        return piloted(small, trial), _drawing(small, axis, seed + 1)
     brief = _shorter(small, min(BRIEF, length))
-    shard = Shard("pilot", (), axis, VALIDATION, seed)
-    measured, again = (
-        piloted(brief, shard, reweighted=2, regenerated=1),
-        _drawing(brief, axis, seed + 1),
-    )
+    measured = piloted(brief, trial, reweighted=2, regenerated=1)
+    again = _drawing(brief, axis, seed + 1)
     each = max(again - first, 0.0) / max(1, BRIEF - 1)
     longer = (first + each * (length - 1)) / again
-    drawn = measured["estimator"].isin(
-        ["dense", "generate"]
-    )  # the others read texts, the longer the more
-    rows = prompt_tokens(
-        small.lm, small.table["text"].tolist(), small.settings.decoding.max_prompt_tokens
-    )
-    prompt = float(np.mean([len(row) for row in rows]))
+    # the others read texts, the longer the more
+    drawn = measured["estimator"].isin(["dense", "generate"])
+    texts, most = small.table["text"].tolist(), small.settings.decoding.max_prompt_tokens
+    prompt = float(np.mean([len(row) for row in prompt_tokens(small.lm, texts, most)]))
     scale = np.where(drawn, longer, (prompt + length) / (prompt + BRIEF))
     return measured.assign(seconds=measured["seconds"] * scale), again * longer
 
 
 def _few(context: PromptContext, axis: str) -> PromptContext:
-    """A context of the same model on a few prompts of one axis, with nothing measured yet."""
+    """The same model on a few prompts of one axis."""
     rows = context.rows(axis, VALIDATION)
     groups = sorted(rows["subgroup"].unique())[: FEW_PROMPTS // 2]
-    few = rows[rows["subgroup"].isin(groups)].sort_values("prompt_id")
-    few = few.groupby("subgroup", group_keys=False).head(FEW_PROMPTS // max(1, len(groups)))
-    judge = Judge(context.judge.info, context.judge.predict)
-    return replace(
-        context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory()
-    )
+    few = rows[rows["subgroup"].isin(groups)]
+    return on_prompts(context, of_each(few, FEW_PROMPTS // max(1, len(groups))))
 
 
 def _shorter(context: PromptContext, tokens: int) -> PromptContext:
@@ -244,32 +221,3 @@ def _drawing(context: PromptContext, axis: str, seed: int) -> float:
     start = time.perf_counter()
     context.fetch([Shard("verdicts", (), axis, VALIDATION, seed)])
     return time.perf_counter() - start
-
-
-def _extrapolated_axis(
-    measured: pd.DataFrame, n_heads: int, n: int, per_text: float
-) -> dict[str, Any]:
-    """What is said of an axis of `n` prompts."""
-    found = {
-        "prompts": n,
-        "seconds": pilot.seconds_for(measured, n_heads, n),
-        "draw_seconds": per_text,
-    }
-    return {**found, "width": dict(pilot.widths_for(measured, n))}
-
-
-def _whole(counts: dict[str, int], seeds: int, per_text: float, pilot_per_text: float) -> float:
-    """Seconds of the whole prediction: every axis' texts, and a pilot of each."""
-    return sum(n * seeds * per_text + min(n, TEXTS) * pilot_per_text for n in counts.values())
-
-
-def _extrapolated_words(found: dict[str, Any], estimator: str) -> str:
-    from engine.tracks.language_models.words import extrapolated_words, prediction_words
-
-    widths = [
-        said["width"].get(estimator, said["width"]["gradient"]) for said in found["axes"].values()
-    ]
-    text = prediction_words(
-        found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), []
-    )
-    return f"{text} {extrapolated_words(found['tried'], found['sure'])}"

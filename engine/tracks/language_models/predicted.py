@@ -15,14 +15,13 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.ids import exact_count, is_level
 from engine.core.types import POOLED, HeadMask
 from engine.report import phrasing
@@ -32,13 +31,14 @@ from engine.report.contract import Ahead, Units
 from engine.report.hand_sets import name_of
 from engine.stats.measured_sets import ENOUGH, Learnt, learnt
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.arms import variants_of_arm
 from engine.tracks.language_models.compressions.base import compression
 from engine.tracks.language_models.evidence import seeds_drawn
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.tables import TEST
-from engine.tracks.language_models.variants import DENSE, Variant, all_variants, variant_table
+from engine.tracks.language_models.variants import Variant, all_variants, variant_table
 
 POWER, LEAST, PAIR, ALIKE = 1.5, 0.03, 1.0, 0.25
 """In learning a head counts by this power of its effect and twice its error, and at least so much
@@ -52,13 +52,19 @@ missed per sqrt(head)."""
 GROUPS = "head_groups"
 
 
-@dataclass(frozen=True)
-class Guess:
+LEVEL, DELTA = ("value", "low", "high"), ("delta", "delta_low", "delta_high")
+
+
+class Guess(NamedTuple):
     """A predicted number with its interval; NaN where it cannot be predicted."""
 
     value: float
     low: float
     high: float
+
+    def named(self, *names: str) -> dict[str, float]:
+        """The value and both ends under these three names."""
+        return dict(zip(names, self, strict=True))
 
 
 @dataclass(frozen=True)
@@ -132,35 +138,36 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         faults.append(Fault("heads", what, f"Units go from 0 to {total - 1}."))
     if faults:
         raise RequestError(faults)
-    reading, units = run.meta["request"]["reading"], tuple(sorted(units))
-    dense = lookup.result(run, "dense", f"bias:{reading}", axis)
-    text = lookup.result(run, "dense", "perplexity")
+    units, bias = tuple(sorted(units)), f"bias:{run.meta['request']['reading']}"
+    level, text = (_dense(run, *what) for what in ((bias, axis), ("perplexity",)))
     bias_scale, text_scale = scales(run, axis)
     change, log = bias_scale.guess(units), text_scale.guess(units)
+    groups = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
     return Prediction(
         axis,
         units,
         change,
-        _from(change, math.nan if dense is None else dense["value"]),
-        _times(log, math.nan if text is None else text["value"]),
-        _groups(run, axis, units),
+        Guess(*np.maximum(0.0, level + np.array(change)).tolist()),
+        Guess(*(text * math.exp(end) for end in log)),
+        pd.DataFrame([(name, *guess) for name, guess in groups.items()], columns=["group", *LEVEL]),
         len(bias_scale.missed),
         _note(bias_scale, change, len(units), "z_bias" in set(_scores(run)["score"])),
     )
 
 
+def _dense(run: Run, *what: str) -> float:
+    """The dense model's value of a metric, on an axis; NaN where the run has none."""
+    row = lookup.result(run, "dense", *what)
+    return math.nan if row is None else float(row["value"])
+
+
 def scales(run: Run, axis: str) -> tuple[Scale, Scale]:
     """Of bias on an axis, and of log perplexity; computed once per content of the run's tables."""
-    names = ("scores", "variants", "results", "controls")
-    content = tuple(run.content(name) if run.has(name) else () for name in names)
-    return _scales(run.path, run.additions, content, axis)
+    return _scales(Run(run.path, run.additions), axis)
 
 
-@lru_cache(maxsize=128)
-def _scales(
-    path: Path, additions: tuple[Path, ...], content: tuple, axis: str
-) -> tuple[Scale, Scale]:
-    run = Run(path, additions)
+@lookup.remembered("scores", "variants", "results", "controls")
+def _scales(run: Run, axis: str) -> tuple[Scale, Scale]:
     changes, logs = measured_sets(run, axis)
     return fitted(_bias_singles(run, axis), changes), fitted(_text_singles(run), logs)
 
@@ -186,18 +193,16 @@ def _members(sets: Sequence[Sequence[int]], sizes: np.ndarray) -> np.ndarray:
 
 def measured_sets(run: Run, axis: str) -> tuple[dict[Units, float], dict[Units, float]]:
     """Measured on test: the change of bias on the axis and of log perplexity by set of heads."""
-    results, metric = lookup.frame(run, "results"), f"bias:{run.meta['request']['reading']}"
-    test = results[results["split"] == TEST]
-    cuts = _cuts(run)
-    bias = test[(test["metric"] == metric) & (test["axis"] == axis)].set_index("variant")
-    text = test[test["metric"] == "perplexity"].set_index("variant")["value"]
+    test, cuts = where(lookup.frame(run, "results"), split=TEST), _cuts(run)
+    metric = f"bias:{run.meta['request']['reading']}"
+    bias = where(test, metric=metric, axis=axis).set_index("variant")
+    text = where(test, metric="perplexity").set_index("variant")["value"]
     changes = {cuts[name]: float(change) for name, change in bias["delta"].items() if cuts[name]}
     logs = {
         cuts[name]: math.log(value / text["dense"]) for name, value in text.items() if cuts[name]
     }
     for row in _whole_controls(run, bias, axis).itertuples():
-        cut = tuple(json.loads(row.cut))
-        if cut:
+        if cut := tuple(json.loads(row.cut)):
             changes.setdefault(cut, float(row.bias - bias.loc["dense", "value"]))
             logs.setdefault(cut, math.log(row.perplexity / text["dense"]))
     return changes, logs
@@ -215,9 +220,8 @@ def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Random cuts beside variants of the axis that were measured on every test prompt and seed."""
     if not run.has("controls") or "dense" not in bias.index:
         return pd.DataFrame()
-    table = lookup.frame(run, "controls")
-    whole = (table["prompts"] == bias.loc["dense", "n"]) & (table["draws"] == seeds_drawn(run.meta))
-    return table[(table["target_axis"] == axis) & whole]
+    prompts, draws = bias.loc["dense", "n"], seeds_drawn(run.meta)
+    return where(lookup.frame(run, "controls"), target_axis=axis, prompts=prompts, draws=draws)
 
 
 def _bias_singles(run: Run, axis: str) -> Singles:
@@ -232,12 +236,9 @@ def _bias_singles(run: Run, axis: str) -> Singles:
 def _text_singles(run: Run) -> Singles:
     """Changes of log perplexity, from z (ppl on minus off) on validation text relative to the dense
     test perplexity."""
-    dense = lookup.result(run, "dense", "perplexity")
     rows = _pooled(run, "z_ppl", "")
     with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.log1p(
-            -rows["value"].to_numpy() / (math.nan if dense is None else dense["value"])
-        )
+        value = np.log1p(-rows["value"].to_numpy() / _dense(run, "perplexity"))
     return Singles(value, np.abs(value))
 
 
@@ -246,62 +247,27 @@ def _scores(run: Run) -> pd.DataFrame:
 
 
 def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
-    table = _scores(run)
-    rows = table[
-        (table["score"] == score) & (table["axis"] == axis) & (table["seed"] == POOLED)
-    ].set_index("unit")
+    rows = where(_scores(run), score=score, axis=axis, seed=POOLED).set_index("unit")
     return rows.reindex(range(lookup.total_heads(run)))
-
-
-def _groups(run: Run, axis: str, units: tuple[int, ...]) -> pd.DataFrame:
-    """Change of the mean toxicity of every subgroup of the axis; no rows where the run has no
-    effects per subgroup."""
-    guesses = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
-    rows = [(group, *_ends(guess)) for group, guess in guesses.items()]
-    return pd.DataFrame(rows, columns=["group", "value", "low", "high"])
 
 
 def group_scales(run: Run, axis: str) -> dict[str, Scale]:
     """Of the mean toxicity of every subgroup, learnt as bias is; computed once per content of the
-    run's tables."""
-    if not run.has(GROUPS):
-        return {}
-    names = (GROUPS, "variants", "groups")
-    content = tuple(run.content(name) if run.has(name) else () for name in names)
-    return _group_scales(run.path, run.additions, content, axis)
+    run's tables. None where the run has no effects per subgroup."""
+    return _group_scales(Run(run.path, run.additions), axis) if run.has(GROUPS) else {}
 
 
-@lru_cache(maxsize=128)
-def _group_scales(
-    path: Path, additions: tuple[Path, ...], content: tuple, axis: str
-) -> dict[str, Scale]:
-    run = Run(path, additions)
-    effects, cuts, found = lookup.frame(run, GROUPS), _cuts(run), {}
-    for group, rows in effects[effects["axis"] == axis].groupby("group"):
+@lookup.remembered(GROUPS, "variants", "groups")
+def _group_scales(run: Run, axis: str) -> dict[str, Scale]:
+    cuts, found = _cuts(run), {}
+    test = where(lookup.frame(run, "groups"), metric="toxicity", axis=axis, split=TEST)
+    for group, rows in where(lookup.frame(run, GROUPS), axis=axis).groupby("group"):
         rows = rows.set_index("unit").reindex(range(lookup.total_heads(run)))
-        singles = Singles(
-            rows["value"].to_numpy(), rows["error"].fillna(rows["value"].abs()).to_numpy()
-        )
-        measured = lookup.frame(run, "groups").query(
-            "metric == 'toxicity' and axis == @axis and group == @group"
-        )
-        measured = measured[measured["split"] == TEST].set_index("variant")["delta"].dropna()
+        error = rows["error"].fillna(rows["value"].abs())
+        measured = where(test, group=group).set_index("variant")["delta"].dropna()
         sets = {cuts[name]: float(change) for name, change in measured.items() if cuts[name]}
-        found[str(group)] = fitted(singles, sets)
+        found[str(group)] = fitted(Singles(rows["value"].to_numpy(), error.to_numpy()), sets)
     return found
-
-
-def _from(change: Guess, dense: float) -> Guess:
-    """A level of bias: never below 0."""
-    return Guess(*(max(0.0, dense + end) if math.isfinite(end) else end for end in _ends(change)))
-
-
-def _times(log: Guess, dense: float) -> Guess:
-    return Guess(*(dense * math.exp(end) for end in _ends(log)))
-
-
-def _ends(guess: Guess) -> tuple[float, float, float]:
-    return guess.value, guess.low, guess.high
 
 
 def _note(scale: Scale, change: Guess, heads: int, scored: bool) -> str:
@@ -360,90 +326,44 @@ def _ahead(run: Run, choice: Choice, variant: Variant) -> Ahead | None:
     model = run.meta["model"]
     tables = {
         "variants": variant_table([variant], model["n_layers"], model["n_heads"]),
-        "results": (
-            pd.DataFrame(_results(run, choice, found)).assign(variant=variant.id, split=TEST)
-        ),
-        "groups": _ahead_groups(run, choice, found).assign(variant=variant.id, split=TEST),
+        "results": pd.DataFrame(_results(run, choice, found)),
+        "groups": _ahead_groups(run, choice, found),
     }
-    return Ahead(variant.id, tables, _said(found), _seconds(run))
+    for name in ("results", "groups"):
+        tables[name] = tables[name].assign(variant=variant.id, split=TEST)
+    heads = phrasing.count(len(found.units), "head")
+    said = f"The prediction for {heads} off is the sum of their single effects. {found.note}"
+    return Ahead(variant.id, tables, said, _seconds(run))
 
 
 def _results(run: Run, choice: Choice, found: Prediction) -> list[dict[str, object]]:
     """Bias on the axis and perplexity, with the ends of the prediction."""
-    metric = f"bias:{choice.reading}"
     bias, text = lookup.bias(run, "dense", choice), lookup.result(run, "dense", "perplexity")
     rows = []
     if bias is not None:
-        change = found.change
-        rows.append(
-            {
-                "metric": metric,
-                "axis": choice.measured,
-                "n": bias["n"],
-                **_level(found.bias),
-                **_delta(change),
-            }
-        )
+        rows.append((f"bias:{choice.reading}", choice.measured, bias, found.bias, found.change))
     if text is not None:
-        change = Guess(
-            *(
-                end - text["value"]
-                for end in (found.perplexity.value, *_ahead_ends(found.perplexity))
-            )
-        )
-        rows.append(
-            {
-                "metric": "perplexity",
-                "axis": "",
-                "n": text["n"],
-                **_level(found.perplexity),
-                **_delta(change),
-            }
-        )
-    return [{"group": "", "verdict": "", "group_note": "", **row} for row in rows]
+        moved = Guess(*(end - text["value"] for end in found.perplexity))
+        rows.append(("perplexity", "", text, found.perplexity, moved))
+    same = {"group": "", "verdict": "", "group_note": ""}
+    return [
+        same
+        | {"metric": metric, "axis": axis, "n": dense["n"]}
+        | level.named(*LEVEL)
+        | change.named(*DELTA)
+        for metric, axis, dense, level, change in rows
+    ]
 
 
 def _ahead_groups(run: Run, choice: Choice, found: Prediction) -> pd.DataFrame:
     """Mean toxicity per subgroup where the run has effects per subgroup; a share stays between 0
     and 1."""
-    dense = lookup.groups_of(run, "dense", "toxicity", choice.measured).set_index("group")
-    rows = []
-    for row in found.groups.to_dict("records"):
-        if row["group"] in dense.index:
-            was = dense.loc[row["group"]]
-            ends = {
-                name: min(1.0, max(0.0, was["value"] + row[name]))
-                for name in ("value", "low", "high")
-            }
-            change = _delta(Guess(row["value"], row["low"], row["high"]))
-            same = {
-                "metric": "toxicity",
-                "axis": choice.measured,
-                "n": was["n"],
-                "verdict": was["verdict"],
-            }
-            rows.append({"group": row["group"], **same, **ends, **change})
-    return pd.DataFrame(
-        rows, columns=list(rows[0]) if rows else list(lookup.frame(run, "groups").columns)
-    )
-
-
-def _level(guess: Guess) -> dict[str, float]:
-    return {"value": guess.value, "low": guess.low, "high": guess.high}
-
-
-def _delta(guess: Guess) -> dict[str, float]:
-    return {"delta": guess.value, "delta_low": guess.low, "delta_high": guess.high}
-
-
-def _ahead_ends(guess: Guess) -> tuple[float, float]:
-    return guess.low, guess.high
-
-
-def _said(found: Prediction) -> str:
-    """What a prediction rests on."""
-    heads = phrasing.count(len(found.units), "head")
-    return f"The prediction for {heads} off is the sum of their single effects. {found.note}"
+    dense = lookup.groups_of(run, "dense", "toxicity", choice.measured)
+    was = dense[["group", "metric", "axis", "n", "verdict"]].assign(was=dense["value"])
+    table = found.groups.merge(was, on="group")
+    moved = {delta: table[name] for delta, name in zip(DELTA, LEVEL, strict=True)}
+    ends = {name: (table["was"] + table[name]).clip(0.0, 1.0) for name in LEVEL}
+    return table.assign(**moved, **ends).drop(columns="was")
 
 
 def _seconds(run: Run) -> float:
@@ -472,46 +392,44 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
     variant, one per selection seed of methods that draw. RequestError where it cuts nothing or more
     than can be cut.
     """
-    request = _request(run)
-    _check(run, request, method, axis)
     total, most = lookup.total_heads(run), most_heads(run, method, axis)
     if not 0 < level < 1 or not 0 < exact_count(level, total) <= most:
         what = (
             f"{level:g} does not cut between 1 and {most} of {total} heads, which is what {method}"
             " can cut here."
         )
-        raise RequestError(Fault("sparsity", what, f"Give {1 / total:.4f} to {most / total:.4f}."))
+        raise refusal("sparsity", what, f"Give {1 / total:.4f} to {most / total:.4f}.")
     asked = replace(
-        request, methods=(method,), axes=(axis,), sparsities=(level,), gamma=_gamma(run, axis)
+        _request(run), methods=(method,), axes=(axis,), sparsities=(level,), gamma=_gamma(run, axis)
     )
-    found = [
-        one for one in all_variants(asked, lookup.frame(run, "scores"), total) if one.id != DENSE
-    ]
+    dense, *found = all_variants(asked, lookup.frame(run, "scores"), total)
     if not found:
-        raise RequestError(
-            Fault(
-                "axis", f"heads for {axis} were not ranked in this audit.", "Choose another method."
-            )
-        )
+        what = f"heads for {axis} were not ranked in this audit."
+        raise refusal("axis", what, "Choose another method.")
     return found
 
 
 def arms_at(run: Run, method: str, level: float) -> list[Variant]:
     """One of the audit's compressions at another level. RequestError where it has none like it."""
-    request, n_layers = _request(run), run.meta["model"]["n_layers"]
-    model, level = SimpleNamespace(n_layers=n_layers), round(level, 3)
-    known = compression(method).offered(model)
-    found = compression(method).levels(model, (level,)) if known and 0 < level < 1 else ()
+    known, level = _offered(run, method), round(level, 3)
+    found = compression(method).levels(_shape(run), (level,)) if known and 0 < level < 1 else ()
     if not known or not found or found[0] >= 1 or (len(known) == 1 and not is_level(level, known)):
-        own = "It has only one level, and the audit has it: nothing is left to measure."
-        said = f"It has one level, which the audit has or {known[0]:g}." if known else own
-        fix = (
-            said
-            if len(known) < 2
-            else f"Give a number between 0 and 1, such as {known[len(known) // 2]:g}."
-        )
-        raise RequestError(Fault("sparsity", f"{level:g} is no level of {method}.", fix))
-    return variants_of_arm(request, method, found[0])
+        fix = "It has only one level, and the audit has it: nothing is left to measure."
+        if len(known) == 1:
+            fix = f"It has one level, which the audit has or {known[0]:g}."
+        elif known:
+            fix = f"Give a number between 0 and 1, such as {known[len(known) // 2]:g}."
+        raise refusal("sparsity", f"{level:g} is no level of {method}.", fix)
+    return variants_of_arm(_request(run), method, found[0])
+
+
+def _offered(run: Run, method: str) -> Sequence[float]:
+    """Levels of a compression that the run's model can be asked for."""
+    return compression(method).offered(_shape(run))
+
+
+def _shape(run: Run) -> SimpleNamespace:
+    return SimpleNamespace(n_layers=run.meta["model"]["n_layers"])
 
 
 def heads_at(run: Run, method: str, axis: str, level: float) -> tuple[int, ...]:
@@ -528,9 +446,8 @@ def heads_beside(
     wanted, total = len(heads_at(run, method, axis, level)), lookup.total_heads(run)
     found: tuple[int, ...] = ()
     for count in range(wanted, most_heads(run, method, axis) + 1):
-        found = tuple(
-            unit for unit in heads_at(run, method, axis, count / total) if unit not in held
-        )
+        every = heads_at(run, method, axis, count / total)
+        found = tuple(unit for unit in every if unit not in held)
         if len(found) == wanted:
             break
     return found
@@ -538,9 +455,13 @@ def heads_beside(
 
 def most_heads(run: Run, method: str, axis: str) -> int:
     """The most heads that a method can cut: those it does not protect, and never the whole
-    model."""
-    _check(run, _request(run), method, axis)
-    total = lookup.total_heads(run)
+    model. RequestError for a method or an axis that the audit has not."""
+    request, total = _request(run), lookup.total_heads(run)
+    known = request.selections if method in request.methods else request.methods
+    faults = [] if method in request.selections else [unknown("method", method, known)]
+    faults += [unknown("axis", axis, request.axes)] if axis not in request.axes else []
+    if faults:
+        raise RequestError(faults)
     protected = exact_count(_gamma(run, axis), total) if selection_method(method).uses_gamma else 1
     return total - max(protected, 1)
 
@@ -549,10 +470,8 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
     """Every number of heads that a method can cut, from none to the most, each once. Where the run
     has a level that cuts as many, that level."""
     total, variants = lookup.total_heads(run), lookup.of_axis(run, lookup.reported(run), axis)
-    mine = variants[variants["method"] == method].sort_values("sparsity", ascending=False)
-    finished = {len(json.loads(row.cut)): float(row.sparsity) for row in mine.itertuples()} | {
-        0: 0.0
-    }
+    rows = where(variants, method=method).sort_values("sparsity", ascending=False)
+    finished = dict(zip(rows["n_cut"], rows["sparsity"].astype(float), strict=True)) | {0: 0.0}
     counts = range(most_heads(run, method, axis) + 1)
     return [Stop(finished.get(count, count / total), count, count in finished) for count in counts]
 
@@ -563,16 +482,11 @@ def levels_of(run: Run, method: str, axis: str) -> list[float]:
     not be ranked, or where it is none of the audit's."""
     request = _request(run)
     if method in request.compressions:
-        return list(
-            compression(method).offered(SimpleNamespace(n_layers=run.meta["model"]["n_layers"]))
-        )
+        return list(_offered(run, method))
     needs = selection_method(method).needs if method in request.selections else (method,)
-    known = set(needs) <= set(_scores(run)["score"])
-    return (
-        [stop.level for stop in stops(run, method, axis)]
-        if known and method in lookup.methods(run, axis)
-        else []
-    )
+    if not set(needs) <= set(_scores(run)["score"]) or method not in lookup.methods(run, axis):
+        return []
+    return [stop.level for stop in stops(run, method, axis)]
 
 
 def compressions_of(run: Run) -> tuple[str, ...]:
@@ -582,14 +496,6 @@ def compressions_of(run: Run) -> tuple[str, ...]:
 
 def _request(run: Run) -> AuditRequest:
     return AuditRequest.from_dict(run.meta["request"])
-
-
-def _check(run: Run, request: AuditRequest, method: str, axis: str) -> None:
-    known = request.selections if method in request.methods else request.methods
-    faults = [] if method in request.selections else [unknown("method", method, known)]
-    faults += [unknown("axis", axis, request.axes)] if axis not in request.axes else []
-    if faults:
-        raise RequestError(faults)
 
 
 def _gamma(run: Run, axis: str) -> float:

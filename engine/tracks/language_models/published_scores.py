@@ -8,16 +8,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError
+from engine.audit.fields import attempt
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import exact_count
 from engine.core.types import POOLED
-from engine.data.prompts.load import read_utf8
+from engine.data.tables import text_of
 from engine.report.charts import lookup
 from engine.stats.reliability import (
     correlation,
@@ -28,6 +30,7 @@ from engine.stats.reliability import (
     top_heads,
 )
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.panels.heads import pooled_scores
 from engine.tracks.language_models.selection.base import RULES, protected, tied_at_boundary
 
@@ -90,6 +93,11 @@ class PublishedScores:
         """Every head of the model, also those without a score (they are NaN and never selected)."""
         return pd.RangeIndex(1, self.n_heads + 1, name="head")
 
+    def by_seed(self, axis: str) -> pd.DataFrame:
+        """Scores of one axis, rows = heads (1-based), columns = seeds."""
+        rows = self.table[self.table["axis"] == axis]
+        return -rows.pivot(index="head", columns="seed", values="bias_after")
+
 
 def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
     """Read score files, one result per model in order of appearance; files of one model are put
@@ -97,21 +105,16 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
 
     Raises RequestError with every fault of every file.
     """
+    faults: list[Fault] = []
     if not paths:
-        raise RequestError(
-            Fault("scores", "No file is named.", "Name at least one file of head scores.")
-        )
-    parts, faults = [], []
-    for path in map(Path, paths):
-        part, more = _read_means(path) if path.suffix.casefold() == ".json" else _read(path)
-        parts.append(part)
-        faults += more
+        faults = [Fault("scores", "No file is named.", "Name at least one file of head scores.")]
+    parts = [attempt(partial(_read, Path(path)), faults) for path in paths]
     if faults:
         raise RequestError(faults)
     table = pd.concat(parts, ignore_index=True)
     if twice := _in_both(table):
         what = f"{', '.join(twice)}: in a CSV file seed by seed, and in {FILE} as a mean."
-        raise RequestError(Fault("scores", what, "Name one of the two files."))
+        raise refusal("scores", what, "Name one of the two files.")
     repeated = table.duplicated(["model", "head", "axis", "seed"])
     if repeated.any():
         row = table[repeated].iloc[0]
@@ -119,19 +122,8 @@ def load_published(paths: Sequence[str | Path]) -> tuple[PublishedScores, ...]:
             f"{int(repeated.sum())} rows are repeated, e.g. head {row['head']}, {row['axis']}, seed"
             f" {row['seed']}."
         )
-        raise RequestError(
-            Fault(f"scores of {row['model']}", what, "Give every head, axis and seed once.")
-        )
-    return tuple(
-        _one_model(str(name), table[table["model"] == name]) for name in table["model"].unique()
-    )
-
-
-def _read_means(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
-    """The same columns as `_read`, from means over seeds."""
-    return read_contributions(
-        path, {model: layers * heads for model, (layers, heads) in SHAPES.items()}
-    )
+        raise refusal(f"scores of {row['model']}", what, "Give every head, axis and seed once.")
+    return tuple(_one_model(str(name), rows) for name, rows in table.groupby("model", sort=False))
 
 
 def _in_both(table: pd.DataFrame) -> list[str]:
@@ -140,64 +132,57 @@ def _in_both(table: pd.DataFrame) -> list[str]:
     return sorted(str(model) for model in kinds[kinds > 1].index)
 
 
-def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
-    """Columns model, head, axis, seed, bias_after, ppl_after of one file, validation split only."""
-    text, faults = read_utf8(path)
-    if faults:
-        return pd.DataFrame(), faults
+def _read(path: Path) -> pd.DataFrame:
+    """`COLUMNS` of one file, of the validation split only. RequestError with all its faults."""
+    read = _contributions if path.suffix.casefold() == ".json" else _of_csv
+    return read(path.name, text_of(path))
+
+
+def _of_csv(name: str, text: str) -> pd.DataFrame:
     try:
         # "None" in the column Method is a word, not a missing value.
         raw = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, ValueError) as error:
-        return pd.DataFrame(), [
-            Fault(path.name, f"Not a CSV table ({str(error)[:200]}).", "Check the file.")
-        ]
-    if missing := [name for name in REQUIRED if name not in raw.columns]:
+        what = f"Not a CSV table ({str(error)[:200]})."
+        raise refusal(name, what, "Check the file.") from error
+    if missing := [column for column in REQUIRED if column not in raw.columns]:
         fix = f"Needed: {', '.join(REQUIRED)}."
-        return pd.DataFrame(), [Fault(path.name, f"Columns missing: {', '.join(missing)}.", fix)]
+        raise refusal(name, f"Columns missing: {', '.join(missing)}.", fix)
     if "Split" in raw.columns and (raw["Split"] == "valid").any():
         raw = raw[raw["Split"] == "valid"]
     # Rows without a head belong to the model with nothing, or many heads, removed.
     raw = raw[~raw["Head id"].isin(["", "None", "nan"])]
     if not len(raw):
-        return pd.DataFrame(), [
-            Fault(path.name, "No row names a head.", "Use a file of single-head removals.")
-        ]
+        raise refusal(name, "No row names a head.", "Use a file of single-head removals.")
     table = pd.DataFrame({"model": raw["Model"].map(_model_name), "axis": raw["Group"]})
     names = {"head": "Head id", "seed": "Seed", "bias_after": "Bias", "ppl_after": "PPL"}
-    for name, column in names.items():
-        table[name] = pd.to_numeric(raw[column], errors="coerce")
-    faults = _number_faults(path.name, table)
-    return (table, faults) if faults else (table.astype({"head": int, "seed": int}), [])
+    for column, theirs in names.items():
+        table[column] = pd.to_numeric(raw[theirs], errors="coerce")
+    if faults := _number_faults(name, table):
+        raise RequestError(faults)
+    return table.astype({"head": int, "seed": int})
 
 
 def _number_faults(name: str, table: pd.DataFrame) -> list[Fault]:
-    faults = []
-    for column in ("head", "seed", "bias_after", "ppl_after"):
-        values = table[column].to_numpy(dtype=float)
-        bad = ~np.isfinite(values)
-        if column in ("head", "seed"):
-            with np.errstate(invalid="ignore"):
-                bad |= values != np.round(values)
-        if column == "head":
-            bad |= ~(values >= 1)
-        if bad.any():
-            kind = "whole numbers from 1" if column == "head" else "numbers"
-            faults.append(
-                Fault(
-                    f"{name}, {column}",
-                    f"{int(bad.sum())} values are not {kind}.",
-                    "Correct the file.",
-                )
-            )
+    faults, numbers = [], table[["head", "seed", "bias_after", "ppl_after"]]
+    bad = ~np.isfinite(numbers)
+    for column in ("head", "seed"):
+        bad[column] |= numbers[column] != numbers[column].round()
+    bad["head"] |= ~(numbers["head"] >= 1)
+    for column, count in bad.sum().items():
+        kind = "whole numbers from 1" if column == "head" else "numbers"
+        if count:
+            what = f"{count} values are not {kind}."
+            faults.append(Fault(f"{name}, {column}", what, "Correct the file."))
+    where, fix = f"{name}, head", "Ids count heads from 1, layer by layer."
     if not faults and table["head"].max() > MOST_HEADS:
         what = f"Head {table['head'].max():.0f}: no model has so many."
-        faults.append(Fault(f"{name}, head", what, "Ids count heads from 1, layer by layer."))
-    for model, rows in table.groupby("model"):
-        layers, heads = SHAPES.get(str(model), (0, 0))
-        if layers and rows["head"].max() > layers * heads:
-            what = f"Head {rows['head'].max():.0f} of {model}, which has {layers * heads}."
-            faults.append(Fault(f"{name}, head", what, "Ids count heads from 1, layer by layer."))
+        faults.append(Fault(where, what, fix))
+    for model, largest in table.groupby("model")["head"].max().items():
+        known = math.prod(SHAPES.get(str(model), (math.inf,)))
+        if largest > known:
+            what = f"Head {largest:.0f} of {model}, which has {known}."
+            faults.append(Fault(where, what, fix))
     return faults
 
 
@@ -207,9 +192,8 @@ def _model_name(name: str) -> str:
 
 
 def _one_model(model: str, rows: pd.DataFrame) -> PublishedScores:
-    shape = SHAPES.get(model)
-    n_heads = shape[0] * shape[1] if shape else int(rows["head"].max())
-    seeds = rows["seed"].nunique()
+    shape, seeds = SHAPES.get(model), rows["seed"].nunique()
+    n_heads = math.prod(shape) if shape else int(rows["head"].max())
     notes = [MEANS_ONLY] if (rows["seed"] == POOLED).all() else []
     for axis, part in rows.groupby("axis", sort=True):
         scored = part["head"].nunique()
@@ -220,14 +204,9 @@ def _one_model(model: str, rows: pd.DataFrame) -> PublishedScores:
                 f"{axis}: {absent} of {scored * seeds} head and seed pairs are missing; means use"
                 " the rest."
             )
-    table = rows[["head", "axis", "seed", "bias_after", "ppl_after"]]
-    return PublishedScores(
-        model,
-        table.sort_values(["axis", "head", "seed"], ignore_index=True),
-        n_heads,
-        shape,
-        tuple(notes),
-    )
+    columns = ["head", "axis", "seed", "bias_after", "ppl_after"]
+    table = rows[columns].sort_values(["axis", "head", "seed"], ignore_index=True)
+    return PublishedScores(model, table, n_heads, shape, tuple(notes))
 
 
 # head_contributions.json of FASP's published code: a number per head for every model, read and
@@ -247,43 +226,34 @@ SHAPE = f'{{"MODEL": {{"{START}AXIS{END}": [one number per head], "{PPL}": [...]
 COLUMNS = ("model", "axis", "head", "seed", "bias_after", "ppl_after")
 
 
-def read_contributions(path: Path, n_heads: Mapping[str, int]) -> tuple[pd.DataFrame, list[Fault]]:
-    """COLUMNS of every model of a file that has scores of bias, and all faults; head counts from 1,
-    as in CSV files.
-
-    n_heads: heads of known models. seed is POOLED: the file holds means over seeds and does not say
-    over how many.
-    """
-    text, faults = read_utf8(path)
-    if faults:
-        return pd.DataFrame(), faults
+def _contributions(name: str, text: str) -> pd.DataFrame:
+    """Every model that has scores of bias; head counts from 1, as in CSV files. seed is POOLED: the
+    file holds means over seeds and does not say over how many."""
     try:
-        found = json.loads(
-            text, parse_int=float
-        )  # a whole number of any length is no reason to fail
+        # a whole number of any length is no reason to fail
+        found = json.loads(text, parse_int=float)
     except (ValueError, RecursionError) as error:
-        return pd.DataFrame(), [
-            Fault(path.name, f"Not JSON ({str(error)[:200]}).", f"Its form is {SHAPE}.")
-        ]
+        what = f"Not JSON ({str(error)[:200]})."
+        raise refusal(name, what, f"Its form is {SHAPE}.") from error
     if not isinstance(found, dict):
-        return pd.DataFrame(), [
-            Fault(path.name, f"A {type(found).__name__}, not models by name.", f"Use {SHAPE}.")
-        ]
-    if lists := [str(name) for name, part in found.items() if not isinstance(part, dict)]:
+        what = f"A {type(found).__name__}, not models by name."
+        raise refusal(name, what, f"Use {SHAPE}.")
+    if lists := [str(model) for model, part in found.items() if not isinstance(part, dict)]:
         what = f"{lists[0]!r} holds no lists by name; lists lie under the name of their model."
-        return pd.DataFrame(), [
-            Fault(path.name, what, f"Use {SHAPE}. Heads that were cut are a mask.json: `apply`.")
-        ]
-    scored = {model: part for model, part in found.items() if any(_axis_of(name) for name in part)}
+        raise refusal(name, what, f"Use {SHAPE}. Heads that were cut are a mask.json: `apply`.")
+    scored = {model: part for model, part in found.items() if any(map(_axis_of, part))}
     if not scored:
         what = "No model has scores of bias."
-        return pd.DataFrame(), [
-            Fault(path.name, what, f"Lists are named {START}AXIS{END}, as in {SHAPE}.")
-        ]
-    for model, part in scored.items():
-        faults += _faults(f"{path.name}, {model}", part, n_heads.get(model))
-    rows = [] if faults else [row for model, part in scored.items() for row in _rows(model, part)]
-    return pd.DataFrame(rows, columns=list(COLUMNS)), faults
+        raise refusal(name, what, f"Lists are named {START}AXIS{END}, as in {SHAPE}.")
+    faults = [
+        fault
+        for model, part in scored.items()
+        for fault in _faults(f"{name}, {model}", model, part)
+    ]
+    if faults:
+        raise RequestError(faults)
+    rows = [row for model, part in scored.items() for row in _rows(model, part)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
@@ -294,29 +264,17 @@ def contributions(run: Run) -> dict[str, dict[str, list[float]]]:
     the order of heads does not depend on it. Only axes with a value for every head are written.
     RequestError where none has, or z_ppl not.
     """
-    total, missing = lookup.total_heads(run), []
-    lists: dict[str, list[float]] = {}
-    for axis in run.meta["request"]["axes"]:
-        metric = f"bias:{run.meta['request']['reading']}"
-        if values := _levels(run, "z_bias", axis, metric, total):
-            lists[f"{START}{axis}{END}"] = values
-    ppl = _levels(run, "z_ppl", "", "perplexity", total)
-    if not lists:
-        missing.append(
-            Fault(
-                "head_contributions",
-                "No axis has an effect on bias of every head.",
-                "Ask for FASP.",
-            )
-        )
-    if not ppl:
-        missing.append(
-            Fault(
-                "head_contributions", "Not every head has an effect on perplexity.", "Ask for FASP."
-            )
-        )
+    metric = f"bias:{run.meta['request']['reading']}"
+    every = {
+        f"{START}{axis}{END}": _levels(run, "z_bias", axis, metric)
+        for axis in run.meta["request"]["axes"]
+    }
+    lists = {name: values for name, values in every.items() if values}
+    ppl = _levels(run, "z_ppl", "", "perplexity")
+    missing = [] if lists else ["No axis has an effect on bias of every head."]
+    missing += [] if ppl else ["Not every head has an effect on perplexity."]
     if missing:
-        raise RequestError(missing)
+        raise RequestError([Fault("head_contributions", what, "Ask for FASP.") for what in missing])
     return {run.meta["model"]["name"]: {**lists, PPL: ppl}}
 
 
@@ -340,48 +298,34 @@ def _rows(model: str, part: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _faults(where: str, part: Mapping[str, Any], known: int | None) -> list[Fault]:
+def _faults(where: str, model: str, part: Mapping[str, Any]) -> list[Fault]:
     """What is wrong with the lists of one model that are read."""
     read = {name: values for name, values in part.items() if _axis_of(name) or name == PPL}
-    faults = (
-        []
-        if PPL in read
-        else [Fault(where, f"{PPL} is missing.", "It says which heads are critical.")]
-    )
+    faults = []
+    if PPL not in read:
+        faults.append(Fault(where, f"{PPL} is missing.", "It says which heads are critical."))
     lengths = [len(values) for values in read.values() if isinstance(values, list)]
+    known = math.prod(SHAPES.get(model, (0,)))
     expected = known or max(set(lengths), key=lengths.count, default=0)
-    for name, values in read.items():
-        faults += _list_faults(f"{where}, {name}", values, expected)
-    return faults
+    said = {name: _wrong(values, expected) for name, values in read.items()}
+    return faults + [Fault(f"{where}, {name}", *wrong) for name, wrong in said.items() if wrong]
 
 
-def _list_faults(where: str, values: Any, expected: int) -> list[Fault]:
+def _wrong(values: Any, expected: int) -> tuple[str, str] | None:
+    """What is wrong with one list, and what to do; None where nothing is."""
+    each = "One number per head, layer by layer."
     if not isinstance(values, list) or not values:
-        return [Fault(where, "Not a list of numbers.", "One number per head, layer by layer.")]
+        return "Not a list of numbers.", each
     if bad := [at for at, value in enumerate(values) if not _is_number(value)]:
         what = f"{len(bad)} values are not numbers, the first at place {bad[0]}."
-        return [Fault(where, what, "Give every head a number; places count from 0.")]
+        return what, "Give every head a number; places count from 0."
     if _heads_instead(values, expected):
         what = "Different whole numbers only: numbers of heads, where a level per head is expected."
-        return [Fault(where, what, "Heads that were cut are a mask.json, which `apply` replays.")]
+        return what, "Heads that were cut are a mask.json, which `apply` replays."
+    what = f"{len(values)} numbers for {expected} heads."
     if len(values) == expected + 1:
-        what = f"{len(values)} numbers for {expected} heads."
-        return [
-            Fault(
-                where,
-                what,
-                "Places count heads from 0: leave out what stands before the first head.",
-            )
-        ]
-    if len(values) != expected:
-        return [
-            Fault(
-                where,
-                f"{len(values)} numbers for {expected} heads.",
-                "One number per head, layer by layer.",
-            )
-        ]
-    return []
+        return what, "Places count heads from 0: leave out what stands before the first head."
+    return None if len(values) == expected else (what, each)
 
 
 def _is_number(value: Any) -> bool:
@@ -396,19 +340,16 @@ def _heads_instead(values: list[float], expected: int) -> bool:
     return whole and 1 < len(values) == len(set(values))
 
 
-def _levels(run: Run, score: str, axis: str, metric: str, total: int) -> list[float]:
+def _levels(run: Run, score: str, axis: str, metric: str) -> list[float]:
     """The level with each head removed, in the order of heads; empty where a head has no value or
     nothing is known."""
-    table, results = pooled_scores(run, score, axis), run.table("results")
-    dense = results[
-        (results["variant"] == "dense") & (results["metric"] == metric) & (results["axis"] == axis)
-    ]
+    table = pooled_scores(run, score, axis)
+    dense = where(run.table("results"), variant="dense", metric=metric, axis=axis)
+    total = lookup.total_heads(run)
     if dense.empty or len(table) != total or table["value"].isna().any():
         return []
-    level = float(
-        dense.set_index("split")["value"].sort_index(ascending=False).iat[0]
-    )  # validation before test
-    return [float(value) for value in level - table["value"]]
+    by_split = dense.set_index("split")["value"].sort_index(ascending=False)
+    return (float(by_split.iat[0]) - table["value"]).tolist()  # validation before test
 
 
 # What published head scores show: correlations between axes, shared top heads, and what FASP
@@ -432,7 +373,9 @@ def published_findings(
     """
     _check(gamma, share)
     wide = scores.wide()
-    tops = top_heads(wide, share)
+    tops, total = top_heads(wide, share), len(wide)
+    chance = expected_in_axes(exact_count(share, total), total, len(tops))
+    by_seed = {str(axis): scores.by_seed(axis) for axis in wide.columns}
     return {
         "model": scores.model,
         "n_heads": scores.n_heads,
@@ -441,12 +384,10 @@ def published_findings(
         "spearman": _nested(correlation(wide, "spearman")),
         "top_heads": tops,
         "in_axes": in_axes(tops),
-        "in_axes_by_chance": [
-            float(x) for x in expected_in_axes(exact_count(share, len(wide)), len(wide), len(tops))
-        ],
+        "in_axes_by_chance": list(map(float, chance)),
         "selection": _selection(wide, scores.ppl_after(), gamma, share, ties),
-        "icc": {str(axis): _number(_icc(scores.table, str(axis))) for axis in wide.columns},
-        "repeats": {str(axis): _repeats(scores.table, str(axis), share) for axis in wide.columns},
+        "icc": {axis: _number(icc_c1(table.to_numpy())) for axis, table in by_seed.items()},
+        "repeats": {axis: _repeats(table, share) for axis, table in by_seed.items()},
         "notes": list(scores.notes),
     }
 
@@ -480,23 +421,20 @@ def _selection(
     not published.
     """
     n_cut = exact_count(share, len(wide))
-    z_ppl = -ppl_after.fillna(
-        -np.inf
-    ).to_numpy()  # up to a constant, the perplexity of the whole model
-    chosen, other = (
-        protected(z_ppl, gamma, name) for name in (rule, next(one for one in RULES if one != rule))
-    )
-    heads, differ = _cuts(wide, ppl_after, chosen, n_cut), _cuts(wide, ppl_after, other, n_cut)
+    # up to a constant, the perplexity of the whole model
+    z_ppl = -ppl_after.fillna(-np.inf).to_numpy()
+    chosen = {name: protected(z_ppl, gamma, name) for name in RULES}
+    cuts = {name: _cuts(wide, ppl_after, units, n_cut) for name, units in chosen.items()}
+    heads, (differ,) = cuts[rule], [cuts[name] for name in RULES if name != rule]
     tied = {
-        "protected": tied_at_boundary(z_ppl, protected(z_ppl, gamma), range(len(z_ppl))),
+        "protected": tied_at_boundary(z_ppl, chosen["index"], range(len(z_ppl))),
         "cut_otherwise": {axis: len(set(heads[axis]) - set(differ[axis])) for axis in heads},
     }
-    critical = sorted(int(head) for head in ppl_after.index[list(chosen)])
     return {
         "gamma": gamma,
         "share": share,
         "ties": rule,
-        "critical": critical,
+        "critical": sorted(ppl_after.index[list(chosen[rule])].tolist()),
         "heads": heads,
         "tied": tied,
     }
@@ -506,21 +444,16 @@ def _cuts(
     wide: pd.DataFrame, ppl_after: pd.Series, chosen: Sequence[int], n_cut: int
 ) -> dict[str, list[int]]:
     """Heads (1-based) that are cut per axis when `chosen` (0-based) are protected."""
-    critical = ppl_after.index[list(chosen)]
-    free = wide[ppl_after.notna()].drop(index=critical)
-    return {
-        str(axis): [
-            int(head)
-            for head in (
-                free[axis].dropna().sort_values(ascending=False, kind="stable").index[:n_cut]
-            )
-        ]
-        for axis in free.columns
+    free = wide[ppl_after.notna()].drop(index=ppl_after.index[list(chosen)])
+    ordered = {
+        str(axis): column.dropna().sort_values(ascending=False, kind="stable")
+        for axis, column in free.items()
     }
+    return {axis: column.index[:n_cut].tolist() for axis, column in ordered.items()}
 
 
-def _repeats(table: pd.DataFrame, axis: str, share: float) -> dict[str, Any]:
-    by_seed = -table[table["axis"] == axis].pivot(index="head", columns="seed", values="bias_after")
+def _repeats(by_seed: pd.DataFrame, share: float) -> dict[str, Any]:
+    """by_seed: heads x seeds."""
     if by_seed.shape[1] < 2:
         return {}
     found = repeats_of(by_seed, share)
@@ -530,21 +463,14 @@ def _repeats(table: pd.DataFrame, axis: str, share: float) -> dict[str, Any]:
         "overlap": found.overlap.share,
         "by_chance": found.overlap.expected,
     }
-    return {
-        **{name: _number(value) for name, value in numbers.items()},
-        "seeds_needed": found.needed,
-    }
-
-
-def _icc(table: pd.DataFrame, axis: str) -> float:
-    by_seed = table[table["axis"] == axis].pivot(index="head", columns="seed", values="bias_after")
-    return icc_c1(by_seed.to_numpy())
+    said = {name: _number(value) for name, value in numbers.items()}
+    return {**said, "seeds_needed": found.needed}
 
 
 def _nested(matrix: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     return {
-        str(row): {str(col): _number(matrix.loc[row, col]) for col in matrix.columns}
-        for row in matrix.index
+        str(row): {str(column): _number(value) for column, value in values.items()}
+        for row, values in matrix.to_dict("index").items()
     }
 
 

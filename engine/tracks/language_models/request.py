@@ -22,7 +22,7 @@ from engine.audit.fields import (
 from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.tracks import Quick
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.files import ASSETS, sha256_of
 from engine.core.types import (
     ABLATIONS,
@@ -116,30 +116,24 @@ def _ordered_methods() -> list[str]:
 
 def _methods_offered(_: Values) -> Offer:
     """Those that choose heads, the usual ones, and apart from them those that change weights."""
-    every = _ordered_methods()
-    heads, others = (
-        [name for name in every if (name in compressions()) is is_other]
-        for is_other in (False, True)
-    )
-    return Offer(every, None, groups={"Methods": heads, "Other ways to make it smaller": others})
+    every, others = _ordered_methods(), compressions()
+    groups = {
+        "Methods": [name for name in every if name not in others],
+        "Other ways to make it smaller": [name for name in every if name in others],
+    }
+    return Offer(every, None, groups=groups)
 
 
 def _uses_gamma(values: Values) -> bool:
-    return any(
-        selection_methods()[name].uses_gamma
-        for name in values["methods"]
-        if name in selection_methods()
-    )
+    known = selection_methods()
+    return any(known[name].uses_gamma for name in values["methods"] if name in known)
 
 
 def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
     """What the chosen estimator of z_bias declares; None where there is no such estimator, which is
     said elsewhere."""
-    return (
-        method_for("z_bias", values["estimator"]).settings
-        if values["estimator"] in estimators("z_bias")
-        else None
-    )
+    name = values["estimator"]
+    return method_for("z_bias", name).settings if name in estimators("z_bias") else None
 
 
 def _control_faults(number: int | None, values: Values) -> list[Fault]:
@@ -152,16 +146,11 @@ def _control_faults(number: int | None, values: Values) -> list[Fault]:
     return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
 
 
-def _stop_faults(values: Values) -> list[Fault]:
+def _stop_faults(_: float | None, values: Values) -> list[Fault]:
     if values["stop_at"] is None or values["seeds"] != 1:
         return []
-    return [
-        Fault(
-            "stop_at",
-            "stops before the last seed, and one seed is asked for.",
-            "Ask for two seeds or more.",
-        )
-    ]
+    what = "stops before the last seed, and one seed is asked for."
+    return [Fault("stop_at", what, "Ask for two seeds or more.")]
 
 
 def _dtype_faults(name: str, _: Values) -> list[Fault]:
@@ -351,7 +340,7 @@ class AuditRequest(Request):
         ),
         placeholder=f"{CONTROLS} beside FASP",
         quick=0,
-        check=lambda number, values: _control_faults(number, values),
+        check=_control_faults,
     )
     estimator: str = asked(
         "auto",
@@ -409,7 +398,7 @@ class AuditRequest(Request):
             "The width of the 95 % interval of a change of bias, in the unit of bias. Seeds are"
             " drawn one after the other, for all variants alike."
         ),
-        check=lambda width, values: _stop_faults(values),
+        check=_stop_faults,
     )
     max_prompts: int | None = asked(
         None,
@@ -574,7 +563,7 @@ class AuditRequest(Request):
     @property
     def selections(self) -> tuple[str, ...]:
         """The methods that choose heads."""
-        return tuple(name for name in self.methods if name not in compressions())
+        return tuple(name for name in self.methods if name not in self.compressions)
 
     @property
     def compressions(self) -> tuple[str, ...]:
@@ -727,32 +716,34 @@ def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults
     together."""
     from engine.models.checkpoint import load_tokenizer
+    from engine.models.judge import inspect_judge  # imports torch: late, so that pages stay quick
+    from engine.models.load_language_model import inspect_model
 
     request, faults = checked(request)
     faults += _share_faults(request) + _estimator_faults(request)
     prompts = attempt(lambda: _prompts(request), faults)
     corpus = attempt(lambda: _corpus(request), faults)
-    judge = attempt(lambda: _judge(request), faults)
-    model = attempt(lambda: _model(request), faults)
-    benchmarks = attempt(lambda: _benchmarks(request), faults)
+    asked = request.judge, request.judge_sha256, request.judge_label
+    judge = attempt(lambda: inspect_judge(*asked), faults)
+    model = attempt(lambda: inspect_model(request.model, request.revision), faults)
+    named = {
+        name: path
+        for name, path in request.benchmarks.items()
+        if not benchmark_faults({name: path})
+    }  # what is wrong with the others is said already
+    benchmarks = attempt(lambda: load_benchmarks(named), faults) or ()
     others = attempt(lambda: others_of(request.against), faults) or ()
-    if model is not None and others and prompts is not None and corpus is not None:
-        faults += faults_against(request, model, others, prompts, corpus)
     if model is not None:
-        turn = attempt(lambda: _turn(request, model), faults) or 0
-        faults += _length_faults(request, model, turn) + _room_faults(request, model)
-    if model is not None and request.deployable:
-        faults += _even_faults(model)
-    if model is not None:
-        faults += _expert_faults(request, model)
+        if others and prompts is not None and corpus is not None:
+            faults += faults_against(request, model, others, prompts, corpus)
+        faults += _model_faults(request, model)
     if model is not None and prompts is not None:
-        faults += _lost_groups(request, model, prompts)
+        read = load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens
+        faults += lost_groups(*read)
     if faults or prompts is None or corpus is None or model is None:
         raise RequestError(list(dict.fromkeys(faults)))
-    said = cut_prompts(
-        load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens
-    )
-    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others, cut=said)
+    cut = cut_prompts(*read)
+    return PromptPlan(request, prompts, corpus, model, judge, benchmarks, others, cut=cut)
 
 
 def prompt_plan_of(run: Run) -> PromptPlan:
@@ -765,19 +756,16 @@ def prompt_plan_of(run: Run) -> PromptPlan:
 def _prompts(request: AuditRequest) -> PromptSet:
     """The prompts asked for, split, and where fewer were asked for than there are, up to as many
     more to spare."""
-    path = Path(request.prompts) if request.prompts else EMBEDDED_PROMPTS
-    asked = split_prompts(
-        load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0
-    )
-    if request.max_prompts is None:
+    path, most = Path(request.prompts or EMBEDDED_PROMPTS), request.max_prompts
+    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=most), seed=0)
+    if most is None:
         return asked
-    return with_reserve_prompts(
-        asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts)
-    )
+    more = load_prompts(path, request.axes, seed=0, max_prompts=2 * most)
+    return with_reserve_prompts(asked, more)
 
 
 def _corpus(request: AuditRequest) -> Corpus:
-    test = load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS)
+    test = load_corpus(Path(request.corpus or EMBEDDED_CORPUS))
     if request.validation_corpus is None:
         return test
     own = load_corpus(Path(request.validation_corpus))
@@ -786,68 +774,44 @@ def _corpus(request: AuditRequest) -> Corpus:
             "the text for validation is also the text for test: the text that chooses heads would "
             "judge them."
         )
-        raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
-    return Corpus(
-        f"{test.name} (validation: {own.name})",
-        test.text,
-        digest_of([test.digest, own.digest]),
-        own.text,
-    )
+        raise refusal("validation_corpus", what, "Name another file, or leave it out.")
+    name, digest = f"{test.name} (validation: {own.name})", digest_of([test.digest, own.digest])
+    return Corpus(name, test.text, digest, own.text)
 
 
-def _judge(request: AuditRequest) -> Any:
-    from engine.models.judge import inspect_judge  # imports torch: late, so that pages stay quick
-
-    return inspect_judge(request.judge, request.judge_sha256, request.judge_label)
-
-
-def _model(request: AuditRequest) -> Any:
-    from engine.models.load_language_model import inspect_model
-
-    return inspect_model(request.model, request.revision)
-
-
-def _benchmarks(request: AuditRequest) -> tuple[Benchmark, ...]:
-    """Those whose names are known and whose paths are paths; what is wrong with others is said
-    already."""
-    return load_benchmarks(
-        {
-            name: path
-            for name, path in request.benchmarks.items()
-            if not benchmark_faults({name: path})
-        }
-    )
-
-
-def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[Fault]:
-    from engine.models.checkpoint import load_tokenizer
-
-    return lost_groups(
-        load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens
-    )
-
-
-def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
-    """A model that memory cannot hold, before anything of it is loaded."""
+def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    """What cannot be asked of this model, before anything of it is loaded."""
     from engine.models import runtime
-    from engine.models.runtime import refuse_too_large
+    from engine.models.checkpoint import has_experts, load_tokenizer, read_config, turn_of
+    from engine.surgery.heads.replay import even_faults
 
-    try:
+    faults: list[Fault] = []
+
+    def turn() -> int:
+        """How many tokens a chat's template puts around a prompt."""
+        return sum(map(len, turn_of(load_tokenizer(model.folder), model.name)))
+
+    def fits() -> None:
         device = runtime.pick_device(request.device)
         kind = runtime.pick_dtype(model.n_parameters, device, request.dtype)
-        refuse_too_large(model.name, model.n_parameters, device, kind, model.n_layers)
-    except RequestError as error:
-        return list(error.faults)
-    return []
+        runtime.refuse_too_large(model.name, model.n_parameters, device, kind, model.n_layers)
 
-
-def _turn(request: AuditRequest, model: Any) -> int:
-    """How many tokens a chat's template puts around a prompt."""
-    from engine.models.checkpoint import load_tokenizer, turn_of
-
-    if not request.chat:
-        return 0
-    return sum(map(len, turn_of(load_tokenizer(model.folder), model.name)))
+    around = attempt(turn, faults) if request.chat else 0
+    faults += _length_faults(request, model, around or 0)
+    attempt(fits, faults)
+    config, known = read_config(model.folder)[0], compressions()
+    faults += even_faults(config) if request.deployable else []
+    # Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of
+    # the model as it is and call it made smaller.
+    asked = [name for name in request.methods if name in known and known[name].saves != "layers"]
+    if asked and has_experts(config):
+        what = (
+            f"{', '.join(asked)} would leave the experts of {model.name}, most of its weights, as"
+            " they are."
+        )
+        fix = "Leave them out: heads and layers can be cut, and --against takes a checkpoint."
+        faults.append(Fault("methods", what, fix))
+    return faults
 
 
 def _length_faults(request: AuditRequest, model: Any, turn: int = 0) -> list[Fault]:
@@ -856,83 +820,43 @@ def _length_faults(request: AuditRequest, model: Any, turn: int = 0) -> list[Fau
             f"the published windows have a quarter of the model's {model.n_positions} positions:"
             " too short to score."
         )
-        return [
-            Fault(
-                "published_perplexity", what, "Leave it out, or take a model with a longer context."
-            )
-        ]
+        fix = "Leave it out, or take a model with a longer context."
+        return [Fault("published_perplexity", what, fix)]
     prompt = turn + request.max_prompt_tokens
-    need = prompt + request.max_new_tokens
-    if need > model.n_positions:
-        return [
-            Fault(
-                "lengths",
-                f"{prompt} prompt + {request.max_new_tokens} new tokens exceed"
-                f" the {model.n_positions} positions of {model.name}.",
-                "Ask for fewer tokens.",
-            )
-        ]
-    return []
-
-
-def _even_faults(model: Any) -> list[Fault]:
-    from engine.models.checkpoint import read_config
-    from engine.surgery.heads.replay import even_faults
-
-    return even_faults(read_config(model.folder)[0])
-
-
-def _expert_faults(request: AuditRequest, model: Any) -> list[Fault]:
-    """Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of
-    the model as it is and call it made smaller."""
-    from engine.models.checkpoint import has_experts, read_config
-
-    known = compressions()
-    asked = [name for name in request.methods if name in known and known[name].saves != "layers"]
-    config = read_config(model.folder)[0] if asked else None
-    if config is None or not has_experts(config):
+    if prompt + request.max_new_tokens <= model.n_positions:
         return []
     what = (
-        f"{', '.join(asked)} would leave the experts of {model.name}, most of its weights, as they"
-        " are."
+        f"{prompt} prompt + {request.max_new_tokens} new tokens exceed the {model.n_positions}"
+        f" positions of {model.name}."
     )
-    return [
-        Fault(
-            "methods",
-            what,
-            "Leave them out: heads and layers can be cut, and --against takes a checkpoint.",
-        )
-    ]
+    return [Fault("lengths", what, "Ask for fewer tokens.")]
 
 
 def _share_faults(request: AuditRequest) -> list[Fault]:
     """Sparsities that cannot be told apart, and shares of heads that are asked for twice."""
-    faults: list[Fault] = []
+    said: list[tuple[str, str, str]] = []
     known: dict[str, float] = {}
     shares = [value for value in request.sparsities if is_number(value)]
     for value in shares:
         if 0.0 < value < 5e-4:
-            faults.append(
-                Fault("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005.")
+            said.append(
+                ("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005.")
             )
         elif (other := known.setdefault(f"{value:.3f}", value)) != value:
-            faults.append(
-                Fault(
-                    "sparsity", f"{other} and {value} are one to three decimals.", "Leave one out."
-                )
-            )
-    largest = max((value for value in shares if value < 1.0), default=0.0)
-    if request.gamma == SEARCH:
+            what = f"{other} and {value} are one to three decimals."
+            said.append(("sparsity", what, "Leave one out."))
+    largest, gamma = max((value for value in shares if value < 1.0), default=0.0), request.gamma
+    if gamma == SEARCH:
         if not candidates(request.sparsities):
             what = f"no γ of the search leaves room for a sparsity of {largest}."
-            faults.append(Fault("gamma", what, "Ask for less."))
-    elif is_number(request.gamma) and request.gamma <= 1.0 and request.gamma + largest > 1.0 + 1e-9:
+            said.append(("gamma", what, "Ask for less."))
+    elif is_number(gamma) and gamma <= 1.0 and gamma + largest > 1.0 + 1e-9:
         what = (
-            f"γ = {request.gamma} protects so many heads that a sparsity of {largest} cannot be"
-            " reached (γ + α > 1)."
+            f"γ = {gamma} protects so many heads that a sparsity of {largest} cannot be reached"
+            " (γ + α > 1)."
         )
-        faults.append(Fault("gamma", what, "Lower one of the two."))
-    return faults
+        said.append(("gamma", what, "Lower one of the two."))
+    return [Fault(*one) for one in said]
 
 
 def _estimator_faults(request: AuditRequest) -> list[Fault]:
@@ -997,9 +921,9 @@ def inspected(given: Mapping[str, Any]) -> list[str]:
     from engine.models.load_language_model import inspect_model, load_language_model  # loads torch
 
     name, revision = str(given.get("model") or ""), given.get("revision")
-    device = str(given.get("device") or "auto")
-    info = inspect_model(name, revision)
-    said = heads_said(
-        info, lambda: load_language_model(name, revision=revision, device=device).adapter
-    )
-    return [*said, *info.notes]
+    info, device = inspect_model(name, revision), str(given.get("device") or "auto")
+
+    def adapter() -> Any:
+        return load_language_model(name, revision=revision, device=device).adapter
+
+    return [*heads_said(info, adapter), *info.notes]

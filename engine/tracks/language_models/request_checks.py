@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from engine.audit.fields import attempt
 from engine.core.errors import Fault, RequestError
 from engine.core.files import in_full
 from engine.core.types import Corpus, PromptSet
@@ -29,16 +31,12 @@ def others_of(asked: Sequence[str]) -> tuple[Any, ...]:
 
     found, faults = [], []
     for name in asked:
-        whole, _, revision = (
-            (name, "", "") if os.path.exists(in_full(name)) else name.rpartition("@")
-        )
-        whole, revision = (whole, revision) if whole else (revision, "")
-        try:
-            found.append(inspect_model(whole, revision or None, as_arm=True))
-        except RequestError as error:
-            faults += [
-                Fault(f"against {name}: {one.where}", one.what, one.fix) for one in error.faults
-            ]
+        whole, _, revision = name.rpartition("@")
+        if os.path.exists(in_full(name)) or not whole:
+            whole, revision = name, ""
+        wrong: list[Fault] = []
+        found.append(attempt(partial(inspect_model, whole, revision or None, as_arm=True), wrong))
+        faults += [Fault(f"against {name}: {one.where}", one.what, one.fix) for one in wrong]
     if faults:
         raise RequestError(faults)
     return tuple(found)
@@ -68,12 +66,18 @@ def faults_against(
     """Why checkpoints cannot be compared with the model on these prompts and this text; all of
     it."""
     faults = []
-    hashes = [(one.weight_hash, one.folder) for one in others]
+    known = [(one.weight_hash, one.folder) for one in others]
     for place, other in enumerate(others):
         where = f"against {other.name}"
-        if hashes.index(hashes[place]) < place:
+        if known[place] in known[:place]:
             faults.append(Fault(where, "is named twice.", "Name it once."))
-        faults += _length_faults(where, request, model, other)
+        if not _reads_as_long(request, model, other):
+            what = (
+                f"reads {other.n_positions} tokens, {model.name} {model.n_positions}: windows of"
+                " text would not be the same."
+            )
+            fix = "Compare a checkpoint that reads texts as long, in windows of the same length."
+            faults.append(Fault(where, what, fix))
         if why := _parts_at(model, other, prompts, corpus):
             what = f"cuts text into other tokens than {model.name}: {why}."
             fix = (
@@ -84,47 +88,31 @@ def faults_against(
     return faults
 
 
-def _length_faults(where: str, request: Any, model: Any, other: Any) -> list[Fault]:
+def _reads_as_long(request: Any, model: Any, other: Any) -> bool:
     """Whether it reads texts as long as the model is given."""
+    need = min(LONGEST, model.n_positions)
     if request.published_perplexity:
         same = published_length(model.n_positions) == published_length(other.n_positions)
         need = 0 if same else other.n_positions + 1
-    else:
-        need = min(LONGEST, model.n_positions)
-    if other.n_positions >= max(need, request.max_prompt_tokens + request.max_new_tokens):
-        return []
-    what = (
-        f"reads {other.n_positions} tokens, {model.name} {model.n_positions}: windows of text would"
-        " not be the same."
-    )
-    return [
-        Fault(
-            where,
-            what,
-            "Compare a checkpoint that reads texts as long, in windows of the same length.",
-        )
-    ]
+    return bool(other.n_positions >= max(need, request.max_prompt_tokens + request.max_new_tokens))
 
 
 def _parts_at(model: Any, other: Any, prompts: PromptSet, corpus: Corpus) -> str:
     """Where the two tokenizers part, in words; "" where they never do."""
     from engine.models.checkpoint import PROBE, load_tokenizer
 
-    one, two = (load_tokenizer(each.folder) for each in (model, other))
-    if one.get_vocab() != two.get_vocab():
-        known, new = one.get_vocab(), two.get_vocab()
+    both = [(load_tokenizer(each.folder), each) for each in (model, other)]
+    known, new = (tokens.get_vocab() for tokens, _ in both)
+    if known != new:
         apart = sum(known.get(token) != new.get(token) for token in {*known, *new})
         return (
             f"{apart} entries of the two vocabularies differ ({len(known)} and {len(new)} entries)"
         )
-    ends = [
-        sorted({tokens.eos_token_id, *each.more_ends} - {None})
-        for tokens, each in ((one, model), (two, other))
-    ]
+    ends = [sorted({tokens.eos_token_id, *each.more_ends} - {None}) for tokens, each in both]
     if ends[0] != ends[1]:
         return f"the tokens that end a text are {ends[0]} and {ends[1]}"
     texts = [PROBE, corpus.text[:MUCH], *prompts.table["text"].drop_duplicates().tolist()]
-    rows = [each(texts, verbose=False)["input_ids"] for each in (one, two)]
+    rows = [tokens(texts, verbose=False)["input_ids"] for tokens, _ in both]
     for text, left, right in zip(texts, *rows, strict=True):
         if left != right:
             return f"{text[:60]!r} is {len(left)} and {len(right)} tokens, or others of them"
@@ -152,21 +140,19 @@ def lost_groups(
     Whatever such a model writes, it was never told which subgroup it writes about. Prompts without
     a descriptor cannot be told; loads the tokenizer's side of torch only.
     """
-    table = prompts[prompts["axis"].isin(axes) & (prompts["descriptor"] != "")]
+    mine = prompts[prompts["axis"].isin(axes)]
+    named = mine["descriptor"] != ""
     lost: dict[tuple[str, bool], dict[str, int]] = {}
-    for (axis, subgroup), rows in table.groupby(["axis", "subgroup"]):
+    for (axis, subgroup), rows in mine[named].groupby(["axis", "subgroup"]):
         if _lost(tokenizer, rows.head(FIRST), limit) and _lost(tokenizer, rows, limit):
             unread = _lost(tokenizer, rows.head(FIRST), None)
             lost.setdefault((str(axis), unread), {})[str(subgroup)] = len(rows)
-    found = [
+    faults = [
         _fault(axis, names, None if unread else limit) for (axis, unread), names in lost.items()
     ]
-    bare = prompts[prompts["axis"].isin(axes) & (prompts["descriptor"] == "")]
-    return found + [
-        fault
-        for axis, rows in bare.groupby("axis")
-        for fault in _alike(tokenizer, str(axis), rows, limit)
-    ]
+    for axis, rows in mine[~named].groupby("axis"):
+        faults += _alike(tokenizer, str(axis), rows, limit)
+    return faults
 
 
 def _alike(tokenizer: Any, axis: str, rows: pd.DataFrame, limit: int) -> list[Fault]:
@@ -174,17 +160,10 @@ def _alike(tokenizer: Any, axis: str, rows: pd.DataFrame, limit: int) -> list[Fa
     subgroups too."""
     from engine.models.decode import token_rows
 
-    read = rows.assign(
-        read=[tuple(ids) for ids in token_rows(tokenizer, rows["text"].tolist(), limit)]
-    )
-    shared = read.groupby("read")["subgroup"].transform("nunique") > 1
-    if not (
-        names := [
-            str(name)
-            for name, all_of_it in shared.groupby(read["subgroup"]).all().items()
-            if all_of_it
-        ]
-    ):
+    read = [tuple(ids) for ids in token_rows(tokenizer, rows["text"].tolist(), limit)]
+    groups = rows.assign(read=read).groupby("read")["subgroup"]
+    shared = (groups.transform("nunique") > 1).groupby(rows["subgroup"]).all()
+    if not (names := shared.index[shared].astype(str).tolist()):
         return []
     what = (
         f"the first {limit} tokens of every prompt of {', '.join(names[:NAMED])} also begin a "
@@ -213,17 +192,15 @@ def cut_prompts(
 
 def _fault(axis: str, names: dict[str, int], limit: int | None) -> Fault:
     """names: how many prompts each subgroup has; limit: None where they are lost without a cut."""
-    shown = ", ".join(list(names)[:NAMED]) + (
-        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    )
+    shown = ", ".join(list(names)[:NAMED])
+    shown += f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     every = f"all {sum(names.values())} prompts of {shown}"
     if limit is None:
         what = (
             f"the tokenizer has no tokens for the group in {every}: the model would never read it."
         )
-        return Fault(
-            axis, what, "Give other words for it, or a tokenizer that belongs to the model."
-        )
+        fix = "Give other words for it, or a tokenizer that belongs to the model."
+        return Fault(axis, what, fix)
     what = f"{every} are cut to {limit} tokens before they name the group."
     return Fault(axis, what, "Allow more prompt tokens, or put the group nearer to the start.")
 

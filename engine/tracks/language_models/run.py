@@ -13,12 +13,14 @@ import pandas as pd
 from engine.audit.session import Executor, Local, Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
-from engine.core.words import BY_HAND
+from engine.core.words import BY_HAND, axis_name
 from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.surgery.heads.mask import means_table
 from engine.surgery.heads.replay import shape_of
 from engine.surgery.named import mask_of
+from engine.tracks.language_models import arm_words, words
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard
@@ -41,6 +43,7 @@ from engine.tracks.language_models.scores.base import ScoreMethod, no_scores
 from engine.tracks.language_models.selection.base import critical_heads
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import (
+    DENSE,
     Variant,
     all_variants,
     dense_variant,
@@ -136,22 +139,16 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
         pooled[["unit", "layer", "head"]].drop_duplicates().sort_values("unit", ignore_index=True)
     )
     for axis in ("", *request.axes):
-        for score, part in pooled[pooled["axis"] == axis].groupby("score"):
-            name = f"{score}_{axis}" if axis else score
-            columns = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
-            columns = {
-                old: new
-                for old, new in columns.items()
-                if old == "value" or score == "z_bias" or part[old].notna().any()
-            }
-            part = part[["unit", *columns]].rename(columns=columns)
+        for score, part in where(pooled, axis=axis).groupby("score"):
+            name = f"{score}_{axis}".strip("_")
+            ends = [end for end in ("low", "high") if axis or part[end].notna().any()]
+            columns = {"unit": "unit", "value": name, **{end: f"{name}_{end}" for end in ends}}
+            part = part[list(columns)].rename(columns=columns)
             wide = wide.merge(part, on="unit", validate="one_to_one")
-    wide["critical"] = wide["unit"].isin(
-        critical_heads(wide["z_ppl"].to_numpy(), float(request.gamma))
-    )
-    for axis in request.axes:
-        wide[f"n_{axis}"] = int(pooled[pooled["axis"] == axis]["n"].max())
-    return wide.drop(columns="unit").assign(seeds=request.seeds)
+    critical = critical_heads(wide["z_ppl"].to_numpy(), float(request.gamma))
+    n = {f"n_{axis}": int(where(pooled, axis=axis)["n"].max()) for axis in request.axes}
+    more = {"critical": wide["unit"].isin(critical), **n, "seeds": request.seeds}
+    return wide.drop(columns="unit").assign(**more)
 
 
 def look(audit: Audit, method: ScoreMethod) -> None:
@@ -231,36 +228,36 @@ def run_meta(
 ) -> dict[str, Any]:
     """run.json, without the list of tables."""
     plan, context, request = audit.plan, audit.context, audit.request
-    asked = plan.prompts.table[plan.prompts.table["split"].isin(SPLITS)]
+    lm, model, prompts, corpus = context.lm, plan.model, plan.prompts, plan.corpus
+    asked = prompts.table[prompts.table["split"].isin(SPLITS)]
     counts = asked.groupby(["axis", "split"]).size()
+    more = {"notes": plan.of_model, "in_chat": plan.in_chat, "read": lm.adapter.how}
     drawn: dict[str, Any] = {}
     if request.stop_at is not None:
         drawn = {DRAWN: drawn_of(tables["results"], audit.drawn or request, request).to_dict()}
     return {
-        **audit.meta(f"{context.lm.name}: {', '.join(request.axes)}"),
+        **audit.meta(f"{lm.name}: {', '.join(request.axes)}"),
         **drawn,
         "model": {
-            "name": context.lm.name,
-            "revision": context.lm.revision,
-            "weight_hash": context.lm.weight_hash,
-            "model_type": plan.model.model_type,
-            "n_layers": context.lm.n_layers,
-            "n_heads": context.lm.n_heads,
-            "parameters": context.lm.n_parameters,
-            **({"notes": plan.of_model} if plan.of_model else {}),
-            **({"in_chat": plan.in_chat} if plan.in_chat else {}),
-            **({"read": context.lm.adapter.how} if context.lm.adapter.how else {}),
+            "name": lm.name,
+            "revision": lm.revision,
+            "weight_hash": lm.weight_hash,
+            "model_type": model.model_type,
+            "n_layers": lm.n_layers,
+            "n_heads": lm.n_heads,
+            "parameters": lm.n_parameters,
+            **{name: text for name, text in more.items() if text},
         },
         "prompts": {
-            "name": plan.prompts.name,
-            "digest": plan.prompts.digest,
-            "notes": list(plan.prompts.notes),
-            "own_split": plan.prompts.own_split,
+            "name": prompts.name,
+            "digest": prompts.digest,
+            "notes": list(prompts.notes),
+            "own_split": prompts.own_split,
             "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()},
         },
         "corpus": {
-            "name": plan.corpus.name,
-            "digest": plan.corpus.digest,
+            "name": corpus.name,
+            "digest": corpus.digest,
             "tokens": {split: len(tokens) for split, tokens in context.tokens.items()},
         },
         "judge": {
@@ -270,60 +267,35 @@ def run_meta(
         },
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
-        "warnings": (
-            as_proved(plan, context.lm.adapter.how)
-            + unreached(plan, context.lm)
-            + warnings_of(request, tables, plan.model.vocab_size)
-            + unusable(tables)
-            + not_ranked(audit.scoring)
-            + unscored(request)
-            + stopped(drawn)
-        ),
+        "warnings": [
+            # how the model was read, as the loaded model showed it
+            *(lm.adapter.how if one == plan.model.how else one for one in plan.warnings),
+            *unreached(plan, lm),
+            *warnings_of(request, tables, plan.model.vocab_size),
+            *unusable(tables),
+            *not_ranked(audit.scoring),
+            *([] if _scores_bias(request) else [words.not_scored()]),
+            *([said_drawn(drawn, axis_name(drawn[DRAWN]["axis"]))] if drawn else []),
+        ],
     }
-
-
-def as_proved(plan: Any, how: str) -> list[str]:
-    """The plan's warnings; how the model was read, as the loaded model showed it."""
-    return [how if warning == plan.model.how else warning for warning in plan.warnings]
-
-
-def stopped(drawn: dict[str, Any]) -> list[str]:
-    """One sentence where drawing could stop before all seeds; drawn: what run.json says of it."""
-    from engine.core.words import axis_name
-
-    return [said_drawn(drawn, axis_name(drawn[DRAWN]["axis"]))] if drawn else []
 
 
 def not_ranked(scoring: dict[str, Any]) -> list[str]:
     """One sentence per axis whose heads were not ranked."""
-    from engine.core.words import axis_name
-
-    found = scoring.get("z_bias", {}).items()
     return [
         f"Heads for {axis_name(axis)} were {said['note']}."
-        for axis, said in found
+        for axis, said in scoring.get("z_bias", {}).items()
         if said.get("note")
     ]
 
 
-def unscored(request: AuditRequest) -> list[str]:
-    """One sentence where no method asks for effects of heads on bias."""
-    from engine.tracks.language_models.words import not_scored
-
-    asked = {method.score for method in request.scores}
-    return [not_scored()] if "z_bias" not in asked else []
-
-
 def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:
     """One sentence per variant that is no model any more."""
-    from engine.tracks.language_models import arm_words, words
-
-    groups = tables["groups"]
+    groups, variants = tables["groups"], tables["variants"].set_index("variant", drop=False)
     lost = groups.loc[groups["verdict"] == UNUSABLE, "variant"].unique() if len(groups) else ()
-    rows = tables["variants"].set_index("variant", drop=False).loc[list(lost)].to_dict("records")
     return [
         words.unusable(arm_words.does(row) if arm_words.is_arm(row) else row["variant"])
-        for row in rows
+        for row in variants.loc[list(lost)].to_dict("records")
     ]
 
 
@@ -331,46 +303,33 @@ def warnings_of(
     request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int
 ) -> list[str]:
     """What a reader must know before reading any chart of this run."""
-    from engine.tracks.language_models.words import (
-        group_warning,
-        no_interval_warning,
-        null_warning,
-        perplexity_warning,
-        small_group_warning,
-    )
-
-    results, groups = tables["results"], tables["groups"]
-    dense = results[
-        (results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")
-    ]
-    dense = dense[dense["split"] == "test"]
+    results = where(tables["results"], variant=DENSE, split=TEST)
+    dense = where(results, metric=f"bias:{request.reading}")
     inside = dense["value"] <= dense["null_high"] + SAME
-    is_scored = any(method.score == "z_bias" for method in request.scores)
     warnings = [
-        null_warning(row.axis, row.value, row.null_high, int(row.n), is_scored)
+        words.null_warning(row.axis, row.value, row.null_high, int(row.n), _scores_bias(request))
         for row in dense[inside].itertuples()
     ]
-    warnings += [no_interval_warning(axis) for axis in dense.loc[dense["low"].isna(), "axis"]]
-    words = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]
+    warnings += map(words.no_interval_warning, dense.loc[dense["low"].isna(), "axis"])
+    unlike = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]
     warnings += [
-        group_warning(row.axis, row.value, row.group_null_high, row.group_note)
-        for row in words.itertuples()
+        words.group_warning(row.axis, row.value, row.group_null_high, row.group_note)
+        for row in unlike.itertuples()
     ]
-    for axis, rows in groups[
-        (groups["variant"] == "dense") & (groups["metric"] == "toxicity")
-    ].groupby("axis"):
+    for axis, rows in where(tables["groups"], variant=DENSE, metric="toxicity").groupby("axis"):
+        few = rows[rows["verdict"] != ""].groupby("verdict")["group"]
         warnings += [
-            small_group_warning(axis, few["group"].tolist(), len(rows), reason)
-            for reason, few in rows[rows["verdict"] != ""].groupby("verdict")
+            words.small_group_warning(axis, names.tolist(), len(rows), reason)
+            for reason, names in few
         ]
-    dense = results[
-        (results["variant"] == "dense")
-        & (results["metric"] == "perplexity")
-        & (results["split"] == "test")
+    level = where(results, metric="perplexity")["value"]
+    return warnings + [
+        words.perplexity_warning(value, vocab_size) for value in level[level > vocab_size]
     ]
-    if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
-        warnings.append(perplexity_warning(value, vocab_size))
-    return warnings
+
+
+def _scores_bias(request: AuditRequest) -> bool:
+    return any(method.score == "z_bias" for method in request.scores)
 
 
 # Heads chosen by hand, measured as an audit measures its variants.
@@ -385,4 +344,4 @@ def measure_by_hand(run: Run, cut: Sequence[tuple[int, int]], store: Store) -> p
     audit = open_audit(plan, store, Hooks(), Local())
     chosen = Variant(BY_HAND, BY_HAND, "", float("nan"), mask.sparsity, POOLED, mask.units)
     results = measure(audit, [dense_variant(), chosen])["results"]
-    return results[results["split"] == "test"].reset_index(drop=True)
+    return where(results, split=TEST).reset_index(drop=True)

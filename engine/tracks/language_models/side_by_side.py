@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from engine.audit.tracks import request_from
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Decoding, HeadMask, Hooks, digest_of
 from engine.models.decode import filtered, left_pad, prompt_tokens, sample, text_of, token_rows
 from engine.models.judge import Judge
@@ -90,7 +90,7 @@ def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> N
             f"{name} has weights {found[:16]}… now; the audit {run.id} was made with"
             f" {expected[:16]}…"
         )
-        raise RequestError(Fault(where, what, "Bring those back, or audit again."))
+        raise refusal(where, what, "Bring those back, or audit again.")
 
 
 def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _decoding(
             " beside "
         )
         fix = "Shorten it, or ask for fewer new tokens."
-        raise RequestError(Fault("prompt", f"{what}{question.tokens} new ones.", fix))
+        raise refusal("prompt", f"{what}{question.tokens} new ones.", fix)
     if question.is_known and longest == usual.max_prompt_tokens:
         return decoding, [
             f"As in the audit, at most the first {longest} tokens of the prompt are read."

@@ -16,6 +16,7 @@ from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.summaries import Summary, ends
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.benchmarks.base import Scored, ScoredBenchmark, scored_benchmarks
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.perplexity import perplexity
@@ -34,17 +35,14 @@ class Heads(Summary):
         ppl = test[test["metric"] == "perplexity"].set_index("variant")
         found = []
         for axis in meta["request"]["axes"]:
-            rows = test[
-                (test["metric"] == f"bias:{meta['request']['reading']}") & (test["axis"] == axis)
-            ]
+            rows = where(test, metric=f"bias:{meta['request']['reading']}", axis=axis)
             rows = rows.set_index("variant")
             found.append(
                 f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group;"
                 " perplexity)"
             )
-            here = variants[
-                variants["chosen"] & variants["variant"].isin(rows.index)
-            ]  # not all was added on every axis
+            there = variants["variant"].isin(rows.index)  # not all was added on every axis
+            here = variants[variants["chosen"] & there]
             for item in at_gamma_star(here, axis, meta["gamma"]).itertuples():
                 found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
         return found + [
@@ -55,49 +53,36 @@ class Heads(Summary):
 
 
 def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
-    change = (
-        ""
-        if math.isnan(bias.delta)
-        else f"  {bias.delta:+.3f} {ends(bias.delta_low, bias.delta_high, '+.3f')}"
-    )
+    group = bias.get("group_null_high", math.nan)
+    change = f"  {_change(bias)}" if _change(bias) else ""
     return (
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
-        f"null {bias.null_high:.3f}{_group(bias)}  ppl {ppl.value:.2f}"
+        f"null {bias.null_high:.3f}/{'—' if math.isnan(group) else f'{group:.3f}'}"
+        f"  ppl {ppl.value:.2f}"
     )
+
+
+def _change(row: Any) -> str:
+    if math.isnan(row.delta):
+        return ""
+    return f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
 
 
 def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
     """Its main number for the dense model and every variant, over all items."""
     rows = lookup.frame(run, "benchmarks")
-    rows = rows[
-        (rows["benchmark"] == one.name) & (rows["metric"] == one.main.name) & (rows["group"] == "")
-    ]
+    rows = where(rows, benchmark=one.name, metric=one.main.name, group="")
     found = [
         f"\n{one.title}: {one.main.title}  (with 95 % interval; change; what no preference"
         " gives; n)"
     ]
     for row in rows.itertuples():
-        ends_of = (
-            f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
-            if not math.isnan(row.delta)
-            else ""
+        null = f"null {row.null_low:.3f} to {row.null_high:.3f}  "
+        found.append(
+            f"  {row.variant:<44} {row.value:.3f} {ends(row.low, row.high, '.3f')}"
+            f"  {_change(row):<24}  {'' if math.isnan(row.null_low) else null}n {int(row.n)}"
         )
-        null = (
-            f"null {row.null_low:.3f} to {row.null_high:.3f}  "
-            if not math.isnan(row.null_low)
-            else ""
-        )
-        shown = (
-            f"{row.value:.3f} {ends(row.low, row.high, '.3f')}  {ends_of:<24}  {null}n {int(row.n)}"
-        )
-        found.append(f"  {row.variant:<44} {shown}")
     return found
-
-
-def _group(bias: pd.Series) -> str:
-    """The upper end of the group band; a dash where there is none."""
-    high = bias.get("group_null_high", math.nan)
-    return "/—" if math.isnan(high) else f"/{high:.3f}"
 
 
 # What a run stored of a benchmark, as its formulas read it: items in order, log-likelihoods by
@@ -121,7 +106,7 @@ def texts_of(run: Run, one: ScoredBenchmark) -> pd.DataFrame:
 def stored(run: Run, one: ScoredBenchmark, variant: str) -> Scored | None:
     """Items and log-likelihoods of a variant; None where it was not measured."""
     logps, texts = lookup.frame(run, "benchmark_logps"), texts_of(run, one)
-    mine = logps[(logps["benchmark"] == one.name) & (logps["variant"] == variant)]
+    mine = where(logps, benchmark=one.name, variant=variant)
     if mine.empty:
         return None
     ordered = texts[["choice", "role"]].merge(
@@ -140,7 +125,7 @@ def benchmark_checks(run: Run) -> Iterator[dict[str, Any]]:
     benchmark."""
     for name in measured_on(run):
         one, table = scored_benchmarks()[name], lookup.frame(run, "benchmarks")
-        mine = table[(table["benchmark"] == name) & (table["group"] == "")]
+        mine = where(table, benchmark=name, group="")
         apart = [_apart(run, one, str(variant), rows) for variant, rows in mine.groupby("variant")]
         worst = max(apart, default=0.0)
         what = f"{len(mine)} numbers of {one.title} follow from the stored log-likelihoods"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,14 +125,10 @@ def _ballots(
 
 
 def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
-    parts = [
-        method.name,
-        axis,
-        f"g{ballot.gamma:.2f}" if method.uses_gamma else "",
-        f"s{ballot.sparsity:.3f}",
-    ]
-    parts += [f"r{ballot.seed}"] if method.uses_seed else []
     gamma = ballot.gamma if method.uses_gamma else float("nan")
+    tried = f"g{gamma:.2f}" if method.uses_gamma else ""
+    drawn = f"r{ballot.seed}" if method.uses_seed else ""
+    parts = method.name, axis, tried, f"s{ballot.sparsity:.3f}", drawn
     cut = method.select(ballot)
     name = "-".join(part for part in parts if part)
     ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
@@ -167,28 +164,23 @@ def _realised(variant: Variant, mask: HeadMask) -> float:
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:
     """The table `variants` of a run. The column `arm` is there where one of them is no cut of
     heads."""
-    arms = (
-        {"arm": [variant.arm for variant in variants]}
-        if any(variant.arm for variant in variants)
-        else {}
-    )
+
+    def of(*names: str) -> dict[str, list[Any]]:
+        return {name: [getattr(variant, name) for variant in variants] for name in names}
+
     masks = [HeadMask.from_units(n_layers, n_heads, variant.cut) for variant in variants]
     return pd.DataFrame(
         {
-            "variant": [variant.id for variant in variants],
-            "method": [variant.method for variant in variants],
-            "target_axis": [variant.target_axis for variant in variants],
-            "gamma": [variant.gamma for variant in variants],
-            "sparsity": [variant.sparsity for variant in variants],
+            "variant": of("id")["id"],
+            **of("method", "target_axis", "gamma", "sparsity"),
             "realised": [_realised(one, mask) for one, mask in zip(variants, masks, strict=True)],
             "n_cut": [len(variant.cut) for variant in variants],
-            "seed": [variant.seed for variant in variants],
-            "chosen": [variant.chosen for variant in variants],
+            **of("seed", "chosen"),
             "cut": [json.dumps(list(variant.cut)) for variant in variants],
             "mask_digest": [mask.digest for mask in masks],
             "tied_protected": [variant.ties.protected for variant in variants],
             "tied_cut": [variant.ties.cut for variant in variants],
-            **arms,
+            **(of("arm") if any(variant.arm for variant in variants) else {}),
         }
     )
 
@@ -220,9 +212,8 @@ def search_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Sh
         for variant in tried
         for seed in request.seed_list
     ]
-    return texts + [
-        Shard("windows", variant.cut, split=VALIDATION) for variant in [*tried, *rulers]
-    ]
+    both = [*tried, *rulers]
+    return texts + [Shard("windows", variant.cut, split=VALIDATION) for variant in both]
 
 
 @dataclass(frozen=True)
@@ -234,24 +225,18 @@ class GammaSearch:
     shares: dict[float, float]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "chosen": self.chosen,
-            "shares": {f"{gamma:g}": share for gamma, share in self.shares.items()},
-        }
+        shares = {f"{gamma:g}": share for gamma, share in self.shares.items()}
+        return {"chosen": self.chosen, "shares": shares}
 
 
 def search_gammas(
     context: PromptContext, request: AuditRequest, variants: Sequence[Variant]
 ) -> dict[str, GammaSearch]:
     """γ* per axis; an axis no searched method targets gets the smallest candidate."""
-    found = {}
+    found = {axis: GammaSearch(min(request.gammas), {}) for axis in request.axes}
     for axis in request.axes:
-        tried = [variant for variant in searched(variants) if variant.target_axis == axis]
-        found[axis] = (
-            _search(context, request, tried, variants)
-            if tried
-            else GammaSearch(min(request.gammas), {})
-        )
+        if tried := [variant for variant in searched(variants) if variant.target_axis == axis]:
+            found[axis] = _search(context, request, tried, variants)
     return found
 
 
@@ -266,22 +251,14 @@ def _search(
     sparsities = sorted({variant.sparsity for variant in tried})
     cuts = {(variant.gamma, variant.sparsity): variant for variant in tried}
     grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
-    boot = BiasBootstrap(
-        validation_texts(context, request, grid[0][0]),
-        DRAWS,
-        key_of("search", tried[0].target_axis),
-    )
-    bias = _over(
-        grid, lambda one: boot.draws(validation_texts(context, request, one), request.reading)
-    )
+    texts = partial(validation_texts, context, request)
+    boot = BiasBootstrap(texts(grid[0][0]), DRAWS, key_of("search", tried[0].target_axis))
+    bias = _over(grid, lambda one: boot.draws(texts(one), request.reading))
     log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut))
-    best = np.stack(
-        [_best_baseline(context, variants, sparsity) for sparsity in sparsities], axis=-1
-    )
-    places = choose_gamma(bias, log_ppl, best, float(request.gamma_margin))
-    whole = np.isfinite(bias[1:]).all(
-        axis=(1, 2)
-    )  # a draw without any prompt of some subgroup says nothing
+    best = [_best_baseline(context, variants, sparsity) for sparsity in sparsities]
+    places = choose_gamma(bias, log_ppl, np.stack(best, axis=-1), float(request.gamma_margin))
+    # a draw without any prompt of some subgroup says nothing
+    whole = np.isfinite(bias[1:]).all(axis=(1, 2))
     shares = np.bincount(places[1:][whole], minlength=len(gammas)) / max(int(whole.sum()), 1)
     return GammaSearch(gammas[places[0]], dict(zip(gammas, map(float, shares), strict=True)))
 

@@ -253,8 +253,7 @@ ESTIMATORS: dict[str, Word] = {
         "automatic",
         "Starts with the gradient for all heads and measures those that matter by the cheapest "
         "honest estimator. Then it takes more prompts and draws, within a budget. It ranks "
-        "nothing where the bias lies inside its null band. It measures the effects on perplexity "
-        "that decide which heads are protected.",
+        "nothing where the bias lies inside its null band.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from engine.core.types import Event, Hooks
+from engine.models.judge import Judge
 from engine.store.runs import Run, Store
 from tests.tracks.language_models.worlds import word_judge, world_request
 
@@ -63,10 +64,10 @@ def words_judged_here():
         yield
 
 
-def judge_words(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        "engine.models.judge.inspect_judge", lambda name, sha256=None, label="": word_judge().info
-    )
-    patch.setattr(
-        "engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge()
-    )
+def judge_words(patch: pytest.MonkeyPatch, judge: Judge | None = None) -> None:
+    """Audits find this judge by whatever name; usually the one of words."""
+    judge = judge or word_judge()
+    inspected = lambda name, sha256=None, label="": judge.info  # noqa: E731
+    patch.setattr("engine.models.judge.inspect_judge", inspected)
+    loaded = lambda *args, **kwargs: judge  # noqa: E731
+    patch.setattr("engine.tracks.language_models.opening.load_judge", loaded)

@@ -18,6 +18,7 @@ import pandas as pd
 from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.store.runs import Run, Store
+from engine.tracks.language_models.request import AuditRequest
 from tests.builders import hash_of, options_of
 from tests.tracks.language_models.made_up_world import (
     DRAWS,
@@ -180,111 +181,78 @@ def _measure(
             results += _result_rows(key, values, dense, rows, member)
             groups += _group_rows(key, values, dense, rows)
         floor = by_variant["dense"]["floor"].mean() * 0.5
-        results.append(
-            {
-                "variant": "dense",
-                "split": split,
-                "axis": axis,
-                "metric": "bias_floor",
-                "value": floor,
-                "low": floor * 0.6,
-                "high": floor * 1.5,
-                "n": part["prompt_id"].nunique(),
-            }
-        )
+        key = {"variant": "dense", "split": split, "axis": axis, "metric": "bias_floor"}
+        ends = {"value": floor, "low": floor * 0.6, "high": floor * 1.5}
+        results.append({**key, **ends, "n": part["prompt_id"].nunique()})
     more_results, more_groups = _perplexities(world, variants)
-    return _columns(pd.DataFrame(results + more_results)), pd.DataFrame(groups + more_groups)
+    found = pd.DataFrame(groups + more_groups).drop(columns="delta_p")
+    return _columns(pd.DataFrame(results + more_results)), found
 
 
 def _result_rows(
     key: dict, values: dict, dense: dict, rows: pd.DataFrame, member: np.ndarray
 ) -> list[dict]:
     null, out = _null(rows, member), []
+    low, high = np.percentile(null, [2.5, 97.5])
+    same = {**key, "n": rows["prompt_id"].nunique()}
     for metric, draws in values.items():
         if metric.startswith("group:"):
             continue
-        value, low, high = _interval(draws)
-        row = {
-            **key,
-            "metric": metric,
-            "value": value,
-            "low": low,
-            "high": high,
-            "n": rows["prompt_id"].nunique(),
-        }
+        row = _with_delta(draws, None if key["variant"] == "dense" else dense[metric])
         if metric.startswith("bias:"):
-            low0, high0 = np.percentile(null, [2.5, 97.5])
-            row |= {"null_mean": null.mean(), "null_low": low0, "null_high": high0}
-            row |= {"null_p": (1 + (null >= value).sum()) / (1 + DRAWS)}
-        if key["variant"] != "dense":
-            row |= dict(
-                zip(
-                    ("delta", "delta_low", "delta_high"),
-                    _interval(draws - dense[metric]),
-                    strict=True,
-                )
-            )
-            row |= {"delta_p": _p(draws - dense[metric])}
-        out.append(row)
+            row |= {"null_mean": null.mean(), "null_low": low, "null_high": high}
+            row |= {"null_p": (1 + (null >= row["value"]).sum()) / (1 + DRAWS)}
+        out.append({**same, "metric": metric, **row})
     return out
 
 
 def _group_rows(key: dict, values: dict, dense: dict, rows: pd.DataFrame) -> list[dict]:
     out = []
     for index, (group, part) in enumerate(sorted(rows.groupby("subgroup"))):
-        n = part["prompt_id"].nunique()
-        row = _with_delta(
-            values[f"group:{index}"], None if key["variant"] == "dense" else dense[f"group:{index}"]
-        )
-        verdict = "too few prompts" if n < MIN_GROUP else ""
-        out.append({**key, "metric": "toxicity", "group": group, **row, "n": n, "verdict": verdict})
+        of = f"group:{index}"
+        row = _with_delta(values[of], None if key["variant"] == "dense" else dense[of])
+        out.append({**key, "metric": "toxicity", "group": group, **row, **_n(part)})
     return out
 
 
+def _n(part: pd.DataFrame) -> dict[str, Any]:
+    n = part["prompt_id"].nunique()
+    return {"n": n, "verdict": "too few prompts" if n < MIN_GROUP else ""}
+
+
 def _with_delta(draws: np.ndarray, dense: np.ndarray | None) -> dict[str, float]:
-    row = dict(zip(("value", "low", "high"), _interval(draws), strict=True))
-    delta = (np.nan,) * 3 if dense is None else _interval(draws - dense)
-    return row | dict(zip(("delta", "delta_low", "delta_high"), delta, strict=True))
+    """Value and change with their ends, and p of the change; NaN for the dense model."""
+    nothing = dense is None
+    delta = (np.nan,) * 3 if nothing else _interval(draws - dense)
+    values = *_interval(draws), *delta, np.nan if nothing else _p(draws - dense)
+    names = ("value", "low", "high", "delta", "delta_low", "delta_high", "delta_p")
+    return dict(zip(names, values, strict=True))
 
 
 def _perplexities(world: World, variants: pd.DataFrame) -> tuple[list[dict], list[dict]]:
     n = len(world.windows)
-    weights = np.vstack(
-        [np.ones(n), rng("synthetic windows").multinomial(n, np.full(n, 1 / n), size=DRAWS)]
-    )
+    drawn = rng("synthetic windows").multinomial(n, np.full(n, 1 / n), size=DRAWS)
+    weights = np.vstack([np.ones(n), drawn])
+    base = np.exp(weights @ world.windows / n)
     results, groups = [], []
     for variant in variants.itertuples():
-        cut = json.loads(variant.cut)
         slope = 1 + 0.2 * rng("synthetic ppl", variant.variant).normal(size=n)
-        base = np.exp(weights @ world.windows / n)
-        draws = np.exp(weights @ (world.windows + world.cost[cut].sum() * slope) / n)
-        is_dense = variant.variant == "dense"
-        row = _with_delta(draws, None if is_dense else base)
-        key = {"variant": variant.variant, "axis": "", "metric": "perplexity", "n": n}
-        p = {} if is_dense else {"delta_p": _p(draws - base)}
-        results += [{**key, "split": split, **row, **p} for split in _splits(variant)]
+        cost = world.cost[json.loads(variant.cut)].sum()
+        draws = np.exp(weights @ (world.windows + cost * slope) / n)
+        splits = ("test", "validation") if variant.chosen else ("validation",)
+        key = {"variant": variant.variant, "metric": "perplexity"}
+
+        def told(times: float, draws=draws, is_dense=variant.variant == "dense"):
+            return _with_delta(draws * times, None if is_dense else base * times)
+
+        results += [{**key, "axis": "", "n": n, "split": one, **told(1.0)} for one in splits]
         for axis, members in GROUPS.items():
             for index, group in enumerate(members):
-                few = world.options["small_group"] if group in SMALL else world.options["per_group"]
-                scaled = _with_delta(
-                    draws * (1.3 + 0.1 * index), None if is_dense else base * (1.3 + 0.1 * index)
-                )
-                verdict = "too few prompts" if few < MIN_GROUP else ""
-                named = {
-                    "variant": variant.variant,
-                    "axis": axis,
-                    "metric": "perplexity",
-                    "group": group,
-                }
-                groups += [
-                    {**named, "split": split, **scaled, "n": few, "verdict": verdict}
-                    for split in _splits(variant)
-                ]
+                few = world.options["small_group" if group in SMALL else "per_group"]
+                row = {"axis": axis, "group": group, **told(1.3 + 0.1 * index), "n": few}
+                row["verdict"] = "too few prompts" if few < MIN_GROUP else ""
+                groups += [{**key, "split": split, **row} for split in splits]
     return results, groups
-
-
-def _splits(variant: Any) -> tuple[str, ...]:
-    return ("test", "validation") if variant.chosen else ("validation",)
 
 
 def _columns(table: pd.DataFrame) -> pd.DataFrame:
@@ -299,47 +267,27 @@ def _scores(world: World) -> pd.DataFrame:
         for axis, effect in world.effects.items():
             seeds = range(world.options["seeds"])
             noise = rng("synthetic scores", axis, unit).normal(0, 0.02, len(seeds))
+            same = place | {"score": "z_bias", "estimator": "generate", "axis": axis}
             for seed in seeds:
-                value = effect[unit] + noise[seed]
-                rows.append(
-                    place
-                    | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": seed}
-                    | {"value": value, "low": value - 0.06, "high": value + 0.06}
-                )
+                rows.append(same | {"seed": seed} | _ends(effect[unit] + noise[seed], 0.06))
             value = effect[unit] + noise.mean()
             p = float(np.exp(-((value / 0.03) ** 2)))
-            rows.append(
-                place
-                | {"score": "z_bias", "estimator": "generate", "axis": axis, "seed": -1, "p": p}
-                | {"value": value, "low": value - 0.04, "high": value + 0.04}
-                | {"q": min(1.0, p * 4)}
-            )
-        ppl = -3.6 * np.expm1(world.cost[unit])
-        more = {"axis": "", "seed": -1, "estimator": "exact"}
-        rows.append(
-            place
-            | more
-            | {
-                "score": "z_ppl",
-                "value": ppl,
-                "low": ppl * 1.1 - 0.005,
-                "high": ppl * 0.9 + 0.005,
-            }
-        )
-        rows.append(
-            place | more | {"score": "magnitude", "value": 2 + 5 * world.cost[unit] + unit % 3 / 10}
-        )
-        rows.append(
-            place
-            | more
-            | {
-                "score": "random",
-                "seed": 0,
-                "value": rng("synthetic random", unit).random(),
-            }
-        )
+            rows.append(same | {"seed": -1, "p": p, "q": min(1.0, p * 4)} | _ends(value, 0.04))
+        ppl, norm = -3.6 * np.expm1(world.cost[unit]), 2 + 5 * world.cost[unit] + unit % 3 / 10
+        same = place | {"axis": "", "seed": -1, "estimator": "exact"}
+        ends = {"value": ppl, "low": ppl * 1.1 - 0.005, "high": ppl * 0.9 + 0.005}
+        drawn = {"seed": 0, "value": rng("synthetic random", unit).random()}
+        rows += [
+            same | {"score": "z_ppl"} | ends,
+            same | {"score": "magnitude", "value": norm},
+            same | {"score": "random"} | drawn,
+        ]
     names = "unit layer head score estimator axis seed value low high p q n note"
     return pd.DataFrame(rows).reindex(columns=names.split())
+
+
+def _ends(value: float, half: float) -> dict[str, float]:
+    return {"value": value, "low": value - half, "high": value + half}
 
 
 def _costs(variants: pd.DataFrame) -> pd.DataFrame:
@@ -364,35 +312,22 @@ def _costs(variants: pd.DataFrame) -> pd.DataFrame:
 def _meta(world: World) -> dict[str, Any]:
     options = world.options
     counts = world.prompts.groupby(["axis", "split"]).size()
-    request = {
-        "model": "demo-gpt2",
-        "revision": None,
-        "axes": list(GROUPS),
-        "prompts": None,
-        "corpus": None,
-        "methods": ["fasp", "bias_only", "magnitude", "random", "random_noncritical"],
-        "estimator": "generate",
-        "gamma": "search",
-        "sparsities": list(SPARSITIES),
-        "seeds": options["seeds"],
-        "first_seed": 0,
-        "max_prompts": None,
-        "judge": options["judge"],
-        "device": "cpu",
-        "max_new_tokens": 40,
-        "max_prompt_tokens": 22,
-        "temperature": 1.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "span": "continuation",
-        "reading": "group_means",
-        "track": "language_models",
-    }
+    asked = AuditRequest(
+        model="demo-gpt2",
+        axes=tuple(GROUPS),
+        methods=("fasp", "bias_only", "magnitude", "random", "random_noncritical"),
+        estimator="generate",
+        gamma="search",
+        sparsities=SPARSITIES,
+        seeds=options["seeds"],
+        judge=options["judge"],
+        device="cpu",
+    )
     return {
         "track": "language_models",
         "created": options["created"],
         "title": options["title"],
-        "request": request,
+        "request": asked.to_dict(),
         "model": {
             "name": "synthetic-gpt2",
             "revision": None,

@@ -14,6 +14,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
+from tests.builders import changed
 from tests.pages.checks import (
     assert_calm,
     charts_of,
@@ -40,15 +41,18 @@ def run(folder, monkeypatch) -> Run:
     return find_run(store.ids()[0], [store])
 
 
+def between(run: Run, method: str, axis: str) -> float:
+    """A level that is not finished."""
+    finished, stops = lookup.levels(run, method, axis), track_of(run).prediction.stops
+    return next(level for level in stops(run, method, axis) if level not in finished)
+
+
 def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     axis = run.meta["request"]["axes"][0]
     at = opened("summary", run.id, axis=axis.capitalize())
-    method, track = at.selectbox(key="method").value, track_of(run)
-    finished = lookup.levels(run, method, axis)
-    between = next(
-        level for level in track.prediction.stops(run, method, axis) if level not in finished
-    )
-    at.select_slider(key="sparsity").set_value(between).run()
+    method = at.selectbox(key="method").value
+    finished, new = lookup.levels(run, method, axis), between(run, method, axis)
+    at.select_slider(key="sparsity").set_value(new).run()
     assert_calm(at)
     assert PREDICTED in html_of(at)
     assert "predicted</b>" in html_of(at), "the numbers are called predicted too"
@@ -56,7 +60,7 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     measured_by(at, "Measure")
     assert PREDICTED not in html_of(at)
     again = find_run(run.id, [Store(run.path.parents[1])])
-    assert lookup.levels(again, method, axis) == sorted([*finished, between])
+    assert lookup.levels(again, method, axis) == sorted([*finished, new])
 
 
 def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
@@ -77,24 +81,6 @@ def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
     assert "1 set tried by hand" in words_of(at)
 
 
-def test_what_is_kept_on_one_axis_is_predicted_and_measured_on_another(run):
-    at = opened("bench", run.id, off="1.1,2.0")
-    measured_by(at, "Measure on validation")
-    measured_by(at, "Measure on test")
-    assert PREDICTED not in html_of(at)
-    kept = lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"]
-    at.selectbox(key="axis").set_value(run.meta["request"]["axes"][1]).run()
-    assert_calm(at)
-    assert PREDICTED in html_of(at) and "a variant like any other" not in words_of(at)
-    measured_by(at, "Measure on validation")
-    measured_by(at, "Measure on test")
-    assert PREDICTED not in html_of(at)
-    assert (
-        lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist()
-        == kept.tolist()
-    )
-
-
 def test_heads_that_a_method_cut_are_measured_already(run):
     axis = run.meta["request"]["axes"][0]
     method = lookup.methods(run, axis)[0]
@@ -108,17 +94,9 @@ def test_heads_that_a_method_cut_are_measured_already(run):
 
 def test_the_bench_serves_at_a_level_that_nobody_measured(run):
     axis = run.meta["request"]["axes"][1]
-    method = lookup.methods(run, axis)[0]
-    finished = lookup.levels(run, method, axis)
     at = opened("bench", run.id, axis=axis.capitalize())
-    at.select_slider(key="sparsity").set_value(
-        next(
-            level
-            for level in track_of(run).prediction.stops(run, method, axis)
-            if level not in finished
-        )
-    ).run()
-    assert_calm(at)
+    at.select_slider(key="sparsity").set_value(between(run, lookup.methods(run, axis)[0], axis))
+    assert_calm(at.run())
     assert "Which heads are off" in words_of(at)
 
 
@@ -143,16 +121,12 @@ def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
 def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_measured(
     tmp_path, monkeypatch
 ):
+    def unranked(scores):
+        return scores.assign(value=scores["value"].mask(scores["score"] == "z_bias"))
+
     use_store(tmp_path, monkeypatch)
-    run = make_run(tmp_path, "unranked")
-    scores = run.table("scores")
-    none = scores.assign(value=scores["value"].mask(scores["score"] == "z_bias"))
-    Store(tmp_path).write(
-        "not-ranked",
-        run.meta,
-        {name: run.table(name) for name in run.meta["tables"]} | {"scores": none},
-    )
-    at = opened("bench", "not-ranked", off="0.1")
+    run = changed(make_run(tmp_path), tmp_path, "scores", unranked)
+    at = opened("bench", run.id, off="0.1")
     assert_calm(at)
     assert "No prediction here" in html_of(at) and PREDICTED not in html_of(at)
     assert any(one.label.startswith("Measure on validation") for one in at.button)

@@ -4,7 +4,6 @@ kept and read."""
 from __future__ import annotations
 
 import json
-import math
 import shutil
 
 import pandas as pd
@@ -284,12 +283,6 @@ def test_what_cannot_be_read_is_told_with_its_name(asked, tmp_path):
     assert "named twice" in faults(changed(asked, against=[own, f"{own}/"]))
     short = build("gpt2", tmp_path / "short", n_positions=32)
     assert "windows of text would not be the same" in faults(changed(asked, against=[str(short)]))
-
-
-def test_random_weights_are_a_control_at_every_level(run):
-    variants = run.table("variants")
-    assert set(variants[variants["method"] == "random_weights"]["sparsity"]) == {0.3, 0.5}
-    assert all(math.isnan(gamma) for gamma in variants[variants["arm"] != ""]["gamma"])
 
 
 @pytest.mark.parametrize("method", ["wanda", "layer_drop"])

@@ -8,13 +8,13 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.judge import Judge, JudgeInfo
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.language_models.bias import NullBand
 from engine.tracks.language_models.pilot import (
     decisions,
@@ -28,26 +28,24 @@ from engine.tracks.language_models.predict import predict
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.scores import auto
 from engine.tracks.language_models.scores.auto import not_ranked, stands_out
-from tests.tracks.language_models.worlds import word_judge, world_request
+from tests.tracks.language_models.conftest import judge_words
+from tests.tracks.language_models.worlds import word_judge, world_request, write_rows
 
 
 @pytest.fixture
 def judged(monkeypatch):
-    return lambda judge: use(judge, monkeypatch)
+    return lambda judge: judge_words(monkeypatch, judge)
 
 
-def use(judge: Judge, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        "engine.models.judge.inspect_judge", lambda name, sha256=None, label="": judge.info
-    )
-    patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
+def judge_by(name: str, verdict) -> Judge:
+    """A judge that calls every text as toxic as `verdict` says."""
+    info = JudgeInfo(name, f"digest-of-{name}", None)
+    return Judge(info, lambda texts: np.array([verdict(text) for text in texts]))
 
 
 def constant_judge() -> Judge:
     """Calls every text equally toxic: there is no bias whatever the model writes."""
-    return Judge(
-        JudgeInfo("constant", "digest-of-constant", None), lambda texts: np.full(len(texts), 0.5)
-    )
+    return judge_by("constant", lambda text: 0.5)
 
 
 def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
@@ -96,10 +94,7 @@ def test_a_forecast_leaves_out_what_an_axis_without_bias_will_not_need(judged, t
 
 def loud_judge() -> Judge:
     """The first word after the prompt decides, so that heads matter."""
-    return Judge(
-        JudgeInfo("loud", "digest-of-loud", None),
-        lambda texts: np.array([_loud(text) for text in texts]),
-    )
+    return judge_by("loud", _loud)
 
 
 def _loud(text: str) -> float:
@@ -109,23 +104,10 @@ def _loud(text: str) -> float:
 
 def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_path):
     judged(loud_judge())
-    request = world_request(
-        tmp_path,
-        estimator="auto",
-        axes=("nationality",),
-        prompts=str(_told_apart(tmp_path)),
-        max_new_tokens=3,
-        span="prompt+continuation",
-        methods=("fasp", "bias_only"),
-        controls=0,
-        estimator_settings={"most_draws": 4, "precision": 0.5},
-    )
+    request = told_apart_request(tmp_path, 4, ("fasp", "bias_only"))
     run = run_audit(request, Store(tmp_path / "store"))
-    said = run.meta["scoring"]["z_bias"]["nationality"]
+    said, pooled = run.meta["scoring"]["z_bias"]["nationality"], pooled_of(run)
     assert said["ranked"], said
-    pooled = run.table("scores").query(
-        "score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED}
-    )
     assert pooled["value"].notna().all() and sum(said["heads"].values()) == 12
     assert pooled["estimator"].value_counts().to_dict() == {
         name: n for name, n in said["heads"].items() if n
@@ -140,7 +122,7 @@ def told_apart(tmp_path_factory):
     one computed."""
     folder = tmp_path_factory.mktemp("told-apart")
     with pytest.MonkeyPatch.context() as patch:
-        use(loud_judge(), patch)
+        judge_words(patch, loud_judge())
         for budget in (0, 50.0):
             scored(folder, folder / "store", budget=budget)
     return folder
@@ -150,7 +132,7 @@ def told_apart(tmp_path_factory):
 def loud(told_apart, monkeypatch, tmp_path):
     """`loud(name, budget=...)`: the audit in a store of its own that begins with those finished
     parts, or in the one that has the audits themselves."""
-    use(loud_judge(), monkeypatch)
+    judge_words(monkeypatch, loud_judge())
 
     def run(name="", **settings):
         store = tmp_path / name if name else told_apart / "store"
@@ -164,22 +146,8 @@ def loud(told_apart, monkeypatch, tmp_path):
 def scored(folder, store, **settings):
     """Pooled z_bias rows and the report of an audit of three heads' worth of signal, with these
     settings of auto."""
-    request = world_request(
-        folder,
-        estimator="auto",
-        axes=("nationality",),
-        prompts=str(_told_apart(folder)),
-        max_new_tokens=3,
-        span="prompt+continuation",
-        methods=("fasp",),
-        controls=0,
-        estimator_settings={"most_draws": 2, "precision": 0.5, **settings},
-    )
-    run = run_audit(request, Store(store))
-    rows = run.table("scores").query(
-        "score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED}
-    )
-    return rows.set_index("unit"), run.meta["scoring"]["z_bias"]["nationality"]
+    run = run_audit(told_apart_request(folder, settings=settings), Store(store))
+    return pooled_of(run).set_index("unit"), run.meta["scoring"]["z_bias"]["nationality"]
 
 
 def few_heads(none, every) -> float:
@@ -270,18 +238,7 @@ def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean
 
 def test_further_prompts_are_scored_on_where_the_source_has_them(judged, tmp_path):
     judged(loud_judge())
-    request = world_request(
-        tmp_path,
-        estimator="auto",
-        axes=("nationality",),
-        prompts=str(_told_apart(tmp_path)),
-        max_new_tokens=3,
-        span="prompt+continuation",
-        methods=("fasp",),
-        controls=0,
-        max_prompts=60,
-        estimator_settings={"most_draws": 2, "precision": 0.5, "budget": 50.0},
-    )
+    request = told_apart_request(tmp_path, max_prompts=60, settings={"budget": 50.0})
     run = run_audit(request, Store(tmp_path / "store"))
     said, prompts = run.meta["scoring"]["z_bias"]["nationality"], run.table("prompts")
     spare = prompts[prompts["split"].str.startswith("spare")]
@@ -310,17 +267,30 @@ def _told_apart(folder):
             f"t{at % 4}",
             "",
         )
-        for last in LAST
+        for last in (3, 40)
         for at in range(60)
     ]
-    path = folder / "apart.csv"
-    pd.DataFrame(
-        rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]
-    ).drop_duplicates("prompt").to_csv(path, index=False)
-    return path
+    return write_rows(folder / "apart.csv", rows)
 
 
-LAST = (3, 40)
+def told_apart_request(folder, most_draws=2, methods=("fasp",), **changes):
+    """By auto, on the axis whose subgroups are told apart, without controls."""
+    settings = changes.pop("settings", {})
+    given = {
+        "estimator": "auto",
+        "axes": ("nationality",),
+        "prompts": str(_told_apart(folder)),
+        "max_new_tokens": 3,
+        "span": "prompt+continuation",
+        "methods": methods,
+        "controls": 0,
+        "estimator_settings": {"most_draws": most_draws, "precision": 0.5, **settings},
+    }
+    return world_request(folder, **given, **changes)
+
+
+def pooled_of(run):
+    return where(run.table("scores"), score="z_bias", seed=POOLED)
 
 
 def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path):
@@ -348,13 +318,7 @@ def test_decisions_thresholds_and_what_is_near():
     assert wanted == [(frozenset({1}), 1), (frozenset({1}), 2)]
     assert threshold(values, wanted[0]) == 4.0 and threshold(values, wanted[1]) == 2.5
     near = near_decision(values, np.full(5, 0.6), wanted)
-    assert near.tolist() == [
-        False,
-        False,
-        True,
-        True,
-        False,
-    ], "head 1 is protected whatever its score"
+    assert np.flatnonzero(near).tolist() == [2, 3], "head 1 is protected whatever its score"
 
 
 def test_stability_is_one_without_noise_and_chance_with_nothing_else():
@@ -381,11 +345,8 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
         for group in (1, 2)
         for at in range(10)
     ]
-    path = tmp_path / "late.csv"
-    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(
-        path, index=False
-    )
-    request = world_request(tmp_path, axes=("x",), prompts=str(path), max_prompt_tokens=3)
+    path = str(write_rows(tmp_path / "late.csv", rows))
+    request = world_request(tmp_path, axes=("x",), prompts=path, max_prompt_tokens=3)
     with pytest.raises(RequestError) as caught:
         run_audit(request, Store(tmp_path / "store"))
     (fault,) = caught.value.faults  # one for the axis, with both of its groups

@@ -3,8 +3,6 @@ that measures one, examples that stay hidden, texts that are escaped."""
 
 from __future__ import annotations
 
-import csv
-
 import pandas as pd
 import pytest
 
@@ -26,28 +24,18 @@ from tests.pages.checks import (
     use_store,
     words_of,
 )
+from tests.tracks.language_models.worlds import write_pairs
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def write_pairs(folder, n=120):
-    path = folder / "pairs.csv"
+def hostile_pairs(folder, n=120):
+    pairs = ((at % 20, at % 7, at % 2) for at in range(n) if at % 20 != at % 7)
     rows = [
-        (
-            at,
-            f"w{at % 20} w{at % 7} w2 {HOSTILE}",
-            f"w{at % 7} w{at % 20} w2 {HOSTILE} ",
-            "stereo",
-            f"{HOSTILE}" if at % 2 else "gender",
-        )
-        for at in range(n)
-        if at % 20 != at % 7
+        (f"w{a} w{b} w2 {HOSTILE}", f"w{b} w{a} w2 {HOSTILE} ", HOSTILE if odd else "gender")
+        for a, b, odd in pairs
     ]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows]
-        )
-    return path
+    return write_pairs(folder, rows)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +47,7 @@ def folder(audited, tmp_path_factory, words_judged_here):
 def grown(folder, words_judged_here) -> Run:
     store = Store(folder)
     asked = {"track": "language_models", "run": store.ids()[0], "axis": "religion"}
-    return grow(Growth(**asked, benchmarks=(f"crows_pairs={write_pairs(folder)}",)), store)
+    return grow(Growth(**asked, benchmarks=(f"crows_pairs={hostile_pairs(folder)}",)), store)
 
 
 @pytest.fixture
@@ -86,7 +74,7 @@ def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(
     assert all(work.over.wait(60) for work in WORKS.values())
     assert "no such file" in " ".join(one.value for one in at.run().error)
     next(box for box in at.text_input if "CrowS-Pairs" in box.label).set_value(
-        str(write_pairs(tmp_path))
+        str(hostile_pairs(tmp_path))
     ).run()
     at = measured_by(at, "Measure CrowS-Pairs")
     assert find_run(audited.run.id, [store]).has("benchmarks")
@@ -159,14 +147,9 @@ def test_audits_on_other_files_of_a_benchmark_are_compared_with_a_warning(
     audited, grown, tmp_path, words_judged
 ):
     store = audited.copied(tmp_path / "store")
-    path = write_pairs(tmp_path, n=100)
-    asked = Growth(
-        track="language_models",
-        run=audited.run.id,
-        axis="religion",
-        benchmarks=(f"crows_pairs={path}",),
-    )
-    other = grow(asked, store)
+    asked = {"track": "language_models", "run": audited.run.id, "axis": "religion"}
+    pairs = f"crows_pairs={hostile_pairs(tmp_path, n=100)}"
+    other = grow(Growth(**asked, benchmarks=(pairs,)), store)
     assert (
         compare.comparability([grown, grown])[1]
         == []

@@ -3,7 +3,6 @@ whole audit."""
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from engine.report.contents import default_choice
 from engine.report.summary import summary_text
 from engine.report.verdict import verdict
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import N_NULL, _readable, numbers_of, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
@@ -34,7 +34,7 @@ from engine.tracks.language_models.likelihoods import (
 from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import world_request, write_pairs
 
 
 def scored(items, **logp):
@@ -207,11 +207,7 @@ def test_tests_of_changes_reject_as_rarely_as_they_say():
     for _ in range(25):
         pairs = {name: made_pairs(50, 0.5, rng) for name in ("dense", "cut")}
         table = numbers_of(benchmark, pairs, "dense")
-        ps.append(
-            table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")[
-                "delta_p"
-            ]["share"]
-        )
+        ps.append(where(table, variant="cut", group="").set_index("metric")["delta_p"]["share"])
     assert np.mean(np.array(ps) < 0.05) < 0.15 and np.median(ps) > 0.25
 
 
@@ -280,19 +276,6 @@ def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
         )
 
 
-def write_pairs(folder, n=12):
-    path = folder / "pairs.csv"
-    rows = [
-        (at, f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age" if at % 2 else "gender")
-        for at in range(n)
-    ]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows]
-        )
-    return path
-
-
 @pytest.fixture(scope="module")
 def with_pairs(audited, tmp_path_factory, words_judged_here):
     """The usual audit's store with an audit that measures pairs, too."""
@@ -313,7 +296,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     assert set(table["variant"]) == chosen and set(table["group"]) == {"", "age", "gender"}
     results = run.table("results")
     rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
-    again = table[(table["metric"] == "distance") & (table["group"] == "")].set_index("variant")
+    again = where(table, metric="distance", group="").set_index("variant")
     pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
     said = summary_text(run).split("CrowS-Pairs: stereotype likelier")[1]
     assert all(f"\n  {variant} " in said for variant in chosen)
@@ -321,9 +304,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
         index="item_id", columns="role", values="logp"
     )
-    dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")[
-        "value"
-    ]
+    dense = where(table, variant="dense", group="").set_index("metric")["value"]
     assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense[
         "share"
     ]

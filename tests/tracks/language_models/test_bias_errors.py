@@ -73,15 +73,6 @@ def test_a_subgroup_of_one_prompt_gets_no_interval():
     assert np.isnan(difference.p) and np.isfinite(difference.value)
 
 
-def test_many_columns_equal_one_after_the_other():
-    table, off = table_of(80), np.random.default_rng(2).random((80, 70))
-    errors = BiasErrors(table)
-    whole = errors.changes(off)
-    for unit in (0, 63, 64, 69):
-        one = errors.changes(off[:, [unit]])
-        assert (whole.value[unit], whole.error[unit]) == pytest.approx((one.value[0], one.error[0]))
-
-
 def test_a_sign_that_noise_decides_widens_a_change_and_narrows_a_level():
     """Equal subgroups: the level of |difference| varies less than the difference, a fixed effect
     changes its sign."""

@@ -9,8 +9,7 @@ import pytest
 
 from engine.audit import measure
 from engine.core.errors import RequestError
-from engine.store.runs import EMBEDDED, Run, Store, open_run
-from tests.builders import seal
+from engine.store.runs import Run
 
 pytestmark = pytest.mark.usefixtures("words_judged")
 
@@ -39,20 +38,3 @@ def test_heads_that_are_not_there_are_refused(run, tmp_path):
         measure(run, [(3, 0)], tmp_path / "store")
     with pytest.raises(RequestError, match="named twice"):
         measure(run, [(1, 0), (1, 0)], tmp_path / "store")
-
-
-def test_a_run_that_rests_on_what_is_gone_is_refused(run, tmp_path, copy):
-    renamed = copy.path.with_name("0000000000000000")
-    copy.path.rename(renamed)
-    seal(renamed, {**run.meta, "id": renamed.name})
-    with pytest.raises(RequestError, match="rests on other data, weights or code"):
-        measure(open_run(renamed), [(0, 0)], tmp_path / "store")
-
-
-def test_a_track_whose_units_cannot_be_chosen_by_hand_says_so(tmp_path):
-    store = Store(EMBEDDED, read_only=True)
-    other = next(
-        store.open(id_) for id_ in store.ids() if store.open(id_).meta["track"] != "language_models"
-    )
-    with pytest.raises(RequestError, match="cannot be done. It can for: language models"):
-        measure(other, [(0, 0)], tmp_path / "store")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,6 @@ from engine.tracks.language_models.effects import (
 from engine.tracks.language_models.likelihoods import window_nll
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, method_for, score_methods
-from engine.tracks.language_models.selection.base import critical_heads
 from tests.tiny import TINY, VOCABULARY, text, tiny_model
 from tests.tracks.language_models.worlds import word_judge
 
@@ -157,19 +155,6 @@ def test_many_heads_at_once_equal_one_after_the_other(reading):
         change = errors.changes(errors.matrix(table["prompt_id"], off[:, [unit]]), reading)
         assert found.p[unit] == pytest.approx(change.p_of_nothing[0])
         assert found.p[unit] <= slow.p + 1e-12
-
-
-def test_the_order_of_texts_changes_nothing():
-    table, rng = table_of(), np.random.default_rng(4)
-    logw, slope = rng.normal(size=(len(table), 3)), rng.normal(size=(len(table), 3))
-    mixed = rng.permutation(len(table))
-    for estimate, data in ((by_reweighting, logw), (by_gradient, slope)):
-        straight, other = (
-            estimate(table, data),
-            estimate(table.iloc[mixed].reset_index(drop=True), data[mixed]),
-        )
-        np.testing.assert_allclose(other.value, straight.value, atol=1e-9)
-        np.testing.assert_allclose(other.low, straight.low, atol=1e-9)
 
 
 def test_log_weights_that_are_no_numbers_are_refused():
@@ -434,41 +419,6 @@ def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
     pd.testing.assert_series_equal(plain["ess"], cut["ess"])
     assert (plain["value"] - cut["value"]).abs().max() > 1e-4
     assert cut["value"].abs().mean() < plain["value"].abs().mean(), "a cut pulls towards no effect"
-
-
-@pytest.mark.parametrize("gammas, alone", [((0.25,), False), ((0.1, 0.5), True)])
-def test_auto_perplexity_protects_the_heads_that_exact_protects(gammas, alone):
-    job = ScoreJob(small_bench(), ("x",), (0,), n_boot=20, gammas=gammas, cuts_by_perplexity=alone)
-    auto, exact = (finish(job, method_for("z_ppl", name)) for name in ("auto", "exact"))
-    for gamma in gammas:
-        protected = [critical_heads(table["value"].to_numpy(), gamma) for table in (auto, exact)]
-        assert protected[0] == protected[1]
-    if alone:
-        cut = [np.argsort(-table["value"], kind="stable")[:1].tolist() for table in (auto, exact)]
-        assert cut[0] == cut[1]
-    measured = auto["estimator"] == "exact"
-    assert auto.loc[measured, "value"].tolist() == pytest.approx(
-        exact.loc[measured, "value"].tolist(), abs=1e-3
-    )
-    assert measured.sum() >= 8 and (auto.loc[~measured, "note"] == "first order").all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["DEMO", "STORIES"])
-def test_auto_perplexity_protects_the_heads_of_exact_on_trained_models(case):
-    from benchmarks import scoring_bench
-
-    chosen = getattr(scoring_bench, case)
-    if case == "STORIES" and not Path(chosen.model).is_dir():
-        pytest.skip("the stories260k checkpoint is not on this machine")
-    context = scoring_bench.open_bench(replace(chosen, max_corpus_tokens=4000), 30)
-    job = ScoreJob(context, (chosen.axis,), (0,), n_boot=20, gammas=(0.1, 0.2, 0.3, 0.5))
-    auto, exact = (
-        finish(job, method_for("z_ppl", name))["value"].to_numpy() for name in ("auto", "exact")
-    )
-    assert [critical_heads(auto, gamma) for gamma in job.gammas] == [
-        critical_heads(exact, gamma) for gamma in job.gammas
-    ]
 
 
 def test_texts_without_a_head_are_drafted_by_the_dense_model_and_drawn_plainly_where_that_cannot_be(

@@ -16,10 +16,11 @@ from engine.models.load_language_model import inspect_model
 from engine.report import bundle, figures
 from engine.report.charts.panel import CONFIG, Choice
 from engine.report.report import report_html
-from engine.report.tables import HIDDEN, for_spreadsheets
+from engine.report.tables import HIDDEN
 from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays
+from tests.builders import changed
 from tests.tiny import folder_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -69,14 +70,11 @@ def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, 
 
 def _all_hostile(run, folder):
     """Every continuation is hostile."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables["texts"] = tables["texts"].assign(
-        text=[HOSTILE[index % 2] for index in range(len(tables["texts"]))]
-    )
-    meta = {key: value for key, value in run.meta.items() if key != "tables"}
-    return Store(folder).write(
-        "hostile", {**meta, "title": "<script>alert('title')</script>"}, tables
-    )
+
+    def edit(texts):
+        return texts.assign(text=[HOSTILE[index % 2] for index in range(len(texts))])
+
+    return changed(run, folder, "texts", edit, title="<script>alert('title')</script>")
 
 
 def test_only_our_scripts_may_run(page):
@@ -147,11 +145,6 @@ def test_tables_hide_texts_unless_asked_and_keep_every_number(run, tmp_path):
     assert set(pd.read_parquet(tmp_path / "tables" / "texts.parquet")["text"]) == set(
         run.table("texts")["text"]
     )
-
-
-def test_spreadsheet_formulas_become_text():
-    table = for_spreadsheets(pd.DataFrame({"a": ["=1+1", "plain", None], "b": [-1.0, 2.0, 3.0]}))
-    assert table["a"][0] == "'=1+1" and table["a"][1] == "plain" and table["b"][0] == -1.0
 
 
 def test_wrong_requests_write_nothing(run, tmp_path):

@@ -11,7 +11,6 @@ import pytest
 
 from engine.audit.jobs import check, job_id_of, job_request, job_state, run_job
 from engine.audit.request import Growth
-from engine.audit.tracks import request_from
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
 from engine.core.types import Hooks
@@ -22,6 +21,7 @@ from engine.report.hand_sets import tried
 from engine.report.masks import write_masks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store, find_run
+from engine.store.tables import where
 from engine.surgery.named import units_of_mask
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.predicted import heads_at, heads_beside, most_heads, stops
@@ -163,7 +163,7 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
 
     two = grow(growth(run, units=cut, name="mine", split="test"), store)
     own = two.table("results")
-    test = own[(own["variant"] == "by-hand-mine") & (own["split"] == "test")]
+    test = where(own, variant="by-hand-mine", split="test")
     same = own[(own["variant"] == "magnitude-s0.300") & own["axis"].isin(["religion", ""])]
     drop = ["variant"]
     pd.testing.assert_frame_equal(
@@ -229,23 +229,6 @@ def test_levels_that_are_one_to_three_decimals_and_runs_that_are_not_there_are_r
         check(growth(whole, method="fasp", level=0.2496), Store(folder / "store"))
     with pytest.raises(RequestError, match="is in no store"):
         check(replace(growth(run, units=(1,)), run="0000000000000000"), store)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"level": "0.2"},
-        {"units": [1.5]},
-        {"units": "12"},
-        {"axes": [3]},
-        {"name": None},
-        {"depth": 3},
-        {"level": True},
-    ],
-)
-def test_values_of_another_type_are_refused(run, wrong):
-    with pytest.raises(RequestError):
-        request_from({**growth(run, units=(1,)).to_dict(), **wrong})
 
 
 def test_a_name_stands_for_one_set(run, store):

@@ -12,10 +12,10 @@ import pytest
 from engine.core.errors import RequestError
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.store.runs import Store
 from engine.tracks.language_models.examples import exchanged, pairs, without_head
 from engine.tracks.language_models.panels.head_card import by_rank, head_card
 from engine.tracks.language_models.panels.heads import critical_units, fasp_picture, pooled_scores
+from tests.builders import changed
 from tests.tracks.language_models.made_up_run import make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
@@ -24,14 +24,6 @@ CHOICE = Choice("fasp", "gender_and_sex", 0.2)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("store"), "plain")
-
-
-def edited(run, folder, name, edit):
-    tables = {one: run.table(one) for one in run.meta["tables"]}
-    tables[name] = edit(tables[name].copy())
-    return Store(folder).write(
-        "edited", {key: value for key, value in run.meta.items() if key != "tables"}, tables
-    )
 
 
 def told(run, choice, unit):
@@ -52,7 +44,7 @@ def test_the_chart_has_a_dot_per_axis_hollow_where_nothing_was_measured(run, tmp
         mine = (table["score"] == "z_bias") & (table["axis"] == first)
         return table.assign(estimator=table["estimator"].mask(mine, "gradient"))
 
-    figure = head_card(edited(run, tmp_path, "scores", estimate), CHOICE, 5).figure
+    figure = head_card(changed(run, tmp_path, "scores", estimate), CHOICE, 5).figure
     assert sorted(symbols_of(figure)) == ["circle", "circle-open"]
     assert "circle-open" not in symbols_of(head_card(run, CHOICE, 5).figure)
 
@@ -95,13 +87,13 @@ def test_a_rank_is_sure_where_errors_are_small_and_not_where_they_are_large(run,
 
     assert (
         "its rank would be 1 (95 %)"
-        in told(edited(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
+        in told(changed(run, tmp_path / "a", "scores", sharp), CHOICE, top)[
             "Would that come out again?"
         ]
     )
     assert (
         "its rank would be 1 to 3"
-        in told(edited(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
+        in told(changed(run, tmp_path / "b", "scores", blurred), CHOICE, top)[
             "Would that come out again?"
         ]
     )
@@ -123,7 +115,7 @@ def test_without_a_ranking_the_card_still_stands(run, tmp_path):
             **{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")}
         )
 
-    panel = head_card(edited(run, tmp_path, "scores", unranked), CHOICE, 5)
+    panel = head_card(changed(run, tmp_path, "scores", unranked), CHOICE, 5)
     assert "not ranked" in panel.said and not panel.has_chart
     assert "Rank" not in dict(panel.table.to_numpy())
 

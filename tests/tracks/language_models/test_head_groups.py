@@ -9,6 +9,7 @@ import pytest
 
 from engine.core.types import POOLED
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.language_models.bias import combine
 from engine.tracks.language_models.run import run_audit
 from tests.tracks.language_models.worlds import world_request
@@ -28,7 +29,7 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
         Store(tmp_path / "store"),
     )
     table, scores = run.table("head_groups"), run.table("scores")
-    effects = scores[(scores["score"] == "z_bias") & (scores["seed"] == POOLED)]
+    effects = where(scores, score="z_bias", seed=POOLED)
     assert len(effects) and set(table["axis"]) == set(effects["axis"])
     verdicts = _scored_texts(run)
     for axis, rows in effects.groupby("axis"):
@@ -40,7 +41,7 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
         )
         shrink = 1e-6 if estimator == "gradient" else 1.0  # a slope holds for a small step only
         for row in rows.itertuples():
-            mine = table[(table["axis"] == axis) & (table["unit"] == row.unit)].set_index("group")
+            mine = where(table, axis=axis, unit=row.unit).set_index("group")
             assert mine["n"].gt(0).all() and mine["error"].ge(0).all()
             means = texts["mean"] + shrink * mine["value"].reindex(texts.index)
             off = combine(

@@ -45,24 +45,17 @@ WORKER = (
 """The process of a job, which says a line for every shard it keeps."""
 
 
-def ends_at_last(process: subprocess.Popen) -> subprocess.Popen:
-    """The process, killed after LONGEST seconds: what reads from it or waits for it then sees that
-    it ended."""
-    limit = threading.Timer(LONGEST, process.kill)
-    limit.daemon = True
-    limit.start()
-    return process
-
-
 class Processes(list):
     """The processes that jobs started, in order; each tells of its shards."""
 
     def __call__(self, command: list[str], **more: Any) -> subprocess.Popen:
         words = [sys.executable, "-c", WORKER, *command[-2:]]
-        self.append(
-            subprocess.Popen(words, cwd=more["cwd"], stdout=subprocess.PIPE, stderr=more["stderr"])
-        )
-        return ends_at_last(self[-1])
+        pipes = {"stdout": subprocess.PIPE, "stderr": more["stderr"]}
+        self.append(subprocess.Popen(words, cwd=more["cwd"], **pipes))
+        limit = threading.Timer(LONGEST, self[-1].kill)
+        limit.daemon = True
+        limit.start()
+        return self[-1]
 
     def after_shards(self, n: int) -> subprocess.Popen:
         """The last process, once it has kept n more shards."""
@@ -173,29 +166,6 @@ def test_one_damaged_job_does_not_hide_the_others(tmp_path):
     there, nothing_left = list_jobs(store)
     assert there.status == nothing_left.status == "failed" and there.faults
     assert "damaged" in nothing_left.message and "cannot be resumed" in nothing_left.message
-
-
-def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
-    """A process that never comes to the end of its batch goes all the same, and says it was
-    cancelled."""
-    store = Store(tmp_path / "store")
-    request = world_request(tmp_path, seeds=1, **SMALL)
-    job_id = jobs.job_id_of(request)
-    folder = jobs._prepare(store, job_id, request)
-    jobs._write(folder, jobs.JobState(job_id, "x", "running", "start"))
-    code = (  # its batch ends when the tests do
-        "import sys\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\nstore, job"
-        " = Store(sys.argv[1]), sys.argv[2]\nwith jobs._lock(jobs._folder(store, job), print):\n   "
-        " jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n   "
-        " sys.stdin.read()"
-    )
-    words = [sys.executable, "-c", code, str(store.root), job_id]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with ends_at_last(subprocess.Popen(words, **pipes, cwd=jobs.PROJECT, text=True)) as process:
-        assert process.stdout.readline() == "ready\n"
-        cancel(store, job_id)
-        assert process.wait() == 1
-    assert status(store, job_id) == "cancelled"
 
 
 def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):

@@ -49,26 +49,16 @@ def test_shares_are_those_counted_by_hand(tmp_path):
 
 
 def test_the_widest_of_many_groups_is_held_against_chance(tmp_path):
-    rows = [
-        f"f,a {'bad' if (group, case) in odd else 'calm'} {group}"
-        f" {case},non-hateful,g{group},{case}"
-        for odd in ({(0, 1)},)
-        for group in range(8)
-        for case in range(12)
-    ]
-    sure = [row.replace("calm", "bad") if ",g0," in row else row for row in rows]
-    found = []
-    for lines in (rows, sure):
-        path = write(
-            tmp_path,
-            "\n".join(["functionality,test_case,label_gold,target_ident,templ_id", *lines]),
-        )
-        found.append(
-            said_of(card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(path)))
-        )
-    assert found[0].endswith("no clear difference from chance.") and found[1].endswith(
-        ": more than chance."
-    )
+    cases = [(group, case) for group in range(8) for case in range(12)]
+    for one_sided, said in ((1, "no clear difference from chance."), (12, ": more than chance.")):
+        rows = [
+            f"f,a {'bad' if not group and case < one_sided else 'calm'} {group} {case},"
+            f"non-hateful,g{group},{case}"
+            for group, case in cases
+        ]
+        path = write(tmp_path, "\n".join([CASES.splitlines()[0], *rows]))
+        card = card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(path))
+        assert said_of(card).endswith(said)
 
 
 def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
@@ -86,22 +76,10 @@ def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
 
 
 def test_from_the_command_line(tmp_path, capsys):
-    assert (
-        main(
-            [
-                "judge",
-                "demo-bert",
-                "--judge-label",
-                "insulting",
-                "--cases",
-                str(write(tmp_path)),
-                "--json",
-            ]
-        )
-        == 0
-    )
+    words = ["judge", "demo-bert", "--cases", str(write(tmp_path)), "--json"]
+    assert main([*words, "--judge-label", "insulting"]) == 0
     assert {row["n"] for row in json.loads(capsys.readouterr().out)["card"]} == {1, 2}
-    assert main(["judge", "demo-bert", "--cases", str(write(tmp_path))]) == 2
+    assert main(words[:-1]) == 2
     assert "'insulting'" in capsys.readouterr().err
 
 

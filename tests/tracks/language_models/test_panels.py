@@ -21,11 +21,13 @@ from engine.report.summary import summary_text
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
+from tests.builders import changed
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
@@ -44,15 +46,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit) -> Run:
-    """The run with one table edited."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables[table] = edit(tables[table].copy())
-    return Store(folder).write(
-        "changed", {k: v for k, v in run.meta.items() if k not in ("tables",)}, tables
-    )
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -319,7 +312,7 @@ def test_flips_are_counted_as_one_counts_them_by_hand(run):
     """Every text of both models, one after the other."""
     found, choice = run.table("generations"), CHOICE
     name = lookup.variant_of(run, choice)["variant"]
-    mine = found[(found["split"] == "test") & (found["axis"] == choice.axis)]
+    mine = where(found, split="test", axis=choice.axis)
     prompts = run.table("prompts").set_index("prompt_id")["subgroup"]
     before = {
         (row.prompt_id, row.seed): row.toxicity > 0.5

@@ -11,6 +11,7 @@ import pytest
 from engine.core.ids import rng
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
+from engine.store.tables import where
 from engine.tracks.language_models.evidence import per_cent
 from engine.tracks.language_models.panels.along_sparsity import changes_in_per_cent
 from tests.tracks.language_models.made_up_run import make_run
@@ -82,9 +83,7 @@ def test_the_panel_shows_changes_beside_levels(tmp_path):
     assert len(panel.parts) == 2 and panel.whole().data and "By how many per cent" in panel.question
     table = panel.table.dropna(subset=["change of bias, %"])
     results = run.table("results").query("variant == 'dense' and split == 'test'")
-    dense = results[
-        (results["metric"] == "bias:group_means") & (results["axis"] == choice.measured)
-    ]["value"].iloc[0]
+    dense = where(results, metric="bias:group_means", axis=choice.measured)["value"].iloc[0]
     assert np.allclose(table["change of bias, %"], 100 * (table["bias"] / dense - 1))
     assert " %" in panel.said and "Fieller" in panel.caveat
     nowhere = changes_in_per_cent(run, Choice("fasp", "no such axis", 0.1))

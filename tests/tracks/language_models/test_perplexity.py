@@ -106,7 +106,7 @@ def test_the_beginning_is_said_and_part_of_the_audit(begun, tmp_path, words_judg
     context = context_of(plan)
     dense = Shard("windows", (), split="test")
     (table,) = context.fetch([dense])
-    assert table["tokens"].sum() == len(context.corpus_tokens("test"))
+    assert table["tokens"].sum() == len(context.tokens["test"])
     for name in ("divergence", "michel", "head_means", "window_gradients"):
         assert len(context.fetch([replace(dense, kind=name)])[0])
     single = context.fetch([Shard("windows", (unit,), split="test") for unit in range(2)])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.charts.reliability_parts import reliable_said
 from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
-from engine.store.runs import Store
 from engine.tracks.language_models.panels import bench, heads, reliability
 from engine.tracks.language_models.published_scores import load_published
+from tests.builders import changed
 from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
@@ -82,32 +83,14 @@ def test_every_panel_of_a_run_answers(run):
 
 def test_the_predicted_change_is_the_sum_of_single_effects(run):
     table = bench.additivity(run, CHOICE).table
-    scores = run.table("scores")
-    mine = scores[
-        (scores["score"] == "z_bias")
-        & (scores["axis"] == "gender_and_sex")
-        & (scores["seed"] == -1)
-    ]
-    variants = run.table("variants").query(
-        "method == 'fasp' and target_axis == 'gender_and_sex' and chosen"
-    )
+    effects = heads.pooled_scores(run, "z_bias", CHOICE.axis).set_index("unit")["value"]
     for row in table.itertuples():
-        cut = json.loads(
-            variants.loc[np.isclose(variants["sparsity"], row.sparsity), "cut"].iloc[0]
-        )
-        assert row[3] == pytest.approx(-mine.set_index("unit")["value"].loc[cut].sum())
-
-
-def rewritten(run, folder, edit):
-    """The same run with other scores."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables["scores"] = edit(tables["scores"])
-    meta = {name: value for name, value in run.meta.items() if name != "tables"}
-    return Store(folder).write("edited", meta, tables)
+        variant = lookup.variant_of(run, replace(CHOICE, level=row.sparsity))
+        assert row[3] == pytest.approx(-effects.loc[lookup.cut_units(variant)].sum())
 
 
 def test_one_seed_says_that_it_takes_two(run, tmp_path):
-    one = rewritten(run, tmp_path, lambda scores: scores[scores["seed"].isin([-1, 0])])
+    one = changed(run, tmp_path, "scores", lambda scores: scores[scores["seed"].isin([-1, 0])])
     for panel in panels_of(one)[:3]:
         assert panel.figure is None and "at least two seeds" in panel.said
 
@@ -118,7 +101,7 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
         note = scores["note"].mask(mine, "not ranked: the dense bias is inside its null band")
         return scores.assign(value=scores["value"].mask(mine), note=note)
 
-    hidden = rewritten(run, tmp_path, hide)
+    hidden = changed(run, tmp_path, "scores", hide)
     assert heads.head_map(hidden, CHOICE).figure is None
     assert "not ranked" in heads.head_map(hidden, CHOICE).said
     assert "not ranked" in heads.fasp_picture(hidden, CHOICE).said
@@ -139,7 +122,7 @@ def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
             ess=pd.Series(ess, scores.index).where(mine),
         )
 
-    panel = heads.head_map(rewritten(run, tmp_path, fall_back), CHOICE)
+    panel = heads.head_map(changed(run, tmp_path, "scores", fall_back), CHOICE)
     assert "3 heads by reweighting (ESS at least 0.600 of n)" in panel.caveat
     assert "Reweighting said too little about 2 heads, so new texts were drawn" in panel.caveat
     rings = [
@@ -166,9 +149,10 @@ def test_published_seeds_are_noise_for_the_two_large_models():
 
 
 def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
-    flat = rewritten(
+    flat = changed(
         run,
         tmp_path,
+        "scores",
         lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)),
     )
     panels = {panel.key: panel for panel in panels_of(flat)}
@@ -178,9 +162,10 @@ def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
 
 def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
     noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
-    loud = rewritten(
+    loud = changed(
         run,
         tmp_path,
+        "scores",
         lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0)),
     )
     panel = reliability.run_repeats(loud, CHOICE)
@@ -190,7 +175,6 @@ def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
 
 
 def test_a_control_stands_beside_the_method_at_the_same_gamma(run):
-    from engine.report.charts import lookup
 
     for axis, gamma in run.meta["gamma"].items():
         mine = lookup.of_axis(run, run.table("variants"), axis)

@@ -3,6 +3,7 @@ judge of one word."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,13 @@ from engine.tracks.language_models.request import AuditRequest
 from tests.tiny import VOCABULARY, build
 
 WORDS = VOCABULARY - 3
+
+
+def write_rows(path: Path, rows: Iterable[tuple[str, ...]]) -> Path:
+    """A CSV of prompts: text, axis, subgroup, template, descriptor."""
+    columns = ["prompt", "axis", "subgroup", "template", "descriptor"]
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    return path
 
 
 def write_prompts(
@@ -31,11 +39,19 @@ def write_prompts(
         for group in (1, 2)
         for at in range(n)
     ]
-    path = folder / "prompts.csv"
-    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(
-        path, index=False
-    )
-    return path
+    return write_rows(folder / "prompts.csv", rows)
+
+
+def write_pairs(folder: Path, rows: Iterable[tuple[str, str, str]] = (), n: int = 12) -> Path:
+    """Pairs as CrowS-Pairs has them: the sentence that stereotypes more, the other, kind of bias;
+    else n of made-up words."""
+    rows = list(rows) or [
+        (f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "age" if at % 2 else "gender")
+        for at in range(n)
+    ]
+    table = pd.DataFrame(rows, columns=["sent_more", "sent_less", "bias_type"])
+    table.assign(stereo_antistereo="stereo").to_csv(folder / "pairs.csv")
+    return folder / "pairs.csv"
 
 
 def write_corpus(folder: Path) -> Path:
@@ -80,36 +96,16 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds; what it reads is written into `folder`. The judge
     is the demo's."""
+    rest = ["--seeds", "2", "--new-tokens", "6", "--method", "fasp", "--method", "magnitude"]
+    return [*words_of("audit", folder), *rest, "--judge", "demo-judge"]
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    """A command about the tiny world, as it is typed."""
     request = world_request(folder)
-    return [
-        "audit",
-        "--model",
-        request.model,
-        "--prompts",
-        request.prompts,
-        "--corpus",
-        request.corpus,
-        "--axis",
-        "religion",
-        "--estimator",
-        "generate",
-        "--seeds",
-        "2",
-        "--new-tokens",
-        "6",
-        "--prompt-tokens",
-        "8",
-        "--device",
-        "cpu",
-        "--sparsity",
-        "0,0.2",
-        "--method",
-        "fasp",
-        "--method",
-        "magnitude",
-        "--judge",
-        "demo-judge",
-    ]
+    files = ["--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus]
+    rest = "--axis religion --estimator generate --prompt-tokens 8 --device cpu --sparsity 0,0.2"
+    return [command, *files, *rest.split()]
 
 
 def write_sound(folder: Path) -> None:

@@ -6,7 +6,7 @@ import argparse
 from types import SimpleNamespace
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.text import visible
 from engine.report import phrasing
 from engine.store.runs import Run
@@ -34,7 +34,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
     """What the words ask of the run. RequestError for a mask of another model."""
     if args.mask and args.heads is not None:
-        raise RequestError(Fault("--mask", "and --heads are both given.", "Give one of them."))
+        raise refusal("--mask", "and --heads are both given.", "Give one of them.")
     heads = None if args.heads is None else [word for word in args.heads.split(",") if word.strip()]
     return {
         "prompt": args.prompt,
@@ -55,7 +55,7 @@ def _of_mask(run: Run, path: str) -> list[str]:
             f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set"
             f" to {ablation}."
         )
-        raise RequestError(Fault("--mask", what, "Ask an audit that was made like the mask."))
+        raise refusal("--mask", what, "Ask an audit that was made like the mask.")
     return [f"{layer}.{head}" for layer, head in record.units]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.audit.command_line import request_of
 from engine.audit.fields import fields_of
 from engine.audit.session import Executor
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import Hooks
 from engine.store.runs import Store
 from engine.tracks.language_models.request import SEARCH, AuditRequest
@@ -29,10 +29,8 @@ def request_of_words(args: argparse.Namespace) -> AuditRequest:
     """The request of an audit with these options; γ is not searched for."""
     request = request_of(args, AuditRequest)
     if request.gamma == SEARCH:
-        raise RequestError(
-            Fault(
-                "gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."
-            )
+        raise refusal(
+            "gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."
         )
     return request
 

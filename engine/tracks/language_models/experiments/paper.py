@@ -31,6 +31,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.stats import reliability
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.language_models.evidence import per_cent, seeds_drawn
 from engine.tracks.language_models.panels.along_sparsity import (
     bias_along_sparsity,
@@ -232,7 +233,7 @@ def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
     seeds = seeds_drawn(run.meta)
     for axis in axes:
         metric = f"bias:{reading}" if axis else "perplexity"
-        rows = tests[(tests["axis"] == axis) & (tests["metric"] == metric)].set_index("variant")
+        rows = where(tests, axis=axis, metric=metric).set_index("variant")
         if "dense" not in rows.index:
             continue
         found = per_cent(rows, rows.loc["dense"].to_dict()).join(rows["n"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,62 +19,56 @@ from engine.tracks.language_models.context import Measurement, PromptContext, Sh
 from engine.tracks.language_models.likelihoods import choice_logps
 
 
-class ChoiceLogps(Measurement):
-    """Columns: logp (nats, summed), tokens (scored), cut (whether the text was too long); rows as
-    the benchmark's choices. The shard's `axis` names the benchmark."""
+class _OfBenchmark(Measurement):
+    """Columns: logp, tokens, cut; rows as the benchmark's choices. The shard's `axis` names the
+    benchmark."""
 
-    name = "choice_logps"
     any_threads = True
     later = True
+    letters: float
+    """About so many are a token that is read."""
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"benchmark": context.benchmark(shard.axis).digest}
 
-    def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        return shard.cut, shard.arm
+    @abstractmethod
+    def scored(self, lm: LanguageModel, benchmark: Benchmark, hooks: Hooks) -> pd.DataFrame:
+        """The table of a benchmark under the mask that acts."""
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         with context.applied(shards[0]) as lm:
             return [
-                choice_logps(lm, context.benchmark(shard.axis).choices, context.hooks)
-                for shard in shards
+                self.scored(lm, context.benchmark(shard.axis), context.hooks) for shard in shards
             ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one
-        continuation."""
+        """As in `windows`, 70 tokens that are read are one continuation."""
         choices = context.benchmark(shard.axis).choices
-        return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 4 / 70
+        return float(choices[["prefix", "text"]].map(len).sum().sum()) / self.letters / 70
+
+
+class ChoiceLogps(_OfBenchmark):
+    """logp (nats, summed), tokens (scored), cut (whether the text was too long)."""
+
+    name = "choice_logps"
+    letters = 4
+
+    def scored(self, lm: LanguageModel, benchmark: Benchmark, hooks: Hooks) -> pd.DataFrame:
+        return choice_logps(lm, benchmark.choices, hooks)
 
 
 # What a model scores on every item of tasks of lm-eval.
 
 
-class TaskScores(Measurement):
-    """Columns: logp (role right: the item's number, 0 to 1; role wrong: what it lacks to 1), tokens
-    (1), cut (False); rows as the benchmark's choices. The shard's `axis` names the benchmark."""
+class TaskScores(_OfBenchmark):
+    """logp (role right: the item's number, 0 to 1; role wrong: what it lacks to 1), tokens (1), cut
+    (False). A question has four answers, where it has two texts here."""
 
     name = "task_scores"
-    any_threads = True
-    later = True
+    letters = 2
 
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return {"benchmark": context.benchmark(shard.axis).digest}
-
-    def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        return shard.cut, shard.arm
-
-    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        with context.applied(shards[0]) as lm:
-            return [
-                task_scores(lm, context.benchmark(shard.axis), context.hooks) for shard in shards
-            ]
-
-    def size(self, context: PromptContext, shard: Shard) -> float:
-        """Four answers of each question: letters over four are about tokens; 70 that are read are
-        one continuation."""
-        choices = context.benchmark(shard.axis).choices
-        return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 2 / 70
+    def scored(self, lm: LanguageModel, benchmark: Benchmark, hooks: Hooks) -> pd.DataFrame:
+        return task_scores(lm, benchmark, hooks)
 
 
 # Tasks of lm-eval on the model as it is loaded here: the package asks, the model answers, its

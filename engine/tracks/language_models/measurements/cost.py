@@ -4,7 +4,7 @@ same minute."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -40,27 +40,21 @@ class Cost(Measurement):
         kept = {} if width == context.lm.dtype.itemsize else {"width": width}
         return {"repeats": REPEATS, "batch": BATCH, **kept}
 
-    def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        return shard.cut, shard.arm
-
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         if shards[0].arm:
             return [_cost_of_arm(context, shards[0])] * len(shards)
-        mask = context.mask(shards[0].cut)
-        small = cut(context.lm, mask)
-        agreement = agree(context.lm, mask, context.table["text"].head(PROBES).tolist(), small)
-        whole = (
-            context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
-        )  # without the shift of its heads
+        small = cut(context.lm, context.mask(shards[0].cut))
+        texts = context.table["text"].head(PROBES).tolist()
+        agreement = agree(context.lm, context.mask(shards[0].cut), texts, small)
         row = {
             "parameters": small.n_parameters,
             "bytes": bytes_of(small),
-            **_latency(context, small, whole),
+            **_latency(context, small),
             "max_logit_difference": agreement.max_logit_difference,
             "greedy_equal": agreement.greedy_equal,
             "agrees": agreement.holds,
         }
-        return [pd.DataFrame([row]) for _ in shards]
+        return [pd.DataFrame([row])] * len(shards)
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return 150.0
@@ -69,18 +63,12 @@ class Cost(Measurement):
 def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
     """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are
     left out. There is no masked model to agree with."""
-    whole = context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
     with context.applied(shard) as lm:
         stored, packed = context.arms[shard.arm].bytes(lm)
-        row = {
-            "parameters": lm.n_parameters,
-            "bytes": stored,
-            "packed_bytes": packed,
-            **_latency(context, lm, whole),
-        }
-    return pd.DataFrame(
-        [{**row, "max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}]
-    )
+        row: dict[str, Any] = {"parameters": lm.n_parameters, "bytes": stored}
+        row |= {"packed_bytes": packed, **_latency(context, lm)}
+    nothing = {"max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}
+    return pd.DataFrame([row | nothing])
 
 
 def bytes_of(lm: LanguageModel) -> int:
@@ -88,13 +76,15 @@ def bytes_of(lm: LanguageModel) -> int:
     return round(lm.n_parameters * lm.width)
 
 
-def _latency(context: PromptContext, own: LanguageModel, whole: LanguageModel) -> dict[str, float]:
-    """Times of one forward pass of both, taken in turn."""
-    shape = _batch(context.lm), min(64, whole.n_positions)
-    times = paired_latency(
-        _pass(own, shape), _pass(whole, shape), REPEATS, whole.device, context.hooks.check
-    )
-    return latency_row(*times)
+def _latency(context: PromptContext, own: LanguageModel) -> dict[str, float]:
+    """Times of one forward pass of it and of the dense model, without the shift of its heads, taken
+    in turn."""
+    whole = context.lm
+    shape = _batch(whole), min(64, whole.n_positions)
+    if whole.means is not None:
+        whole = cut(whole, context.mask(()))
+    passes = _pass(own, shape), _pass(whole, shape)
+    return latency_row(*paired_latency(*passes, REPEATS, whole.device, context.hooks.check))
 
 
 def _batch(lm: LanguageModel) -> int:
@@ -120,18 +110,15 @@ class Norms(Measurement):
         return {}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        lm, zero = context.lm, torch.zeros((), dtype=torch.float64)
-        tensors = lm.adapter.head_tensors
+        lm = context.lm
+        heads = [(layer, head) for layer in range(lm.n_layers) for head in range(lm.n_heads)]
         values = [
-            float(
-                torch.sqrt(
-                    sum(
-                        (part.double().pow(2).sum() for part in tensors(lm.model, layer, head)),
-                        zero,
-                    )
+            math.sqrt(
+                sum(
+                    float(part.double().pow(2).sum())
+                    for part in lm.adapter.head_tensors(lm.model, *place)
                 )
             )
-            for layer in range(lm.n_layers)
-            for head in range(lm.n_heads)
+            for place in heads
         ]
-        return [pd.DataFrame({"value": values}) for _ in shards]
+        return [pd.DataFrame({"value": values})] * len(shards)

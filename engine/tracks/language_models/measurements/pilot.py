@@ -35,6 +35,7 @@ TEXTS = 96
 """At most so many prompts, the same number of every subgroup as far as there are enough."""
 REWEIGHTED, REGENERATED = 8, 3
 """Heads that are reweighted and regenerated."""
+COLUMNS = ["estimator", "unit", "value", "error", "seconds", "ess", "n", "effective"]
 
 
 class Pilot(Measurement):
@@ -68,10 +69,8 @@ class Pilot(Measurement):
         return float(min(TEXTS, len(context.rows(shard.axis, shard.split))) * (2 + REGENERATED))
 
 
-def pilot_prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    """The prompts of a pilot: at most TEXTS, equal per subgroup, in an order that says nothing
-    (prompt ids)."""
-    each = max(2, TEXTS // max(1, rows["subgroup"].nunique()))
+def of_each(rows: pd.DataFrame, each: int) -> pd.DataFrame:
+    """So many prompts of every subgroup, in an order that says nothing (prompt ids)."""
     return rows.sort_values("prompt_id").groupby("subgroup", group_keys=False).head(each)
 
 
@@ -83,45 +82,44 @@ def piloted(
 ) -> pd.DataFrame:
     """The table of a pilot that tries so many heads; one that is kept tries as many as are
     usual."""
-    small = _small(context, shard)
-    dense, draw = _timed(small, [Shard("verdicts", (), shard.axis, shard.split, shard.seed)])
-    table = small.rows(shard.axis, shard.split).merge(dense[0], on="prompt_id")
-    errors = BiasErrors(table)
-    gradients, back = _timed(
-        small, [Shard("text_gradients", (), shard.axis, shard.split, shard.seed)]
-    )
-    first = by_gradient(table, _aligned(table, gradients[0]), errors=errors)
-    rows = [_row("dense", -1, np.nan, np.nan, draw, np.nan, len(table))]
-    rows.append(_row("gradient", -1, np.nan, np.nan, back, np.nan, len(table)))
+    every = context.rows(shard.axis, shard.split)
+    few = of_each(every, max(2, TEXTS // max(1, every["subgroup"].nunique())))
+    small = on_prompts(context, few)
+    rows = small.rows(shard.axis, shard.split)
+
+    def timed(kind: str, *cuts: tuple[int, ...]) -> tuple[np.ndarray, float]:
+        """The values of these measurements, [texts, columns] float64, and the seconds they took."""
+        asked = [Shard(kind, cut, shard.axis, shard.split, shard.seed) for cut in cuts]
+        start = time.perf_counter()
+        tables = small.fetch(asked)
+        seconds, ids = time.perf_counter() - start, rows["prompt_id"]
+        parts = [part.set_index("prompt_id").loc[ids].to_numpy(dtype=float) for part in tables]
+        return np.concatenate(parts, axis=1), seconds
+
+    toxicity, draw = timed("verdicts", ())
+    table = rows.assign(toxicity=toxicity[:, 0])
+    errors, codes = BiasErrors(table), codes_of(table)
+    slopes, back = timed("text_gradients", ())
+    first = by_gradient(table, slopes, errors=errors)
     units = pilot_units(first.value, reweighted)
-    rows += [
-        _row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table))
-        for unit in units
-    ]
-    logw, seconds = _timed(
-        small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units]
-    )
-    weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
-    found = by_reweighting(table, weights, errors=errors, cap=CAP)
-    rows += _rows("reweight", units, found, seconds / len(units), len(table))
-    middles = [
+    logw, weighing = timed("text_logps", *((unit,) for unit in units))
+    middles = [  # not the strongest
         len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)
-    ]  # not the strongest
+    ]
     again = sorted({units[place] for place in middles})
-    texts, seconds = _timed(
-        small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again]
-    )
-    off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
-    rows += _rows(
-        "generate", again, by_texts(table, off, errors=errors), seconds / len(again), len(table)
-    )
-    codes = codes_of(table)
-    share = effective_share(logw_to_weights(weights, codes), codes) * np.bincount(codes)[:, None]
-    effective = dict(zip(units, share.min(axis=0), strict=True))
-    found = pd.DataFrame(rows)
-    return found.assign(
-        effective=found["unit"].map(effective).where(found["estimator"] == "reweight")
-    )
+    off, drawing = timed("verdicts", *((unit,) for unit in again))
+    share = effective_share(logw_to_weights(logw, codes), codes) * np.bincount(codes)[:, None]
+    parts = [
+        pd.DataFrame({"estimator": ["dense", "gradient"], "unit": -1, "seconds": [draw, back]}),
+        _rows("gradient", units, first, units),
+        _rows("reweight", units, by_reweighting(table, logw, errors=errors, cap=CAP)).assign(
+            seconds=weighing / len(units), effective=share.min(axis=0)
+        ),
+        _rows("generate", again, by_texts(table, off, errors=errors)).assign(
+            seconds=drawing / len(again)
+        ),
+    ]
+    return pd.concat(parts, ignore_index=True).assign(n=len(table))[COLUMNS]
 
 
 def pilot_units(values: np.ndarray, count: int) -> list[int]:
@@ -133,37 +131,16 @@ def pilot_units(values: np.ndarray, count: int) -> list[int]:
     return [int(order[place]) for place in places]
 
 
-def _small(context: PromptContext, shard: Shard) -> PromptContext:
-    """A context of the same model on a few prompts, with no measurement finished yet."""
-    rows = pilot_prompts(context.rows(shard.axis, shard.split))
-    judge = Judge(context.judge.info, context.judge.predict)
-    return replace(
-        context, prompts=replace(context.prompts, table=rows), judge=judge, keeper=InMemory()
+def on_prompts(context: PromptContext, rows: pd.DataFrame) -> PromptContext:
+    """A context of the same model on these prompts, with no measurement finished yet."""
+    judge, prompts = (
+        Judge(context.judge.info, context.judge.predict),
+        replace(context.prompts, table=rows),
     )
+    return replace(context, prompts=prompts, judge=judge, keeper=InMemory())
 
 
-def _timed(context: PromptContext, shards: list[Shard]) -> tuple[list[pd.DataFrame], float]:
-    start = time.perf_counter()
-    tables = context.fetch(shards)
-    return tables, time.perf_counter() - start
-
-
-def _aligned(table: pd.DataFrame, part: pd.DataFrame) -> np.ndarray:
-    """The value columns of `part` in the row order of `table`, [rows, columns] float64."""
-    return part.set_index("prompt_id").loc[table["prompt_id"]].to_numpy(dtype=float)
-
-
-def _rows(
-    name: str, units: list[int], found: Effects, seconds: float, n: int
-) -> list[dict[str, Any]]:
-    return [
-        _row(name, unit, found.value[at], found.error[at], seconds, found.ess[at], n)
-        for at, unit in enumerate(units)
-    ]
-
-
-def _row(
-    name: str, unit: int, value: float, error: float, seconds: float, ess: float, n: int
-) -> dict[str, Any]:
-    found = {"estimator": name, "unit": unit, "value": value, "error": error}
-    return {**found, "seconds": seconds, "ess": ess, "n": n}
+def _rows(name: str, units: list[int], found: Effects, at: Any = slice(None)) -> pd.DataFrame:
+    """Effects of these units, which are `at` these places."""
+    values = {column: getattr(found, column)[at] for column in ("value", "error", "ess")}
+    return pd.DataFrame({"estimator": name, "unit": units, **values})

@@ -48,7 +48,7 @@ class Windows(Measurement):
         settings = context.settings
         return {
             "corpus": context.corpus.digest,
-            "tokens": len(context.corpus_tokens(shard.split)),
+            "tokens": len(context.tokens[shard.split]),
             "split": shard.split,
             "share": settings.validation_share,
             "window": asdict(settings.window),
@@ -70,7 +70,7 @@ class Windows(Measurement):
             return [
                 window_nll(
                     lm,
-                    context.corpus_tokens(shard.split),
+                    context.tokens[shard.split],
                     window or context.settings.window,
                     context.telling,
                     block=block,
@@ -82,7 +82,7 @@ class Windows(Measurement):
         """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at
         once."""
         spans = spans_of(
-            len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions
+            len(context.tokens[shard.split]), context.settings.window, context.lm.n_positions
         )
         return sum(span.end - span.start for span in spans) / 70.0
 
@@ -91,7 +91,7 @@ def kept_in(context: PromptContext, split: str) -> int | None:
     """`block_of` the text for test; effects of heads are those on whole windows of the other."""
     if split != "test":
         return None
-    n_tokens, window = len(context.corpus_tokens(split)), context.settings.window
+    n_tokens, window = len(context.tokens[split]), context.settings.window
     return block_of(n_tokens, window, context.lm.n_positions)
 
 
@@ -112,7 +112,7 @@ def _windows(context: PromptContext, tokens: Sequence[int]) -> tuple[list[Span],
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
     """The tables of single heads off, by prefix reuse."""
-    spans, texts = _windows(context, context.corpus_tokens(split))
+    spans, texts = _windows(context, context.tokens[split])
     first = [span.scored for span in spans]
     _, off = row_logps(context.lm, texts, first, units, hooks=context.telling, whole=False)
     if not np.isfinite(off).all():
@@ -131,30 +131,37 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
 # How the negative log-likelihood of each window of the corpus changes with each head's gate.
 
 
-class WindowGradients(Measurement):
+class _OfText(Measurement):
+    """What is measured on the text that `windows` reads, so many times as much work."""
+
+    any_threads = True
+    times: float = 1.0
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return context.kind("windows").parts(context, shard)
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return self.times * context.kind("windows").size(context, shard)
+
+
+class WindowGradients(_OfText):
     """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
 
     name = "window_gradients"
     version = 2
-    any_threads = True
-
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return context.kind("windows").parts(context, shard)
+    times = 3.0
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return [self._one(context, shard.split) for shard in shards]
 
     def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
-        spans, texts = _windows(context, context.corpus_tokens(split))
+        spans, texts = _windows(context, context.tokens[split])
         first = [span.scored for span in spans]
         logps, slopes = row_gradients(context.lm, texts, first, None, context.hooks)
         table = {"window": [span.start for span in spans], "nll": -logps}
         table["tokens"] = [span.end - span.first for span in spans]
         names = [str(unit) for unit in range(slopes.shape[1])]
         return pd.concat([pd.DataFrame(table), pd.DataFrame(-slopes, columns=names)], axis=1)
-
-    def size(self, context: PromptContext, shard: Shard) -> float:
-        return 3.0 * context.kind("windows").size(context, shard)
 
 
 # How far a variant's next tokens are from the dense model's, token by token on the text for
@@ -165,7 +172,7 @@ ROOM = 1 << 26
 """About so many logits of one model at once."""
 
 
-class Divergence(Measurement):
+class Divergence(_OfText):
     """Columns: window (its first token, or that of a block of them), kl, flipped, tokens (scored).
     kl: nats, Σ over its scored tokens of KL(dense ‖ variant); flipped: how many of them have
     another likeliest token.
@@ -176,11 +183,7 @@ class Divergence(Measurement):
 
     name = "divergence"
     version = 2
-    any_threads = True
     later = True
-
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return context.kind("windows").parts(context, shard)
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         return shard.cut, shard.arm, shard.split
@@ -201,9 +204,6 @@ class Divergence(Measurement):
             rows += _apart(group, dense, other, kept_in(context, shards[0].split))
         table = pd.DataFrame(rows, columns=["window", "kl", "flipped", "tokens"])
         return [table for _ in shards]
-
-    def size(self, context: PromptContext, shard: Shard) -> float:
-        return len(context.corpus_tokens(shard.split)) / 35.0
 
 
 def _batch(context: PromptContext, spans: Sequence[Span]) -> int:
@@ -237,16 +237,12 @@ def _apart(
 # What each head hands over on average on a split of the corpus, for mean ablation.
 
 
-class HeadMeans(Measurement):
+class HeadMeans(_OfText):
     """Columns: unit, then one per number of a head's output. Over the positions from which a token
     is scored."""
 
     name = "head_means"
     version = 2
-    any_threads = True
-
-    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
-        return context.kind("windows").parts(context, shard)
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return [self._one(context, shard.split) for shard in shards]
@@ -257,9 +253,6 @@ class HeadMeans(Measurement):
             (ids[:-1], span.end - span.first) for span, ids in zip(spans, texts, strict=True)
         ]
         return means_table(head_means(lm, windows, context.hooks), lm.n_heads)
-
-    def size(self, context: PromptContext, shard: Shard) -> float:
-        return context.kind("windows").size(context, shard)
 
 
 # |∂L/∂ξ_h| of the loss on every head's gate, window by window (Michel et al. 2019).
@@ -317,9 +310,6 @@ class PromptNll(Measurement):
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         limit = context.settings.decoding.max_prompt_tokens
         return {"prompts": context.rows_digest(shard.axis, shard.split), "limit": limit}
-
-    def together(self, context: PromptContext, shard: Shard) -> Hashable:
-        return shard.cut, shard.arm
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         limit, out = context.settings.decoding.max_prompt_tokens, []

@@ -21,6 +21,7 @@ from engine.tracks.language_models import words as own
 
 KEY = "judges"
 NAMES = "judged_names"
+_DELTA = ("delta", "delta_low", "delta_high")
 _CLEAR = ("fell", "rose")
 _VERBS = {
     "fell": "fall",
@@ -55,13 +56,8 @@ def opinions(run: Run, choice: Choice) -> pd.DataFrame:
 
 
 def _row(cut: Mapping[str, Any], dense: Mapping[str, Any]) -> dict[str, Any]:
-    changes = {name: cut[name] for name in ("delta", "delta_low", "delta_high")}
-    return {
-        "dense": dense["value"],
-        "value": cut["value"],
-        **changes,
-        "seen": phrasing.direction(changes),
-    }
+    levels = {"dense": dense["value"], "value": cut["value"]}
+    return {**levels, **{name: cut[name] for name in _DELTA}, "seen": phrasing.direction(cut)}
 
 
 def judges(run: Run, choice: Choice) -> Panel:
@@ -73,12 +69,7 @@ def judges(run: Run, choice: Choice) -> Panel:
         return nothing(KEY, question, "Nothing is cut here: choose a level above zero.")
     if table.empty:
         return nothing(KEY, question, own.ONE_JUDGE)
-    share = table.assign(
-        **{
-            name: 100 * table[name] / table["dense"]
-            for name in ("delta", "delta_low", "delta_high")
-        }
-    )
+    share = table.assign(**{name: 100 * table[name] / table["dense"] for name in _DELTA})
     note = f"{lookup.variant_label(run, lookup.variant_of(run, choice))}. {own.JUDGES_SAID}"
     title = "change of bias, % of the uncut model's"
     columns = "judge axis dense value delta delta_low delta_high seen"
@@ -101,11 +92,8 @@ def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         f"{row.judge} sees it {_VERBS[row.seen]} ({phrasing.change(row._asdict())})"
         for row in table.itertuples()
     ]
-    first = (
-        "Judges disagree"
-        if set(_CLEAR) <= set(table["seen"])
-        else "The judges do not all see the same"
-    )
+    opposed = set(_CLEAR) <= set(table["seen"])
+    first = "Judges disagree" if opposed else "The judges do not all see the same"
     return f"{first}: {'; '.join(said)}."
 
 
@@ -120,14 +108,9 @@ def _answer(table: pd.DataFrame) -> str:
         f"{many} agree on the direction on {len(same)} of"
         f" {phrasing.count(len(seen), 'axis', 'axes')}"
     ]
-    said += (
-        [
-            "no judge sees a clear change on"
-            f" {', '.join(words.axis_name(str(axis)) for axis in none)}"
-        ]
-        if none
-        else []
-    )
+    if none:
+        names = ", ".join(words.axis_name(str(axis)) for axis in none)
+        said.append(f"no judge sees a clear change on {names}")
     apart = [
         f"{words.axis_name(str(axis))} ({_who(table[table['axis'] == axis])})"
         for axis in seen.index
@@ -169,12 +152,10 @@ def judged_names(run: Run, choice: Choice) -> Panel:
         table = where(table, variant=own.PROMPTS_ALONE, axis=choice.measured)
     if table.empty:
         return nothing(NAMES, question, own.ONE_JUDGE)
-    table = table.drop_duplicates(
-        ["judge", "group"]
-    )  # each judge that was asked later brought the audit's own again
-    table = table.sort_values(
-        "judge", key=lambda names: names != run.meta["judge"]["name"], kind="stable"
-    )
+    # each judge that was asked later brought the audit's own again
+    table = table.drop_duplicates(["judge", "group"])
+    other = table["judge"] != run.meta["judge"]["name"]
+    table = table.assign(other=other).sort_values("other", kind="stable")
     shown = table[["judge", "group", "value", "low", "high", "n"]].reset_index(drop=True)
     title = "mean verdict on the prompts alone, 0 to 1"
     figure = _figure(choice, shown, "value", "group", title)
@@ -188,10 +169,7 @@ def _names_answer(table: pd.DataFrame) -> str:
     for judge, mine in table.groupby("judge", sort=False):
         low, high = mine.loc[mine["value"].idxmin()], mine.loc[mine["value"].idxmax()]
         parted = math.isfinite(high["low"]) and high["low"] > low["high"]
-        ends = (
-            f"{high['group']} {phrasing.number(high['value'])}, {low['group']}"
-            f" {phrasing.number(low['value'])}"
-        )
+        ends = ", ".join(f"{end['group']} {phrasing.number(end['value'])}" for end in (high, low))
         said.append(
             f"{judge}: from {ends}" if parted else f"{judge}: no two groups clearly apart ({ends})"
         )

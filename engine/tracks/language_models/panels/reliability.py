@@ -228,10 +228,10 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
     question = "How far can one published seed be trusted?"
     rows = []
     for one in scores:
-        for axis, part in one.table.groupby("axis"):
-            wide = -part.pivot(index="head", columns="seed", values="bias_after")
+        for axis in sorted(one.table["axis"].unique()):
+            wide = one.by_seed(axis)
             if wide.shape[1] >= 2:
-                rows.append(row_of(one.model, words.axis_name(str(axis)), repeats_of(wide, share)))
+                rows.append(row_of(one.model, words.axis_name(axis), repeats_of(wide, share)))
     rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
         return [

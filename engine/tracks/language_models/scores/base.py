@@ -58,9 +58,6 @@ class ScoreJob:
     """Shares of heads that may be protected, and ..."""
     sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
     """... shares that may be cut: what an adaptive estimator must get right."""
-    cuts_by_perplexity: bool = False
-    """Whether heads are also cut by z_ppl alone: then the other end of its order decides as well.
-    """
     splits: tuple[str, ...] = (VALIDATION,)
     """Whose prompts are scored on."""
     measuring: float = math.inf
@@ -87,7 +84,6 @@ class ScoreJob:
         return (
             *same,
             self.sparsities,
-            self.cuts_by_perplexity,
             tuple(sorted(self.options.items())),
             known,
         )

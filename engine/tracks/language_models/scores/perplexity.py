@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -38,37 +36,21 @@ class ExactPerplexity(ScoreMethod):
         return head_shards(job, lambda cut: [Shard("windows", cut, split=VALIDATION)])
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
-        found = effects_of(job, range(job.total))
-        window, values = job.context.settings.window, found.pop("value")
+        window = job.context.settings.window
+        dense, *masked = job.fetch(self.shards(job))
+        level = perplexity(dense, window)
+        changes = [paired_perplexity_difference(dense, table, job.n_boot) for table in masked]
+        low, high, p = np.array([(-one.high, -one.low, one.p) for one in changes]).T
+        ends = {} if window.published else {"low": low, "high": high, "p": p}
         return score_rows(
             job,
             self,
-            values,
-            **found,
-            q=benjamini_hochberg(found["p"]),
-            n=int(job.fetch([Shard("windows", (), split=VALIDATION)])[0]["tokens"].sum()),
+            [level - perplexity(table, window) for table in masked],
+            **ends,
+            q=benjamini_hochberg(ends.get("p", np.full(job.total, np.nan))),
+            n=int(dense["tokens"].sum()),
             note="published window: no interval" if window.published else "",
         )
-
-
-def effects_of(
-    job: ScoreJob, units: Sequence[int], intervals: bool = True
-) -> dict[str, np.ndarray]:
-    """value of each of these units, [units] float64, and where asked for low, high and p."""
-    shards = [Shard("windows", cut, split=VALIDATION) for cut in [(), *((unit,) for unit in units)]]
-    dense, *masked = job.fetch(shards)
-    window = job.context.settings.window
-    value = np.array([perplexity(dense, window) - perplexity(table, window) for table in masked])
-    if not intervals:
-        return {"value": value}
-    changes = [paired_perplexity_difference(dense, table, job.n_boot) for table in masked]
-    nan = window.published
-    return {
-        "value": value,
-        "low": np.array([np.nan if nan else -change.high for change in changes]),
-        "high": np.array([np.nan if nan else -change.low for change in changes]),
-        "p": np.array([change.p for change in changes]),
-    }
 
 
 # z_ppl to first order, from one backward pass over the perplexity text. A preview: critical
@@ -91,29 +73,21 @@ class GradientPerplexity(ScoreMethod):
         windows = job.fetch(self.shards(job))[0].sort_values("window")
         slopes = windows[[str(unit) for unit in range(job.total)]].to_numpy()
         tokens, nll = windows["tokens"].to_numpy(dtype=float), windows["nll"].to_numpy()
-        preset = job.context.settings.window
+        preset, n = job.context.settings.window, int(tokens.sum())
         if preset.published:  # mean of window means
             values = perplexity(windows, preset) * (slopes / tokens[:, None]).mean(axis=0)
-            return score_rows(
-                job,
-                self,
-                values,
-                n=int(tokens.sum()),
-                note="published window: no interval; first order",
-            )
+            note = "published window: no interval; first order"
+            return score_rows(job, self, values, n=n, note=note)
         values = perplexity(windows) * slopes.sum(axis=0) / tokens.sum()
         weights = block_weights(len(windows), job.n_boot)
         total = weights @ tokens
         draws = np.exp(weights @ nll / total)[:, None] * (weights @ slopes) / total[:, None]
-        found = [
-            difference_of(value, column, len(windows))
-            for value, column in zip(values, draws.T, strict=True)
-        ]
-        ends = {
-            name: np.array([getattr(one, name) for one in found]) for name in ("low", "high", "p")
-        }
+        pairs = zip(values, draws.T, strict=True)
+        found = [difference_of(value, column, len(windows)) for value, column in pairs]
+        names = ("low", "high", "p")
+        ends = {name: np.array([getattr(one, name) for one in found]) for name in names}
         q = benjamini_hochberg(ends["p"])
-        return score_rows(job, self, values, **ends, q=q, n=int(tokens.sum()), note="first order")
+        return score_rows(job, self, values, **ends, q=q, n=n, note="first order")
 
 
 # Magnitude: the L2 norm of a head's query, key, value and output weights and biases (Han et al.
