@@ -44,6 +44,19 @@ class Offer:
 
 
 @dataclass(frozen=True)
+class Scale:
+    """How much is measured can be made smaller to fit a time (`engine.audit.fitting`).
+
+    fewest: what an audit needs at least. most: how many there are, asked of the request. word: what
+    is counted, in the plural.
+    """
+
+    fewest: int
+    most: Callable[[Any], int]
+    word: str
+
+
+@dataclass(frozen=True)
 class Field(Setting):
     """One declared attribute of a request. What is None or empty is the usual for its kind.
 
@@ -71,7 +84,7 @@ class Field(Setting):
     reads: called with the path of a user's own file once it is named; raises what is wrong with it.
     accepted: called once the request holds up. quick: what the form's quick preset starts with,
     where that is not the default. counted: what one of it and several are called where the form
-    says how much is asked for.
+    says how much is asked for. scale: how it is made smaller to fit a time.
     """
 
     optional: bool = False
@@ -114,6 +127,7 @@ class Field(Setting):
     accepted: Callable[[Values], None] | None = None
     quick: Any = None
     counted: tuple[str, str] | None = None
+    scale: Scale | None = None
 
     @property
     def required(self) -> bool:

@@ -21,9 +21,11 @@ from engine.audit.command_line import (
     store_of,
     store_option,
 )
-from engine.audit.fields import fields_of
+from engine.audit.fields import attempt, fields_of
+from engine.audit.fitting import fit, scales_of, seconds_of
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
 from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.types import Hooks
 
 
 def add(commands: Any) -> None:
@@ -38,6 +40,13 @@ def add(commands: Any) -> None:
         parser.add_argument(
             "--resume", metavar="JOB", help="go on with an unfinished job, as it was begun"
         )
+        if any(scales_of(track.part("request")) for track in answering):
+            parser.add_argument(
+                "--within",
+                dest="time",
+                metavar="TIME",
+                help="try it, and measure no more than fits into 90s, 30m or 2h on this machine",
+            )
         ray_option(parser)
         store_option(parser)
         json_flag(parser)
@@ -50,11 +59,30 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import run_job
     from engine.report.summary import summary_of, summary_text
 
-    request = checked(args, request_of_words, words_of_others(args))
+    request = checked(args, request_of_words, [*words_of_others(args), *_faults_of_time(args)])
+    if getattr(args, "time", None):
+        fitted = fit(request, seconds_of(args.time), store_of(args), Hooks(Ticker()))
+        print(fitted.said, file=sys.stderr)
+        request = fitted.request
     found = run_job(store_of(args), request, Ticker(), executor_of(args))
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return summary_of(found), summary_text(found)
+
+
+def _faults_of_time(args: argparse.Namespace) -> list[Fault]:
+    """Why the audit cannot be made to fit the time that was given, if one was."""
+    if not getattr(args, "time", None):
+        return []
+    faults: list[Fault] = []
+    attempt(lambda: seconds_of(args.time), faults)
+    track = track_of_words(args)
+    if not scales_of(track.part("request")):
+        faults.append(Fault("--within", f"is not for {track.cuts}.", "Leave it out."))
+    if args.resume or args.ray:
+        what = "is for an audit that begins on this machine."
+        faults.append(Fault("--within", what, "Leave out --resume and --ray, or --within."))
+    return faults
 
 
 def words_of_others(args: argparse.Namespace) -> list[Fault]:

@@ -107,9 +107,20 @@ def _who_pays(run: Run, choice: Choice) -> Step:
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return replace(_problem(run, choice), name="who_pays")
     sentence = verdict.sentence(run, choice)
-    return Step(
-        "who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice)
-    )
+    return Step("who_pays", sentence, _picture(run, choice, sentence), _measured(run, choice))
+
+
+def _picture(run: Run, choice: Choice, sentence: str) -> Panel:
+    """The chart of the measure that a sentence names first, of the groups where it names none."""
+    reading, overview = lookup.reading(run, choice), track_of(run).overview
+    drawn = {
+        reading.group.name: overview.beside[0],
+        reading.harm.name: before_after,
+        reading.quality.name: overview.right,
+    }
+    places = {name: sentence.casefold().find(name.casefold()) for name in drawn}
+    named = [name for name in sorted(places, key=lambda name: places[name]) if places[name] >= 0]
+    return drawn[(named or [reading.group.name])[0]](run, choice)
 
 
 def _how_sure(run: Run, choice: Choice) -> Step:
@@ -169,7 +180,7 @@ def _recommendation(run: Run, choice: Choice) -> Step:
     )
     rest = said.removeprefix(head).strip() if sentence == head else said
     footnote = " ".join(filter(None, (rest, _measured(run, choice))))
-    return Step("recommendation", sentence, track_of(run).overview.right(run, choice), footnote)
+    return Step("recommendation", sentence, _picture(run, choice, head), footnote)
 
 
 _TOLD = {

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 import sys
-import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.audit import jobs, turn
+from engine.audit import fitting, jobs, turn
 from engine.audit.ray_executor import address_faults
 from engine.audit.request import Growth
 from engine.audit.tracks import request_from, track_named, track_of_run, tracks
@@ -164,16 +162,13 @@ class Inspect(Ask):
         return {"said": track_named(str(given.get("track") or "")).part("inspect")(given)}
 
 
-TRIED, PATIENCE = 20.0, 120.0
-"""Seconds that a forecast computes for, and that it waits for the first number."""
-
-
 class Forecast(Ask):
     """How long an audit will take, by its own forecast: it computes for a while, and goes on from
     there once it is started.
 
-    given: `request`, the JSON form of one. The answer: seconds in all, None where nothing can be
-    told yet.
+    given: `request`, the JSON form of one; `within`, seconds that it shall fit into, if any. The
+    answer: seconds in all, None where nothing can be told yet; with `within` also the fields that
+    were changed, and a sentence.
     """
 
     name = "forecast"
@@ -182,24 +177,11 @@ class Forecast(Ask):
         self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store
     ) -> dict[str, Any]:
         request = request_from(given["request"])
-        start, left = time.monotonic(), [math.nan]
-
-        def report(event: Event) -> None:
-            left.append(left[-1] if event.eta is None else event.eta)
-            hooks.report(event)
-
-        def check() -> None:
-            hooks.check()
-            if time.monotonic() - start > (PATIENCE if math.isnan(left[-1]) else TRIED):
-                raise Cancelled(STOPPED)
-
-        try:
-            track_named(request.track).part("run")(request, store, Hooks(report, check), None)
-            left.append(0.0)
-        except Cancelled:
-            hooks.check()  # the asker's own wish
-        seconds = time.monotonic() - start + left[-1]
-        return {"seconds": None if math.isnan(seconds) else seconds}
+        if not given.get("within"):
+            return {"seconds": fitting.forecast(request, store, hooks)}
+        jobs.check(request, store)
+        found = fitting.fit(request, float(given["within"]), store, hooks)
+        return {"seconds": found.seconds, "changed": dict(found.changed), "said": found.said}
 
 
 class Measure(Ask):

@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 
 from engine.audit.fields import HOW, WHAT, Field, fields_of
+from engine.audit.fitting import scales_of
 from engine.audit.tracks import track_named, tracks
 from engine.core import words
 from engine.core.errors import Fault, RequestError
@@ -234,26 +235,48 @@ def _called(field: Field) -> str:
 # How much the form asks for, in one sentence, and how long that takes once it was tried.
 
 
+LIMIT = 1800.0
+"""Seconds that a request is made to fit into where it takes longer."""
+
+
 def amount_line(request: Mapping[str, Any]) -> None:
     """What will be computed, and how long that takes where it was tried."""
     what, model = amount(request["track"], request), request.get("model") or "a model"
-    tried, seconds = state.kept(state.FORECAST) or (None, None)
-    took = "" if tried != request else "It is too early to tell how long it takes."
-    if took and seconds is not None:
-        took = f"On this machine it takes about {words.duration(seconds)}, as tried just now."
-    st.markdown(plain(f"This asks for {what} of {model}. {took}".strip()))
+    took = _tried(request)
+    st.markdown(plain(f"This asks for {what} of {model}. {took.get('said', '')}".strip()))
 
 
 def forecast_button(request: Mapping[str, Any]) -> None:
-    """The button that tries the request; RequestError's faults stand where the answer would."""
+    """The button that tries the request, and where it takes long the one that makes it fit;
+    RequestError's faults stand where the answer would."""
     help_text = "Computes for 20 seconds. What it finishes is kept for the audit."
     if st.button("How long will it take?", icon=":material/timer:", help=help_text):
         with boundary(), st.spinner("Trying it for 20 seconds …"):
             roots.refuse_outside(request)
             found = ask("forecast", {"request": request})["seconds"]
-            state.keep(state.FORECAST, (dict(request), found))
-        if (state.kept(state.FORECAST) or (None,))[0] == request:
+            said = "It is too early to tell how long it takes."
+            if found is not None:
+                said = f"On this machine it takes about {words.duration(found)}, as tried just now."
+            state.keep(state.FORECAST, (dict(request), {"seconds": found, "said": said}))
+        if _tried(request):
             st.rerun()
+    scaled = scales_of(tracks()[request["track"]].part("request"))
+    if not scaled or (_tried(request).get("seconds") or 0.0) <= LIMIT:
+        return
+    help_text = "Tries fewer prompts and less text for a minute or two, and fills them in."
+    label = f"Fit into {words.duration(LIMIT)}"
+    if st.button(label, icon=":material/compress:", help=help_text):
+        with boundary(), st.spinner("Trying fewer prompts and less text …"), remembered(request):
+            found = ask("forecast", {"request": request, "within": LIMIT})
+            state.keep(state.FORECAST, ({**request, **found["changed"]}, found))
+            state.fill_form(request["track"], found["changed"])
+            st.rerun()
+
+
+def _tried(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What trying just this request said; nothing where another was tried."""
+    tried, found = state.kept(state.FORECAST) or (None, {})
+    return found if tried == request else {}
 
 
 def amount(track: str, request: Mapping[str, Any]) -> str:

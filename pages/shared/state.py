@@ -112,6 +112,7 @@ SET_NAME = "set_name"
 STARTED = "started"
 INSPECTED = "inspected"
 FORECAST = "forecast"
+FILL = "fill"
 FORM = "form_as_left"
 RAY = "ray_cluster"
 MEMORY = "memory_budget"
@@ -368,6 +369,19 @@ def restore_form() -> None:
     for key, value in kept(FORM, {}).items():
         if key not in st.session_state:
             st.session_state[key] = value
+    st.session_state.update(take(FILL) or {})
+
+
+def fill_form(track: str, values: dict[str, Any]) -> None:
+    """Values of fields that the form shall hold when it is drawn next, under either preset."""
+    keep(
+        FILL,
+        {
+            form_key(f"{track}_{name}{preset}"): value
+            for name, value in values.items()
+            for preset in ("", "_quick")
+        },
+    )
 
 
 def keep_form() -> None:

@@ -6,9 +6,13 @@ import pytest
 
 from engine.audit.tracks import tracks
 from engine.report import story
+from engine.report.charts import lookup
 from engine.report.contents import default_choice
+from engine.report.tracks import track_of
+from engine.store.runs import EMBEDDED, Store, find_run
 from tests.made_up import make, small
 from tests.pages.checks import assert_calm, html_of, opened, use_store
+from tests.places import demo_of
 
 
 @pytest.fixture(scope="module", params=sorted(tracks()))
@@ -23,6 +27,23 @@ def test_every_step_is_short_and_has_a_picture_or_says_why(told):
         step = story.step(run, default_choice(run), name)
         assert 3 < len(step.sentence.split()) <= story.LONGEST, step.sentence
         assert step.sentence.endswith(".") and step.title == story.TITLES[name]
+
+
+@pytest.mark.parametrize("track", sorted(tracks()))
+def test_the_chart_of_a_slide_shows_the_measure_that_its_sentence_names_first(track):
+    run = find_run(demo_of(track), [Store(EMBEDDED, read_only=True)])
+    for variant in map(str, track_of(run).named(run)["variant"].iloc[1:6]):
+        choice = default_choice(run, variant=variant)
+        reading = lookup.reading(run, choice)
+        for name in ("who_pays", "recommendation"):
+            step = story.step(run, choice, name)
+            said = step.sentence.casefold()
+            measures = [one.name for one in (reading.group, reading.harm, reading.quality)]
+            named = sorted((said.find(one.casefold()), one) for one in measures)
+            first = next((one for place, one in named if place >= 0), reading.group.name)
+            picture = step.picture
+            shown = f"{picture.question} {picture.whole().to_json()}".casefold()
+            assert first.casefold() in shown, (variant, step.sentence, picture.question)
 
 
 def test_every_step_opens_by_its_link(told, monkeypatch):

@@ -167,8 +167,32 @@ def test_the_time_of_this_request_stands_there_until_it_is_another(monkeypatch, 
     at = click(opened("new_audit", run=None), "How long will it take?")
     said = f"it takes about {words.duration(754.0)}"
     assert said in words_of(at)
-    at.session_state["kept_forecast"] = ({}, 754.0)
+    at.session_state["kept_forecast"] = ({}, {"said": said})
     assert said not in words_of(at.run())
+
+
+def test_a_request_that_takes_long_is_made_to_fit_by_one_click(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    fitted = {"seconds": 1500.0, "changed": {"max_prompts": 70}, "said": "With 70 it fits."}
+
+    def answered(name: str, given: dict) -> dict:
+        return fitted if given.get("within") else {"seconds": 7200.0}
+
+    monkeypatch.setattr(form, "ask", answered)
+    at = click(opened("new_audit", run=None), "How long will it take?")
+    at = click(at, "Fit into 30 minutes")
+    assert "With 70 it fits" in words_of(at)
+    filled = [one.value for one in at.number_input if one.label == "Prompts per axis at most"]
+    assert filled == [70] and "Fit into 30 minutes" not in [one.label for one in at.button]
+
+    def refuse(name: str, given: dict) -> dict:
+        if not given.get("within"):
+            return {"seconds": 7200.0}
+        raise RequestError(Fault("within", "is too short.", "Give more time."))
+
+    monkeypatch.setattr(form, "ask", refuse)
+    at = click(opened("new_audit", run=None), "How long will it take?")
+    assert any("Give more time." in one for one in errors_of(click(at, "Fit into 30 minutes")))
 
 
 def test_a_model_that_cannot_be_taken_says_why(monkeypatch, tmp_path):

@@ -6,13 +6,12 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import types
 
 import pytest
 
 from engine.core.errors import Cancelled, PruneAuditError, RequestError, StoreError
-from engine.core.types import Event, Hooks
-from engine.resident import asks, client
+from engine.core.types import Hooks
+from engine.resident import client
 from engine.resident.client import ask, status, stop
 from engine.resident.wire import ASKED
 from tests.resident.conftest import Running
@@ -266,26 +265,3 @@ def test_another_user_s_connection_is_closed_unheard(engine, monkeypatch):
     plain.close()
     with pytest.raises(PruneAuditError, match="served by another user"):
         engine.place.dialled()
-
-
-def test_a_forecast_is_the_audits_own_and_stops_it(store, monkeypatch):
-    """It computes until it can tell, and no longer; an audit that ends before has taken that."""
-    events = iter([Event("draw", 1, 9, "", None), Event("draw", 2, 9, "", 400.0)])
-
-    def run(request, store, hooks, executor):
-        for event in events:
-            hooks.report(event)
-            hooks.check()
-        if endless:
-            hooks.check()
-
-    entry = types.SimpleNamespace(part=lambda which: run)
-    monkeypatch.setattr(asks, "request_from", lambda given: types.SimpleNamespace(track="one"))
-    monkeypatch.setattr(asks, "track_named", lambda name: entry)
-    monkeypatch.setattr(asks, "TRIED", 0.0)
-    endless = True
-    found = asks.Forecast().answer({"request": {}}, None, Hooks(), store)
-    assert found["seconds"] == pytest.approx(400, abs=5)
-    events, endless = iter(()), False
-    found = asks.Forecast().answer({"request": {}}, None, Hooks(), store)
-    assert found["seconds"] == pytest.approx(0, abs=5)

@@ -12,6 +12,7 @@ from engine.audit.fields import (
     HOW,
     WHAT,
     Offer,
+    Scale,
     Values,
     asked,
     attempt,
@@ -144,6 +145,17 @@ def _control_faults(number: int | None, values: Values) -> list[Fault]:
         " methods."
     )
     return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
+
+
+def _prompts_per_axis(request: AuditRequest) -> int:
+    """Of the axis that has the most."""
+    path = request.prompts or EMBEDDED_PROMPTS
+    return int(load_prompts(path, request.axes).table["axis"].value_counts().max())
+
+
+def _tokens_of_text(request: AuditRequest) -> int:
+    """About as many as there are: four bytes of English make a token."""
+    return max(Path(request.corpus or EMBEDDED_CORPUS).stat().st_size // 4, 1)
 
 
 def _stop_faults(_: float | None, values: Values) -> list[Fault]:
@@ -411,6 +423,7 @@ class AuditRequest(Request):
         label="Prompts per axis at most",
         placeholder="all of them",
         quick=60,
+        scale=Scale(24, lambda request: _prompts_per_axis(request), "prompts per axis"),
     )
     max_corpus_tokens: int | None = asked(
         None,
@@ -423,6 +436,7 @@ class AuditRequest(Request):
         label="Tokens of text for perplexity at most",
         placeholder="all",
         quick=4000,
+        scale=Scale(1000, lambda request: _tokens_of_text(request), "tokens of text"),
     )
     judge: str = asked(
         "demo-judge",

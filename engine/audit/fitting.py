@@ -1,0 +1,142 @@
+"""How long an audit will take, tried on the spot, and a request made small enough for a time.
+
+What is tried is computed as the audit computes it, so what a try finishes is kept for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.audit.fields import Scale, fields_of
+from engine.audit.tracks import track_of_request
+from engine.core.errors import Cancelled, RequestError, refusal
+from engine.core.types import Hooks
+from engine.core.words import duration
+from engine.store.runs import Store
+
+TRIED, PATIENCE = 20.0, 120.0
+"""Seconds that a forecast computes for, and that it waits for the first number."""
+TRIES, LEAST, AIM = 3, 0.6, 0.9
+"""How often a request is tried. A try that fills LEAST of the time is good enough; the next aims
+at the share AIM of it."""
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def seconds_of(text: str, where: str = "--within") -> float:
+    """ "30m" -> 1800.0. RequestError for what is no time."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if not found or float(found[1]) == 0:
+        raise refusal(where, f"{text!r} is no time.", "Write for example 90s, 30m or 2h.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def forecast(request: Any, store: Store, hooks: Hooks) -> float | None:
+    """Seconds that the whole audit takes, by its own forecast after TRIED seconds of computing;
+    None where nothing can be told within PATIENCE."""
+    start, left = time.monotonic(), [math.nan]
+
+    def report(event: Any) -> None:
+        left.append(left[-1] if event.eta is None else event.eta)
+        hooks.report(event)
+
+    def check() -> None:
+        hooks.check()
+        if time.monotonic() - start > (PATIENCE if math.isnan(left[-1]) else TRIED):
+            raise Cancelled("Tried for long enough.")
+
+    try:
+        track_of_request(request).part("run")(request, store, Hooks(report, check), None)
+        left.append(0.0)
+    except Cancelled:
+        hooks.check()  # the asker's own wish
+    seconds = time.monotonic() - start + left[-1]
+    return None if math.isnan(seconds) else seconds
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A request that fits. seconds: what it takes. changed: its fields that differ from what was
+    asked. said: one sentence."""
+
+    request: Any
+    seconds: float
+    changed: Mapping[str, int]
+    said: str
+
+
+def scales_of(request: type) -> dict[str, Scale]:
+    """The fields that say how much is measured and can be made smaller, by name."""
+    return {field.name: field.scale for field in fields_of(request) if field.scale}
+
+
+def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> Fitted:  # noqa: B008
+    """The request with as many prompts and as much text as `seconds` allow, tries included.
+
+    RequestError where even the fewest take longer, or nothing can be told in time.
+    """
+    start, scales = time.monotonic(), scales_of(type(request))
+    most = {name: scale.most(request) for name, scale in scales.items()}
+    asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
+    lowest = min(1.0, *(scale.fewest / asked[name] for name, scale in scales.items()))
+    tries: dict[float, float] = {}
+    share, room = 1.0, seconds
+    while len(tries) < TRIES and share not in tries:
+        took = forecast(replace(request, **_amounts(asked, scales, share)), store, hooks)
+        if took is None:
+            what = f"{duration(PATIENCE)} of trying were too short to tell how long it takes."
+            raise refusal("within", what, "Ask without a time, or for a smaller model.")
+        tries[share] = took
+        room = seconds - (time.monotonic() - start)
+        if took > room and share <= lowest or room <= 0:
+            raise _too_short(scales, took)
+        if took > room or (share < 1.0 and took < LEAST * room):
+            share = min(max(_share(tries, AIM * room), lowest), 1.0)
+    changed = _amounts(asked, scales, share)
+    took = tries.get(share, AIM * room)
+    said = _said(scales, changed, took, tries)
+    return Fitted(replace(request, **changed), took, changed, said)
+
+
+def _amounts(asked: Mapping[str, int], scales: Mapping[str, Scale], share: float) -> dict[str, int]:
+    if share == 1.0:
+        return {}
+    return {
+        name: max(min(scales[name].fewest, most), math.floor(share * most))
+        for name, most in asked.items()
+    }
+
+
+def _share(tries: dict[float, float], seconds: float) -> float:
+    """The share of what was asked that takes `seconds`: along the line through the last two tries,
+    in proportion where there is one alone or the line does not rise."""
+    (last, took), *before = reversed(tries.items())
+    if before:
+        slope = (took - before[0][1]) / (last - before[0][0])
+        if slope > 0:
+            return last + (seconds - took) / slope
+    return last * seconds / took
+
+
+def _too_short(scales: Mapping[str, Scale], took: float) -> RequestError:
+    listed = " and ".join(f"{scale.fewest:,} {scale.word}" for scale in scales.values())
+    what = f"is too short: even with {listed} the audit takes about {duration(took)}."
+    fix = "Give more time, or ask for fewer axes, methods, sparsities, seeds or controls."
+    return refusal("within", what, fix)
+
+
+def _said(
+    scales: Mapping[str, Scale],
+    changed: Mapping[str, int],
+    took: float,
+    tries: Mapping[float, float],
+) -> str:
+    if not changed:
+        return f"The whole request takes about {duration(took)}."
+    listed = " and ".join(f"{n:,} {scales[name].word}" for name, n in changed.items())
+    whole = f"All that was asked for takes about {duration(tries[1.0])}."
+    return f"{whole} With {listed} it takes about {duration(took)}."

@@ -1,0 +1,97 @@
+"""A request made small enough for a time: what is tried, what is taken, what is refused."""
+
+import types
+from dataclasses import dataclass, replace
+
+import pytest
+
+from engine.audit import fitting
+from engine.audit.fields import Scale, asked
+from engine.core.errors import RequestError
+from engine.core.types import Event, Hooks
+
+
+@dataclass(frozen=True)
+class Asked:
+    prompts: int | None = asked(
+        None, kind="integer", optional=True, scale=Scale(24, lambda request: 1000, "prompts")
+    )
+    tokens: int | None = asked(
+        4000, kind="integer", optional=True, scale=Scale(1000, lambda request: 9000, "tokens")
+    )
+
+
+def timed(monkeypatch, fixed: float, per_prompt: float) -> list[Asked]:
+    """An audit that takes `fixed` seconds and so many per prompt; returns what is tried."""
+    tried = []
+
+    def forecast(request, store, hooks):
+        tried.append(request)
+        return fixed + per_prompt * (request.prompts or 1000)
+
+    monkeypatch.setattr(fitting, "forecast", forecast)
+    return tried
+
+
+def test_what_fits_is_taken_as_it_was_asked(monkeypatch):
+    tried = timed(monkeypatch, 10.0, 1.0)
+    found = fitting.fit(Asked(), 1100.0, None)
+    assert found.request == Asked() and tried == [Asked()] and found.changed == {}
+    assert found.said == "The whole request takes about 17 minutes."
+
+
+@pytest.mark.parametrize("fixed", [0.0, 100.0, 500.0])
+def test_prompts_and_text_shrink_by_one_share_until_the_time_holds(monkeypatch, fixed):
+    tried = timed(monkeypatch, fixed, 3.0)
+    found = fitting.fit(Asked(), 1000.0, None)
+    takes = fixed + 3.0 * found.request.prompts
+    assert 600 <= takes <= 1000 and len(tried) <= fitting.TRIES
+    assert found.request.tokens == pytest.approx(max(1000, 4 * found.request.prompts), abs=4)
+    assert f"With {found.request.prompts:,} prompts" in found.said
+    assert found.said.startswith("All that was asked for takes about")
+
+
+def test_the_fewest_stay_and_a_time_too_short_for_them_is_refused(monkeypatch):
+    timed(monkeypatch, 500.0, 1.0)
+    with pytest.raises(RequestError, match="even with 24 prompts and 1,000 tokens"):
+        fitting.fit(Asked(), 400.0, None)
+    few = replace(Asked(), prompts=10, tokens=500)
+    with pytest.raises(RequestError, match="too short"):
+        fitting.fit(few, 400.0, None)
+
+
+def test_a_model_that_tells_nothing_in_time_is_refused(monkeypatch):
+    monkeypatch.setattr(fitting, "forecast", lambda *given: None)
+    with pytest.raises(RequestError, match="too short to tell"):
+        fitting.fit(Asked(), 400.0, None)
+
+
+@pytest.mark.parametrize("text, seconds", [("90s", 90), ("30m", 1800), ("1.5h", 5400)])
+def test_times_are_read(text, seconds):
+    assert fitting.seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-5m", "nan", "1d", "1e9m"])
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(RequestError, match="is no time"):
+        fitting.seconds_of(text)
+
+
+def test_a_forecast_is_the_audits_own_and_stops_it(monkeypatch):
+    """It computes until it can tell, and no longer; an audit that ends before has taken that."""
+    events = iter([Event("draw", 1, 9, "", None), Event("draw", 2, 9, "", 400.0)])
+
+    def run(request, store, hooks, executor):
+        for event in events:
+            hooks.report(event)
+            hooks.check()
+        if endless:
+            hooks.check()
+
+    entry = types.SimpleNamespace(part=lambda which: run)
+    monkeypatch.setattr(fitting, "track_of_request", lambda request: entry)
+    monkeypatch.setattr(fitting, "TRIED", 0.0)
+    endless = True
+    assert fitting.forecast(None, None, Hooks()) == pytest.approx(400, abs=5)
+    events, endless = iter(()), False
+    assert fitting.forecast(None, None, Hooks()) == pytest.approx(0, abs=5)
