@@ -33,11 +33,11 @@ from scipy.special import ndtri
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
+from engine.report.charts.headline import judged
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.contract import Measure
 from engine.report.costs import savings
-from engine.report.moved import judged
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 

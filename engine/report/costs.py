@@ -56,7 +56,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
     """What the cut saves, of what was measured; "" for the uncut model."""
     if variant["variant"] == "dense":
         return ""
-    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    dense, mine = (costs_of(run, name) for name in ("dense", variant["variant"]))
     if dense is None or mine is None:
         return "What it saves was not measured."
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
@@ -68,7 +68,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
 def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     """What a cut gains in size and speed, of what was measured and is no trifle, as verbs: "saves
     8.3 % of the bytes"."""
-    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    dense, mine = (costs_of(run, name) for name in ("dense", variant["variant"]))
     if dense is None or mine is None:
         return []
     columns = [
@@ -85,7 +85,7 @@ def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 
 
-def _costs(run: Run, variant: str) -> dict[str, Any] | None:
+def costs_of(run: Run, variant: str) -> dict[str, Any] | None:
     if not run.has("costs"):
         return None
     table = lookup.frame(run, "costs")

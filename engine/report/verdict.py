@@ -18,12 +18,11 @@ from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
 from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import kind_of
+from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of, moved
 from engine.report.charts.levelling import end_named
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.report.costs import cost_said
-from engine.report.moved import VERBS, Change, Moved, changes, moved
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 

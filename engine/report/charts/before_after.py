@@ -4,6 +4,7 @@ how sure are we?"""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -81,3 +82,27 @@ def _answer(measure: Measure, rows: list[tuple[str, str, dict[str, Any]]]) -> st
 def _table(rows: list[tuple[str, str, dict[str, Any]]]) -> pd.DataFrame:
     table = pd.DataFrame([{**row, "model": name} for name, _, row in rows])
     return readable(table, "model value low high null_low null_high")
+
+
+QUESTION = "Who pays?"
+ROW = 41
+"""Pixels that a group needs: two points, and a name with its number."""
+REST = 92
+"""Pixels of the legend and the axis."""
+LEAST = 220
+
+
+def who_pays_small(run: Run, choice: Choice) -> Panel:
+    """The track's first chart under a short title, with rows as low as can be read."""
+    panel = track_of(run).overview.beside[0](run, choice)
+    if panel.figure is None:
+        return replace(panel, question=QUESTION)
+    rows = sum(1 for name in panel.figure.layout.yaxis.ticktext or () if str(name).strip())
+    height = (
+        min(panel.figure.layout.height, max(LEAST, REST + ROW * rows))
+        if rows
+        else panel.figure.layout.height
+    )
+    return replace(
+        panel, question=QUESTION, figure=go.Figure(panel.figure).update_layout(height=height)
+    )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from engine.core import words
-from engine.report import phrasing
+from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
@@ -46,4 +49,110 @@ def null_warning(run: Run, choice: Choice) -> str:
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
         f"{harm.of_what or track.items} it could be chance alone. "
         f"{harm.null_means or track.null.means}"
+    )
+
+
+MANY = 4
+"""Times a value from which on both values are said, and no longer the share by which it rose."""
+VERBS = {"fell": "lowers", "rose": "raises"}
+"""What a cut does to a measure that moved this way."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Quoted names, the worst-off first, then the largest change. A group counts where its interval
+    leaves out zero. `judged` is how many have enough of what is measured, of `groups` in all;
+    `best_pays`: the uncut model's best-off is among the worse. `lost`, `gained`: the largest change
+    as a share of what was.
+    """
+
+    worse: tuple[str, ...]
+    better: tuple[str, ...]
+    judged: int
+    groups: int
+    best_pays: bool
+    lost: float
+    gained: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A measure that a cut clearly changed; size: the change as a share of what was."""
+
+    measure: Measure
+    row: Mapping[str, Any]
+    is_harm: bool
+
+    @property
+    def before(self) -> float:
+        return float(self.row["value"] - self.row["delta"])
+
+    @property
+    def size(self) -> float:
+        return _share(self.row)
+
+    @property
+    def verb(self) -> str:
+        way = phrasing.direction(self.row)
+        if self.measure.name.endswith("gap"):
+            return "narrows" if way == "fell" else "widens"
+        return VERBS[way]
+
+    def said(self, name: str, exact: bool) -> str:
+        """E.g. "perplexity by 1.5 %", "AUC from 0.97 to 0.94"; name: another than the
+        measure's."""
+        name, after = name or self.measure.name, float(self.row["value"])
+        if not exact:
+            return name
+        if self.measure.word.better == "lower" and after < MANY * self.before:
+            return f"{name} by {in_words.per_cent(after / self.before - 1)}"
+        return f"{name} from {' to '.join(in_words.apart(self.before, after))}"
+
+
+def _share(row: Mapping[str, Any]) -> float:
+    """A change as a share of what was; infinite where that was nothing."""
+    before = abs(row["value"] - row["delta"])
+    return abs(row["delta"]) / before if before > phrasing.SAME else float("inf")
+
+
+def changes(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Change]:
+    """Clear changes of the harm, of what is measured over all groups and of the quality, the
+    largest first."""
+    reading, found = lookup.reading(run, choice), []
+    for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
+        row = lookup.measured(run, str(variant["variant"]), measure, choice)
+        kind = "" if row is None else kind_of(run, choice, measure, row)
+        if row is not None and kind in ("better", "worse"):
+            found.append(Change(measure, row, kind == "worse"))
+    return sorted(found, key=lambda change: -change.size)
+
+
+def judged(run: Run, choice: Choice, variant: str) -> pd.DataFrame:
+    """Rows of the groups table about a variant, of the groups that have enough to be judged and a
+    change."""
+    rows = lookup.groups_of(run, variant, lookup.reading(run, choice).group.metric, choice.measured)
+    return rows[(rows["verdict"] == "") & rows["delta"].notna()]
+
+
+def moved(run: Run, choice: Choice, variant: Mapping[str, Any]) -> Moved:
+    """Which groups a variant clearly changed."""
+    measure, name = lookup.reading(run, choice).group, str(variant["variant"])
+    table = judged(run, choice, name)
+    table = table.assign(was=measure.sign * (table["value"] - table["delta"]))
+    worst, best = table["was"].max(), table["was"].min()
+    rows = sorted(
+        table.to_dict("records"), key=lambda row: (row["was"] != worst, -abs(row["delta"]))
+    )
+    worse, better = (
+        [row for row in rows if phrasing.direction(row) == way]
+        for way in (measure.worse, measure.better)
+    )
+    return Moved(
+        tuple(words.quoted(row["group"]) for row in worse),
+        tuple(words.quoted(row["group"]) for row in better),
+        len(rows),
+        len(lookup.groups_of(run, name, measure.metric, choice.measured)),
+        any(row["was"] == best for row in worse),
+        max(map(_share, worse), default=0.0),
+        max(map(_share, better), default=0.0),
     )
