@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
+from engine.report.charts.lookup import View
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -20,16 +20,12 @@ TRIFLE = 0.01
 """A saving that counts as none, as a share."""
 
 
-def cost_said(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def cost_said(view: View) -> str:
     """E.g. "Perplexity rises by 1.5 %. It saves 8.3 % of the bytes and runs 1.1 times as fast
     here."."""
-    quality = lookup.reading(run, choice).quality
-    row = lookup.measured(run, variant["variant"], quality, choice)
-    return " ".join(
-        filter(
-            None, (_quality(quality, row, variant["variant"] == "dense"), saved_said(run, variant))
-        )
-    )
+    quality = view.reading.quality
+    said = _quality(quality, view.row(quality), view.is_dense)
+    return " ".join(filter(None, (said, saved_said(view.run, view.variant))))
 
 
 def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) -> str:

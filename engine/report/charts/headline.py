@@ -6,49 +6,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from engine.core import words
 from engine.report import in_words, phrasing
-from engine.report.charts import lookup
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 
-def kind_of(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
+def kind_of(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
     """Whether a change is "better", "worse", "no clear change" or "not compared"; "no verdict"
     where the uncut model has not learned its task.
 
     Of a harm that was no more than chance before the cut, only a rise above that is a change.
     """
-    if track_of(run).telling.unlearned(run):
+    if view.track.telling.unlearned(view.run):
         return "no verdict"
     kind = phrasing.direction(row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
     is_better = kind == measure.better
-    if measure.metric == lookup.reading(run, choice).harm.metric:
-        dense = lookup.harm(run, "dense", choice)
-        was_chance = dense is not None and phrasing.inside_null(dense)
-        if was_chance and (is_better or phrasing.inside_null(row)):
-            return "no clear change"
+    is_harm = measure.metric == view.reading.harm.metric
+    if is_harm and view.was_chance and (is_better or phrasing.inside_null(row)):
+        return "no clear change"
     return "better" if is_better else "worse"
 
 
 def null_warning(run: Run, choice: Choice) -> str:
     """What to say when the dense model's harm is no larger than chance gives; "" otherwise."""
-    dense, track = lookup.harm(run, "dense", choice), track_of(run)
-    if not track.null.means or dense is None or not phrasing.inside_null(dense):
+    view = View(run, choice)
+    dense, harm, means = view.dense, view.reading.harm, view.track.null.means
+    if not means or dense is None or not view.was_chance:
         return ""
-    harm = track.reading(choice.reading).harm
     return (
         f"The dense model's {harm.of(words.axis_name(choice.measured))} "
         f"({harm.number(dense['value'])}) lies inside its null band "
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
-        f"{harm.of_what or track.items} it could be chance alone. "
-        f"{harm.null_means or track.null.means}"
+        f"{harm.of_what or view.track.items} it could be chance alone. {harm.null_means or means}"
     )
 
 
@@ -115,29 +109,20 @@ def _share(row: Mapping[str, Any]) -> float:
     return abs(row["delta"]) / before if before > phrasing.SAME else float("inf")
 
 
-def changes(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Change]:
+def changes(view: View) -> list[Change]:
     """Clear changes of the harm, of what is measured over all groups and of the quality, the
     largest first."""
-    reading, found = lookup.reading(run, choice), []
+    reading, found = view.reading, []
     for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
-        row = lookup.measured(run, str(variant["variant"]), measure, choice)
-        kind = "" if row is None else kind_of(run, choice, measure, row)
-        if row is not None and kind in ("better", "worse"):
+        row = view.row(measure)
+        if row is not None and (kind := kind_of(view, measure, row)) in ("better", "worse"):
             found.append(Change(measure, row, kind == "worse"))
     return sorted(found, key=lambda change: -change.size)
 
 
-def judged(run: Run, choice: Choice, variant: str) -> pd.DataFrame:
-    """Rows of the groups table about a variant, of the groups that have enough to be judged and a
-    change."""
-    rows = lookup.groups_of(run, variant, lookup.reading(run, choice).group.metric, choice.measured)
-    return rows[(rows["verdict"] == "") & rows["delta"].notna()]
-
-
-def moved(run: Run, choice: Choice, variant: Mapping[str, Any]) -> Moved:
+def moved(view: View) -> Moved:
     """Which groups a variant clearly changed."""
-    measure, name = lookup.reading(run, choice).group, str(variant["variant"])
-    table = judged(run, choice, name)
+    measure, table = view.reading.group, view.groups(known="delta")
     table = table.assign(was=measure.sign * (table["value"] - table["delta"]))
     worst, best = table["was"].max(), table["was"].min()
     rows = sorted(
@@ -151,7 +136,7 @@ def moved(run: Run, choice: Choice, variant: Mapping[str, Any]) -> Moved:
         tuple(words.quoted(row["group"]) for row in worse),
         tuple(words.quoted(row["group"]) for row in better),
         len(rows),
-        len(lookup.groups_of(run, name, measure.metric, choice.measured)),
+        len(view.groups()),
         any(row["was"] == best for row in worse),
         max(map(_share, worse), default=0.0),
         max(map(_share, better), default=0.0),
