@@ -14,10 +14,10 @@ from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
 from engine.core.text import visible
+from engine.core.types import digest_of
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
-from engine.report.masks import file_name, write_masks
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -184,3 +184,35 @@ WRITERS: dict[str, Writer] = {
     "checkpoint": _checkpoint,
     "model_card": _model_card,
 }
+
+
+def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path]:
+    """Files of every reported variant that cuts something, or only of the named one, which must cut
+    something."""
+    track = track_of(run)
+    if variant is not None:
+        rows = [variant_row(run, variant)]
+        if said := track.ways.instead(rows[0]):
+            raise RequestError(
+                Fault("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint.")
+            )
+        if rows[0]["n_cut"] == 0:
+            what = f"Choose one with a {track.level.noun} above {track.level.none:g}."
+            raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))
+    else:
+        rows = [row for row in lookup.reported(run).to_dict("records") if row["n_cut"] > 0]
+    table = track.named(run).set_index("variant", drop=False)
+    replicas = [table.loc[name].to_dict() for row in rows for name in track.takable(run, row)]
+    return [
+        track.write_mask(run, row, folder / f"{file_name(row['variant'])}.mask.json")
+        for row in replicas
+    ]
+
+
+def file_name(variant: str) -> str:
+    """A plain file name from a variant id."""
+    name = "".join(letter if letter.isalnum() or letter in "-_.," else "_" for letter in variant)
+    name = name.replace("..", "_").lstrip(".")[:100] or "variant"
+    return (
+        name if name == variant else f"{name}-{digest_of(variant)[:6]}"
+    )  # two names must not become one file
