@@ -94,7 +94,8 @@ def export_run(
 
 def writers_of(run: Run) -> dict[str, Writer]:
     """What can be taken from this run, by the word that asks for it."""
-    return WRITERS | {one.name: partial(_foreign, one) for one in track_of(run).handout.foreign}
+    own = {one.name: partial(_foreign, one) for one in track_of(run).handout.foreign}
+    return {**WRITERS, **own}
 
 
 def _staged(order: Order, to: Path, writers: Sequence[Writer]) -> list[Path]:

@@ -8,6 +8,7 @@ run's tables.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from engine.core import words
@@ -145,7 +146,13 @@ def _recommendation(view: View) -> Step:
     return Step("recommendation", sentence, picture, footnote)
 
 
-_TOLD = dict(zip(TITLES, (_problem, _cut, _who_pays, _how_sure, _recommendation), strict=True))
+_TOLD: Mapping[str, Callable[[View], Step]] = {
+    "problem": _problem,
+    "cut": _cut,
+    "who_pays": _who_pays,
+    "how_sure": _how_sure,
+    "recommendation": _recommendation,
+}
 
 
 def _measured(view: View) -> str:
