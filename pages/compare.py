@@ -6,7 +6,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.report import phrasing
-from engine.report.charts import compare, compare_kinds, compare_settings
+from engine.report.charts import compare, compare_kinds
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
 from pages.shared import cache, panels, state
@@ -67,7 +67,7 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
     if len(alike) > 1:
         _charts(alike, choice)
     st.header("Which settings differ?", anchor=False)
-    differing = compare_settings.settings_table(runs)
+    differing = compare.settings_table(runs)
     if differing.empty:
         st.markdown("None: all audits have the same settings.")
         return

@@ -9,9 +9,8 @@ import streamlit as st
 
 from engine.core.files import ASSETS
 from engine.report import story
-from engine.report.charts.larger import larger
 from engine.report.charts.panel import CONFIG, Choice, Panel
-from engine.report.figures import find_browser
+from engine.report.figures import find_browser, larger
 from engine.report.slides import KIND as SLIDES
 from engine.report.slides import slides
 from pages.shared import state

@@ -33,11 +33,11 @@ from scipy.special import ndtri
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_choice
 from engine.report.contract import Measure
 from engine.report.costs import savings
-from engine.report.moved import judged
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -131,26 +131,22 @@ def decide(losses: Sequence[Loss], is_gain: bool) -> str:
 
 def advice(run: Run, choice: Choice) -> Advice:
     """What to do about the cut of a choice, by the rule above."""
-    variant, track = lookup.variant_of(run, choice), track_of(run)
-    if (
-        track.telling.unlearned(run)
-        or variant["variant"] == "dense"
-        or choice.method in track.uncut
-        or words.is_by_hand(choice.method)
-        or lookup.is_predicted(variant)
-    ):
+    view = View(run, choice)
+    is_by_hand = words.is_by_hand(choice.method)
+    if view.is_dense or view.is_predicted or is_by_hand or choice.method in view.track.uncut:
         return Advice("", "")
-    found, gained = losses(run, choice), [*closed(run, choice), *savings(run, variant)]
+    if view.track.telling.unlearned(run):
+        return Advice("", "")
+    found, gained = losses(run, choice), [*_closed(view), *savings(run, view.variant)]
     answer = decide(found, bool(gained))
     gains = phrasing.listing(gained)
     if answer == TAKE:
-        said = f"Take it: it {gains}. {_ruled_out(run, choice)}"
+        said = f"Take it: it {gains}. {_ruled_out(view)}"
     elif answer == MORE:
-        said = f"Not enough data: {_open(run, choice, found)}"
+        said = f"Not enough data: {_open(view, found)}"
     elif gained:
         above = [loss for loss in found if loss.is_above(len(found))]
-        costs = _costs(run, choice, above, "{}s by more than {}")
-        said = f"Leave it: {costs} It also {gains}."
+        said = f"Leave it: {_costs(view, above, '{}s by more than {}')} It also {gains}."
     else:
         said = "Leave it: no gain is shown in the gap between groups, in size or in speed."
     return Advice(answer, said)
@@ -171,38 +167,36 @@ def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def tolerances_said(run: Run, choice: Choice) -> tuple[str, dict[str, str]]:
     """The tolerances of a choice, and by its fields what each is a tolerance of."""
-    group, quality = _measures(run, choice)
+    measures = lookup.reading(run, choice)
+    group, quality = measures.group, measures.quality
     said = f"{choice.tolerance:g} per group, {in_words.per_cent(choice.quality_tolerance)} overall"
     titles = f"In {group.name}, any group", f"Share of {quality.name}"
     fields = ("tolerance", "quality_tolerance")
     return f"Accepted losses: {said}", dict(zip(fields, titles, strict=True))
 
 
-def _ruled_out(run: Run, choice: Choice) -> str:
+def _ruled_out(view: View) -> str:
     """What is ruled out, and who is not judged."""
-    group, quality = _measures(run, choice)
+    group, quality = view.reading.group, view.reading.quality
     said = (
-        f"A {_way(group)} of {choice.tolerance:g} in {group.name} of any group, or of"
-        f" {in_words.per_cent(choice.quality_tolerance)} in {quality.name}, is ruled out (error"
-        f" rate {in_words.per_cent(ERROR)})."
+        f"A {_way(group)} of {view.choice.tolerance:g} in {group.name} of any group, or of"
+        f" {in_words.per_cent(view.choice.quality_tolerance)} in {quality.name}, is ruled out"
+        f" (error rate {in_words.per_cent(ERROR)})."
     )
-    variant = lookup.variant_of(run, choice)["variant"]
-    rows = lookup.groups_of(run, variant, group.metric, choice.measured)
-    few = len(rows) - len(judged(run, choice, variant))
+    few = len(view.groups()) - len(view.groups(known="delta"))
     left = f" {phrasing.count(few, 'group')} with too few {group.few} cannot be judged."
     return said + left * bool(few)
 
 
-def _open(run: Run, choice: Choice, found: Sequence[Loss]) -> str:
+def _open(view: View, found: Sequence[Loss]) -> str:
     """What is not ruled out, and what would tell."""
-    track = track_of(run)
+    track = view.track
     open_ = [loss for loss in found if not loss.is_below]
     if not open_:
-        few = lookup.reading(run, choice).group.few
-        return f"there are too few {few} to judge groups or quality."
-    said = _costs(run, choice, open_, "may {} by {} or more")
+        return f"there are too few {view.reading.group.few} to judge groups or quality."
+    said = _costs(view, open_, "may {} by {} or more")
     needs = [loss.needed(len(found)) for loss in open_ if loss.group]
-    if track.models_behind(run) > 1:
+    if track.models_behind(view.run) > 1:
         return f"{said} More {track.repeat}s or {track.items} would tell."
     if not needs:
         return f"{said} A longer text would tell."
@@ -213,22 +207,16 @@ def _open(run: Run, choice: Choice, found: Sequence[Loss]) -> str:
     return f"{said} About {many} {track.items} for each group, instead of {here:,.0f}, would tell."
 
 
-def _costs(run: Run, choice: Choice, losses_: Sequence[Loss], how: str) -> str:
+def _costs(view: View, losses_: Sequence[Loss], how: str) -> str:
     """Losses, in a sentence each, the first with a small letter; how: of a verb and an amount."""
-    (group, quality), said = _measures(run, choice), []
+    group, quality, said = view.reading.group, view.reading.quality, []
     if names := [words.quoted(loss.group) for loss in losses_ if loss.group]:
-        does = how.format(_way(group), f"{choice.tolerance:g}")
+        does = how.format(_way(group), f"{view.choice.tolerance:g}")
         said.append(f"{group.name} {does} for {in_words.names(names)}.")
     if len(names) < len(losses_):
-        does = how.format(_way(quality), in_words.per_cent(choice.quality_tolerance))
+        does = how.format(_way(quality), in_words.per_cent(view.choice.quality_tolerance))
         said.append(f"{quality.name} {does}.")
     return " ".join([*said[:1], *map(phrasing.sentence, said[1:])])
-
-
-def _measures(run: Run, choice: Choice) -> tuple[Measure, Measure]:
-    """What losses of groups and of the quality are measured by."""
-    reading = lookup.reading(run, choice)
-    return reading.group, reading.quality
 
 
 def _way(measure: Measure) -> str:
@@ -236,16 +224,15 @@ def _way(measure: Measure) -> str:
     return "rise" if measure.sign > 0 else "fall"
 
 
-def closed(run: Run, choice: Choice) -> list[str]:
+def _closed(view: View) -> list[str]:
     """What became of the harm, where it fell beyond chance and was more than chance before."""
-    variant, reading = lookup.variant_of(run, choice)["variant"], lookup.reading(run, choice)
-    row, dense = (lookup.harm(run, name, choice) for name in (variant, "dense"))
-    if row is None or dense is None or phrasing.inside_null(dense):
+    row = view.harm
+    if row is None or view.dense is None or view.was_chance:
         return []
-    if not is_closed(reading.harm, row):
+    if not is_closed(view.reading.harm, row):
         return []
     was, now = in_words.apart(row["value"] - row["delta"], row["value"])
-    return [f"lowers {track_of(run).telling.harm(run, choice)} from {was} to {now}"]
+    return [f"lowers {view.track.telling.harm(view.run, view.choice)} from {was} to {now}"]
 
 
 def is_closed(measure: Measure, row: Mapping[str, Any]) -> bool:
@@ -256,14 +243,15 @@ def is_closed(measure: Measure, row: Mapping[str, Any]) -> bool:
 
 def losses(run: Run, choice: Choice) -> list[Loss]:
     """What a cut did to every judged group and to the quality, as losses."""
-    variant, reading = lookup.variant_of(run, choice)["variant"], lookup.reading(run, choice)
-    quality = lookup.measured(run, variant, reading.quality, choice)
+    view = View(run, choice)
+    group, measure = view.reading.group, view.reading.quality
     found = [
-        loss_of(reading.group, row, str(row["group"]), choice.tolerance, False)
-        for row in judged(run, choice, variant).to_dict("records")
+        loss_of(group, row, str(row["group"]), choice.tolerance, False)
+        for row in view.groups(known="delta").to_dict("records")
     ]
+    quality = view.row(measure)
     if quality is not None and math.isfinite(quality["value"]):
-        found.append(loss_of(reading.quality, quality, "", choice.quality_tolerance, True))
+        found.append(loss_of(measure, quality, "", choice.quality_tolerance, True))
     return found
 
 

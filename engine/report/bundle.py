@@ -5,20 +5,53 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
 from engine.core.text import visible
+from engine.core.types import digest_of
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
-Writer = Callable[..., object]
+
+@dataclass(frozen=True)
+class Order:
+    """What every part of an export is made by; the arguments of `export_run`."""
+
+    run: Run
+    show_offensive: bool
+    variant: str | None
+    base: str | None
+    accepted: Mapping[str, float]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The variant that it is about."""
+        run = self.run
+        if self.variant:
+            return variant_row(run, self.variant)
+        return lookup.variant_of(run, default_choice(run))
+
+    @property
+    def takable(self) -> dict[str, Any]:
+        """The variant itself, or the first of the trials behind it."""
+        return variant_row(self.run, next(iter(track_of(self.run).takable(self.run, self.row))))
+
+    @property
+    def checkpoint(self) -> Path:
+        return Path("checkpoint") / file_name(self.takable["variant"])
+
+
+Writer = Callable[[Order, Path], object]
+"""Writes a part of an export into a folder."""
 
 
 def export_run(
@@ -42,6 +75,7 @@ def export_run(
     be the run's. `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
     """
     writers = writers_of(run)
+    writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
         raise RequestError([unknown("what", name, writers) for name in wrong])
     if not what:
@@ -49,38 +83,32 @@ def export_run(
     if variant is not None:
         variant_row(run, variant)
     refuse_unsound(run)
-    to = Path(to).expanduser()
-    _free_for_checkpoint(run, to, what, variant)
-    for name in ("report", "pdf", "slides"):
-        writers[name] = partial(writers[name], **(accepted or {}))
-    writers |= {"checkpoint": partial(_checkpoint, base=base)}
-    return _staged(run, to, {name: writers[name] for name in what}, show_offensive, variant)
+    to, order = Path(to).expanduser(), Order(run, show_offensive, variant, base, accepted or {})
+    if "checkpoint" in what:  # weights of two exports must never mix in one folder
+        folder = to / order.checkpoint
+        if folder.exists() and any(folder.iterdir()):
+            mend = "Choose another folder, or remove it."
+            raise RequestError(Fault("to", f"{folder} is not empty.", mend))
+    return _staged(order, to, [writers[name] for name in what])
 
 
 def writers_of(run: Run) -> dict[str, Writer]:
     """What can be taken from this run, by the word that asks for it."""
-    return {
-        **WRITERS,
-        **{one.name: partial(_foreign, one) for one in track_of(run).handout.foreign},
-    }
+    own = {one.name: partial(_foreign, one) for one in track_of(run).handout.foreign}
+    return {**WRITERS, **own}
 
 
-def _staged(
-    run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None
-) -> list[Path]:
+def _staged(order: Order, to: Path, writers: Sequence[Writer]) -> list[Path]:
     """Write everything into a folder beside the target first, then move it file by file."""
     with explained(to.parent, "folder"):
         to.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
     try:
         with explained(to, "folder"):
-            for write in writers.values():
-                write(run, stage, show_offensive, variant)
-            return [
-                _move(path, to / path.relative_to(stage))
-                for path in sorted(stage.rglob("*"))
-                if path.is_file()
-            ]
+            for write in writers:
+                write(order, stage)
+            files = [path for path in sorted(stage.rglob("*")) if path.is_file()]
+            return [_move(path, to / path.relative_to(stage)) for path in files]
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -91,98 +119,64 @@ def _move(source: Path, target: Path) -> Path:
     return source.replace(target)
 
 
-def _masks(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
-    from engine.report.masks import write_masks
-
-    write_masks(run, to / "masks", variant)
+# What loads much is loaded by the part that needs it.
 
 
-def _tables(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _tables(order: Order, to: Path) -> None:
     from engine.report.tables import write_tables
 
-    write_tables(run, to / "tables", show_offensive)
+    write_tables(order.run, to / "tables", order.show_offensive)
 
 
-def _figures(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _figures(order: Order, to: Path) -> None:
     from engine.report.figures import write_figures
 
-    write_figures(list(all_panels(run, default_choice(run, variant=variant))), to / "figures")
+    choice = default_choice(order.run, variant=order.variant)
+    write_figures(list(all_panels(order.run, choice)), to / "figures")
 
 
-def _report(
-    run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float
-) -> None:
-    from engine.report.report import write_report
+def _report(order: Order, to: Path) -> None:
+    from engine.report.report import report_html
 
-    write_report(run, to / "report.html", show_offensive, variant, **accepted)
+    page = report_html(order.run, order.show_offensive, order.variant, **order.accepted)
+    (to / "report.html").write_text(page, encoding="utf-8")
 
 
-def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float) -> None:
-    from engine.report.pdf import write_pdf
+def _pdf(order: Order, to: Path) -> None:
+    from engine.report.figures import write_pdf
 
     with tempfile.TemporaryDirectory() as folder:
         page = to / "report.html"  # where the report is asked for too, it is made once
         if not page.is_file():
             page = Path(folder) / page.name
-            _report(run, page.parent, show_offensive, variant, **accepted)
+            _report(order, page.parent)
         write_pdf(page, to / "report.pdf")
 
 
-def _slides(
-    run: Run, to: Path, show_offensive: bool, variant: str | None, **accepted: float
-) -> None:
+def _slides(order: Order, to: Path) -> None:
     from engine.report.slides import slides
 
-    choice = default_choice(run, variant=variant).accepting(**accepted)
-    (to / "slides.pptx").write_bytes(slides(run, choice))
+    choice = default_choice(order.run, variant=order.variant).accepting(**order.accepted)
+    (to / "slides.pptx").write_bytes(slides(order.run, choice))
 
 
-def _checkpoint(
-    run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None
-) -> None:
-    track_of(run).write_checkpoint(
-        run, _takable(run, variant), to / _checkpoint_folder(run, variant), base
-    )
+def _checkpoint(order: Order, to: Path) -> None:
+    run, folder = order.run, to / order.checkpoint
+    track_of(run).write_checkpoint(run, order.takable, folder, order.base)
 
 
-def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _model_card(order: Order, to: Path) -> None:
     from engine.report.model_card import model_card
 
-    (to / "model_card.md").write_text(model_card(run, _variant(run, variant)), encoding="utf-8")
+    (to / "model_card.md").write_text(model_card(order.run, order.row), encoding="utf-8")
 
 
-def _foreign(one: Foreign, run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
-    (to / one.file).write_text(visible(one.write(run)), encoding="utf-8")
-
-
-def _variant(run: Run, variant: str | None) -> dict:
-    return variant_row(run, variant) if variant else lookup.variant_of(run, default_choice(run))
-
-
-def _takable(run: Run, variant: str | None) -> dict:
-    """The variant itself, or the first of the trials behind it."""
-    return variant_row(run, next(iter(track_of(run).takable(run, _variant(run, variant)))))
-
-
-def _checkpoint_folder(run: Run, variant: str | None) -> Path:
-    from engine.report.masks import file_name
-
-    return Path("checkpoint") / file_name(_takable(run, variant)["variant"])
-
-
-def _free_for_checkpoint(run: Run, to: Path, what: Sequence[str], variant: str | None) -> None:
-    """Weights of two exports must never mix in one folder."""
-    if "checkpoint" not in what:
-        return
-    folder = to / _checkpoint_folder(run, variant)
-    if folder.exists() and any(folder.iterdir()):
-        raise RequestError(
-            Fault("to", f"{folder} is not empty.", "Choose another folder, or remove it.")
-        )
+def _foreign(one: Foreign, order: Order, to: Path) -> None:
+    (to / one.file).write_text(visible(one.write(order.run)), encoding="utf-8")
 
 
 WRITERS: dict[str, Writer] = {
-    "masks": _masks,
+    "masks": lambda order, to: write_masks(order.run, to / "masks", order.variant),
     "tables": _tables,
     "figures": _figures,
     "report": _report,
@@ -191,3 +185,35 @@ WRITERS: dict[str, Writer] = {
     "checkpoint": _checkpoint,
     "model_card": _model_card,
 }
+
+
+def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path]:
+    """Files of every reported variant that cuts something, or only of the named one, which must cut
+    something."""
+    track = track_of(run)
+    if variant is not None:
+        rows = [variant_row(run, variant)]
+        if said := track.ways.instead(rows[0]):
+            raise RequestError(
+                Fault("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint.")
+            )
+        if rows[0]["n_cut"] == 0:
+            what = f"Choose one with a {track.level.noun} above {track.level.none:g}."
+            raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))
+    else:
+        rows = [row for row in lookup.reported(run).to_dict("records") if row["n_cut"] > 0]
+    table = track.named(run).set_index("variant", drop=False)
+    replicas = [table.loc[name].to_dict() for row in rows for name in track.takable(run, row)]
+    return [
+        track.write_mask(run, row, folder / f"{file_name(row['variant'])}.mask.json")
+        for row in replicas
+    ]
+
+
+def file_name(variant: str) -> str:
+    """A plain file name from a variant id."""
+    name = "".join(letter if letter.isalnum() or letter in "-_.," else "_" for letter in variant)
+    name = name.replace("..", "_").lstrip(".")[:100] or "variant"
+    return (
+        name if name == variant else f"{name}-{digest_of(variant)[:6]}"
+    )  # two names must not become one file

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.report import in_words, phrasing
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
+from engine.report.charts.lookup import View
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -20,16 +20,12 @@ TRIFLE = 0.01
 """A saving that counts as none, as a share."""
 
 
-def cost_said(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def cost_said(view: View) -> str:
     """E.g. "Perplexity rises by 1.5 %. It saves 8.3 % of the bytes and runs 1.1 times as fast
     here."."""
-    quality = lookup.reading(run, choice).quality
-    row = lookup.measured(run, variant["variant"], quality, choice)
-    return " ".join(
-        filter(
-            None, (_quality(quality, row, variant["variant"] == "dense"), saved_said(run, variant))
-        )
-    )
+    quality = view.reading.quality
+    said = _quality(quality, view.row(quality), view.is_dense)
+    return " ".join(filter(None, (said, saved_said(view.run, view.variant))))
 
 
 def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) -> str:
@@ -56,7 +52,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
     """What the cut saves, of what was measured; "" for the uncut model."""
     if variant["variant"] == "dense":
         return ""
-    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    dense, mine = (costs_of(run, name) for name in ("dense", variant["variant"]))
     if dense is None or mine is None:
         return "What it saves was not measured."
     parts = [_share(dense, mine, column, of) for column, of in SAVED]
@@ -68,7 +64,7 @@ def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
 def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     """What a cut gains in size and speed, of what was measured and is no trifle, as verbs: "saves
     8.3 % of the bytes"."""
-    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    dense, mine = (costs_of(run, name) for name in ("dense", variant["variant"]))
     if dense is None or mine is None:
         return []
     columns = [
@@ -85,7 +81,7 @@ def savings(run: Run, variant: Mapping[str, Any]) -> list[str]:
     return [*found, _time(mine, dense).removeprefix("it ")] if is_faster else found
 
 
-def _costs(run: Run, variant: str) -> dict[str, Any] | None:
+def costs_of(run: Run, variant: str) -> dict[str, Any] | None:
     if not run.has("costs"):
         return None
     table = lookup.frame(run, "costs")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import shutil
+import subprocess
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from engine.core.errors import PruneAuditError
@@ -171,3 +176,80 @@ def _safe(name: str) -> str:
     return (
         safe if safe == name else f"{safe}-{digest_of(name)[:6]}"
     )  # two names must not become one file
+
+
+PIXELS = re.compile("size|width|thickness|standoff|[lrtb]|[xy]shift|ticklen")
+"""Keys of a figure whose numbers are pixels where they stand for letters, marks, lines and room."""
+
+
+def larger(figure: go.Figure, factor: float) -> go.Figure:
+    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are
+    kept and shared."""
+    spec = figure.to_plotly_json()
+    data = [_scaled(trace, factor, trace.get("type") == "bar") for trace in spec["data"]]
+    layout = _scaled(spec["layout"], factor)
+    return go.Figure({"data": data, "layout": layout}).update_layout(height=None)
+
+
+def _scaled(value: Any, factor: float, is_bar: bool = False) -> Any:
+    """A part of a figure; the width of a bar is in its axis' units, and stays."""
+    if isinstance(value, dict):
+        return {
+            name: part * factor
+            if PIXELS.fullmatch(name)
+            and isinstance(part, (int, float))
+            and not (is_bar and name == "width")
+            else _scaled(part, factor, is_bar)
+            for name, part in value.items()
+        }
+    if isinstance(value, (list, tuple)) and any(isinstance(part, (dict, str)) for part in value):
+        return [_scaled(part, factor) for part in value]
+    return _letters(value, factor) if isinstance(value, str) else value
+
+
+def _letters(text: str, factor: float) -> str:
+    """Sizes of letters inside a label."""
+    return re.sub(
+        r"font-size: ?([0-9.]+)px",
+        lambda found: f"font-size:{float(found[1]) * factor:.0f}px",
+        text,
+    )
+
+
+SECONDS = 180
+"""A report of many axes draws a hundred charts."""
+_FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    "--no-pdf-header-footer",
+    "--virtual-time-budget=20000",
+)
+
+
+def write_pdf(page: Path, to: Path) -> Path:
+    """Print an HTML file of ours. PruneAuditError where there is no browser, or it does not
+    print."""
+    browser = need_browser()
+    with tempfile.TemporaryDirectory() as profile:
+        root = (
+            ("--no-sandbox",) if os.geteuid() == 0 else ()
+        )  # Chromium refuses its sandbox to the superuser
+        command = [browser, *_FLAGS, *root, f"--user-data-dir={profile}", f"--print-to-pdf={to}"]
+        command.append(page.resolve().as_uri())
+        try:
+            ended = subprocess.run(
+                command, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise PruneAuditError(
+                f"The browser did not print the report within {SECONDS} s: take the HTML."
+            ) from None
+    if ended.returncode or not to.is_file():
+        last = ended.stderr.strip().splitlines()[-1:] or ["it did not say why."]
+        raise PruneAuditError(f"The browser could not print the report: {last[0]}")
+    return to

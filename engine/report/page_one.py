@@ -12,8 +12,8 @@ from engine.audit.command_line import command_of
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import levelling, lookup
+from engine.report.charts.before_after import who_pays_small
 from engine.report.charts.panel import Choice, Panel
-from engine.report.charts.small import who_pays_small
 from engine.report.tracks import track_of
 from engine.report.verdict import Fact, Verdict, verdict
 from engine.store.runs import EMBEDDED, Run, is_demo

@@ -22,11 +22,10 @@ from plotly.offline import get_plotlyjs
 
 from engine.core import words
 from engine.core.text import harmless, visible
-from engine.report import phrasing
+from engine.report import measured, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import CONFIG, Choice, Panel
 from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
-from engine.report.contract import Extra
 from engine.report.page_one import audit_command, chart_of, page_one
 from engine.report.tracks import track_of
 from engine.report.verdict import Fact, verdict
@@ -37,10 +36,7 @@ _LONGEST_TABLE = 400
 
 
 def report_html(
-    run: Run,
-    show_offensive: bool = False,
-    variant: str | None = None,
-    **accepted: float,
+    run: Run, show_offensive: bool = False, variant: str | None = None, **accepted: float
 ) -> str:
     """The report about one variant (see contents.default_choice) as one HTML document: one page,
     then an appendix with every axis of the run, the whole model, settings, limits and provenance.
@@ -48,72 +44,56 @@ def report_html(
     """
     choice = default_choice(run, variant=variant).accepting(**accepted)
     figures: dict[str, Any] = {}
-    body, parts = [], _parts(run, choice, variant, show_offensive, figures)
-    pair = [(chart_of(run, choice), chart_of(run, _dark(choice)))]
-    body.append(page_one(run, choice, chart_html(*pair[0], "page_one", figures)))
+    parts = _parts(run, choice, variant, show_offensive, figures)
+    chart = chart_html(chart_of(run, choice), chart_of(run, _dark(choice)), "page_one", figures)
     listed = "".join(
         f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items()
     )
-    body.append(f'<nav id="contents"><h2>Appendix</h2><ol>{listed}</ol></nav>')
-    for key, (title, part) in parts.items():
-        body.append(
-            f'<section class="{_class_of(key)}" id="{key}"><h2>{escape(title)}</h2>{part}</section>'
-        )
+    body = [
+        page_one(run, choice, chart),
+        f'<nav id="contents"><h2>Appendix</h2><ol>{listed}</ol></nav>',
+    ]
+    for key, (title, part) in parts.items():  # parts with charts begin on a page of their own
+        look = "part charts" if key == "model" or key.startswith("axis-") else "part"
+        head = f'<section class="{look}" id="{key}"><h2>{escape(title)}</h2>'
+        body.append(f"{head}{part}</section>")
     return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
-
-
-def _class_of(key: str) -> str:
-    """Parts with charts begin on a page of their own."""
-    return "part charts" if key == "model" or key.startswith("axis-") else "part"
 
 
 def _parts(
     run: Run, choice: Choice, variant: str | None, show_offensive: bool, figures: dict[str, Any]
 ) -> dict[str, tuple[str, str]]:
-    """The appendix by anchor: a title, and its HTML. Their charts go into `figures`."""
-    parts = (
-        {"notes": ("What must be known about this audit", _notes(run))}
-        if track_of(run).notes(run)
-        else {}
-    )
-    for place, axis in enumerate(run.meta["request"]["axes"]):
+    """The appendix by anchor: a title, and its HTML. Their charts go into `figures`. A named
+    variant is measured on every axis; otherwise each axis shows the variant made for it."""
+    parts, axes, track = {}, run.meta["request"]["axes"], track_of(run)
+    if notes := [words.title_said(note, axes) for note in track.notes(run)]:
+        parts["notes"] = "What must be known about this audit", _list(notes)
+    for place, axis in enumerate(axes):
+        mine = replace(choice, measured_axis=axis) if variant else for_axis(run, choice, axis)
         title = phrasing.sentence(words.axis_name(axis))
-        parts[f"axis-{place}"] = (
-            title,
-            _axis(run, _aimed(run, choice, axis, variant), axis, show_offensive, figures),
-        )
+        parts[f"axis-{place}"] = title, _axis(run, mine, axis, show_offensive, figures)
     pairs = zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True)
     parts["model"] = "The whole model", "".join(panels_html(pairs, "all", figures))
-    parts["limits"] = "What this cannot say", _limits(run)
+    parts["limits"] = "What this cannot say", _list(track.limits(run))
     parts["settings"] = "Settings", _settings(run)
     parts["provenance"] = "Provenance", _provenance(run)
     return parts
 
 
+def _list(texts: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
 def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict[str, Any]) -> str:
     pairs = zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True)
-    extras = [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
+    extras = [
+        f'<section><h3>{escape(extra.question)}</h3><div class="scroll">{table_html(extra.table)}'
+        f'</div><p class="caveat">{escape(extra.note)}</p></section>'
+        for extra in track_of(run).extras(run, mine, show_offensive)
+        if not extra.table.empty
+    ]
     about = f"<p>{escape(_about(run, mine))}</p>"
     return "".join([about, _verdict(run, mine), *panels_html(pairs, axis, figures), *extras])
-
-
-def write_report(
-    run: Run,
-    path: Path,
-    show_offensive: bool = False,
-    variant: str | None = None,
-    **accepted: float,
-) -> Path:
-    path.write_text(report_html(run, show_offensive, variant, **accepted), encoding="utf-8")
-    return path
-
-
-def _aimed(run: Run, choice: Choice, axis: str, variant: str | None) -> Choice:
-    """A named variant is measured on every axis; otherwise each axis shows the variant made for
-    it."""
-    return (
-        replace(choice, measured_axis=axis) if variant is not None else for_axis(run, choice, axis)
-    )
 
 
 def _dark(choice: Choice) -> Choice:
@@ -161,13 +141,6 @@ def _about(run: Run, choice: Choice) -> str:
         f"{phrasing.sentence(lookup.variant_label(run, variant))}: {lookup.amount(run, variant)}."
     )
     return f"{about} Charts along {track_of(run).level.noun} show every method."
-
-
-def _notes(run: Run) -> str:
-    notes = [
-        words.title_said(note, run.meta["request"]["axes"]) for note in track_of(run).notes(run)
-    ]
-    return f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
 
 
 def _verdict(run: Run, choice: Choice) -> str:
@@ -244,46 +217,11 @@ def _cell(value: Any) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def _extra(extra: Extra) -> str:
-    if extra.table.empty:
-        return ""
-    return (
-        f"<section><h3>{escape(extra.question)}</h3>"
-        f'<div class="scroll">{table_html(extra.table)}</div><p'
-        f' class="caveat">{escape(extra.note)}</p></section>'
-    )
-
-
 def _settings(run: Run) -> str:
-    rows = [
-        (key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())
-    ]
-    rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
-    table = table_html(pd.DataFrame(rows, columns=["setting", "value"]))
     command = audit_command(run)
-    again = (
-        f"<p>The command that asks for this audit:</p><pre>{escape(command)}</pre>"
-        if command
-        else ""
-    )
-    return f"{again}<div class=scroll>{table}</div>"
-
-
-def _words(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_words(one)}" for key, one in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(
-            " ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value
-        )
-    return str(value)
-
-
-def _limits(run: Run) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in track_of(run).limits(run))
-    return f"<ul>{items}</ul>"
+    again = f"<p>The command that asks for this audit:</p><pre>{escape(command)}</pre>"
+    table = table_html(measured.settings(run))
+    return f"{again * bool(command)}<div class=scroll>{table}</div>"
 
 
 def _provenance(run: Run) -> str:
@@ -291,7 +229,7 @@ def _provenance(run: Run) -> str:
     rows = [("run", run.id), ("created", meta["created"])]
     for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
         rows += [
-            (f"{part}: {key.replace('_', ' ')}", _words(value))
+            (f"{part}: {key.replace('_', ' ')}", measured.said(value))
             for key, value in meta.get(part, {}).items()
         ]
     rows += [

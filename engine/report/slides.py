@@ -8,9 +8,8 @@ from typing import Any
 
 from engine.core.text import visible
 from engine.report import story
-from engine.report.charts.larger import larger
 from engine.report.charts.panel import Choice, Panel
-from engine.report.figures import figure_image, one_browser
+from engine.report.figures import figure_image, larger, one_browser
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 

@@ -16,15 +16,12 @@ from typing import Any
 from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
-from engine.report.charts import lookup
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import kind_of
+from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of, moved
 from engine.report.charts.levelling import end_named
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure
 from engine.report.costs import cost_said
-from engine.report.moved import VERBS, Change, Moved, changes, moved
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 PREDICTED = "Predicted, not measured: "
@@ -79,63 +76,65 @@ class Verdict:
 
 def verdict(run: Run, choice: Choice) -> Verdict:
     """The verdict on the variant a choice means. RequestError for an unknown method or level."""
-    variant = lookup.variant_of(run, choice)
-    track, is_predicted = track_of(run), lookup.is_predicted(variant)
-    said, cost = sentence(run, choice), cost_said(run, choice, variant)
+    view = View(run, choice)
+    said, cost = _sentence(view), cost_said(view)
     return Verdict(
-        audited(run, choice),
-        said,
-        " ".join(_meaning(run, choice, variant, said)),
-        track.telling.more(run, choice, variant),
-        tuple(_numbers(run, choice, variant)),
-        f"{PREDICTED}{_small(cost)}" if is_predicted else cost,
+        _audited(view),
+        _marked(view, said),
+        " ".join(_meaning(view, _marked(view, said))),
+        view.track.telling.more(run, choice, view.variant),
+        tuple(_numbers(view)),
+        _marked(view, cost),
         advice(run, choice),
-        is_predicted,
+        view.is_predicted,
     )
 
 
 def sentence(run: Run, choice: Choice) -> str:
     """What the cut does and to whom, alone: quicker than the whole verdict."""
-    variant = lookup.variant_of(run, choice)
-    said = _sentence(run, choice, variant)
-    return f"{PREDICTED}{_small(said)}" if lookup.is_predicted(variant) else said
+    view = View(run, choice)
+    return _marked(view, _sentence(view))
 
 
-def _small(text: str) -> str:
-    """With a small first letter, but for names in capitals."""
-    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
+def _marked(view: View, text: str) -> str:
+    """With what must be said first of a prediction; then the text begins with a small letter, but
+    for names in capitals."""
+    if not view.is_predicted:
+        return text
+    return PREDICTED + (text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}")
 
 
-def audited(run: Run, choice: Choice) -> str:
+def _audited(view: View) -> str:
     """The model, its size where it is known, and the groups that are compared."""
-    name, size = run.meta["model"]["name"], run.meta["model"].get("parameters")
+    name, size = view.run.meta["model"]["name"], view.run.meta["model"].get("parameters")
     parts = [in_words.model(str(name)), f"{in_words.millions(size)} parameters" if size else ""]
-    groups = track_of(run).telling.groups(run, choice.measured)
+    groups = view.track.telling.groups(view.run, view.choice.measured)
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 
 
-def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+def _sentence(view: View) -> str:
     """Every clear change in one sentence, harms before gains."""
-    telling, harm = track_of(run).telling, track_of(run).telling.harm(run, choice)
-    if said := telling.unlearned(run):
+    telling = view.track.telling
+    harm = telling.harm(view.run, view.choice)
+    if said := telling.unlearned(view.run):
         return said
-    if variant["variant"] == "dense":
-        return _uncut(run, choice, harm)
-    if said := telling.unusable(run, variant):
+    if view.is_dense:
+        return _uncut(view, harm)
+    if said := telling.unusable(view.run, view.variant):
         return said
-    found, who = changes(run, choice, variant), moved(run, choice, variant)
-    does = telling.does(run, variant)
+    found, who = changes(view), moved(view)
+    does = telling.does(view.run, view.variant)
     if not (found or who.worse or who.better):
-        if not _is_measured(lookup.harm(run, variant["variant"], choice)):
+        if not _is_measured(view.harm):
             return f"{phrasing.sentence(harm)} was not measured here."
-        few = lookup.reading(run, choice).group.few
+        few = view.reading.group.few
         return f"{does} " + (
             "leaves no group clearly worse off."
             if who.judged
             else f"leaves open who pays: no group has enough {few} to tell."
         )
-    room = LONGEST - in_words.length(PREDICTED) * lookup.is_predicted(variant)
-    short = f"the {lookup.reading(run, choice).harm.name}"
+    room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
+    short = f"the {view.reading.harm.name}"
     for name, lost, gained, most in (
         (harm, ALL, ALL, NAMED),
         (short, ALL, ALL, NAMED),
@@ -145,7 +144,7 @@ def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         (short, 0, 0, 0),
     ):
         sides = (
-            _side(run, choice, (found, who), is_harm, name, exact, most)
+            _side(view, (found, who), is_harm, name, exact, most)
             for is_harm, exact in ((True, lost), (False, gained))
         )
         said = f"{does} {', but '.join(filter(None, sides))}."
@@ -155,8 +154,7 @@ def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 
 
 def _side(
-    run: Run,
-    choice: Choice,
+    view: View,
     moves: tuple[list[Change], Moved],
     is_harm: bool,
     harm: str,
@@ -165,15 +163,13 @@ def _side(
 ) -> str:
     """What got worse, or better, the largest change first, as a predicate; harm: its name, exact:
     how many amounts are told, most: groups named one by one."""
-    reading, (found, who) = lookup.reading(run, choice), moves
-    group, mine = reading.group, [one for one in found if one.is_harm == is_harm]
+    (found, who), group = moves, view.reading.group
     names, size, way = (
         (who.worse, who.lost, group.worse) if is_harm else (who.better, who.gained, group.better)
     )
-    groups = in_words.who(names, who.groups, most)
-    told = []
-    for place, one in enumerate(mine):
-        phrase = one.said(harm if one.measure == reading.harm else "", place < exact)
+    groups, told = in_words.who(names, who.groups, most), []
+    for place, one in enumerate(one for one in found if one.is_harm == is_harm):
+        phrase = one.said(harm if one.measure == view.reading.harm else "", place < exact)
         if groups and one.measure.metric == group.metric:
             phrase += f" ({'worse' if is_harm else 'better'} for {groups})"
             groups = ""
@@ -187,13 +183,10 @@ def _is_measured(row: Mapping[str, Any] | None) -> bool:
     return row is not None and math.isfinite(row["value"])
 
 
-def _uncut(run: Run, choice: Choice, harm: str) -> str:
+def _uncut(view: View, harm: str) -> str:
     """The model as it is: who is worst and who best off."""
-    group = lookup.reading(run, choice).group
-    table = lookup.groups_of(run, "dense", group.metric, choice.measured)
-    table = table[(table["verdict"] == "") & table["value"].notna()].sort_values(
-        "value", ascending=group.sign > 0
-    )
+    group = view.reading.group
+    table = view.groups(known="value").sort_values("value", ascending=group.sign > 0)
     if len(table) < 2:
         return f"Nothing is cut here, and {harm} cannot be judged: too few {group.few}."
     best, worst = table.iloc[0], table.iloc[-1]
@@ -205,60 +198,55 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
     return "Nothing is cut here: {} is {} and {}.".format(group.name, *ends)
 
 
-def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any], sentence: str) -> Iterator[str]:
+def _meaning(view: View, sentence: str) -> Iterator[str]:
     """What the first sentence leaves open of groups; which answers flipped; the harm beside what it
     was and what chance alone would give; whether the best-off pay."""
-    row, telling = lookup.harm(run, variant["variant"], choice), track_of(run).telling
-    if telling.unlearned(run) or telling.unusable(run, variant):
+    if view.wrong:
         return
-    who = moved(run, choice, variant)
-    if variant["variant"] != "dense":
-        yield from _of_groups(run, choice, who, sentence)
-        yield from filter(None, [flipped_said(run, choice)])
-    if row is None or not math.isfinite(row["value"]):
-        if variant["variant"] != "dense" and "not measured" not in sentence:
-            yield f"{phrasing.sentence(telling.harm(run, choice))} was not measured here."
+    row, who = view.harm, moved(view)
+    if not view.is_dense:
+        yield from _of_groups(view, who, sentence)
+        yield from filter(None, [flipped_said(view.run, view.choice)])
+    if row is None or not _is_measured(row):
+        if not view.is_dense and "not measured" not in sentence:
+            harm = view.track.telling.harm(view.run, view.choice)
+            yield f"{phrasing.sentence(harm)} was not measured here."
         return
-    yield _harm_now(run, choice, variant, row)
-    if (
-        kind_of(run, choice, lookup.reading(run, choice).harm, row) == "better"
-        and variant["variant"] != "dense"
-        and who.best_pays
-    ):
+    yield _harm_now(view, row)
+    is_better = kind_of(view, view.reading.harm, row) == "better"
+    if is_better and not view.is_dense and who.best_pays:
         partly, too = ("partly ", " too") if who.better else ("", ", and no group clearly gained")
         yield f"That is {partly}levelling down: the best-off group got worse{too}."
 
 
-def _of_groups(run: Run, choice: Choice, who: Moved, sentence: str) -> Iterator[str]:
+def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
     """Groups that the first sentence only counts, and that none pays, or can be judged."""
     for way, names in (("Worse", who.worse), ("Better", who.better)):
         if len(names) < who.groups and any(name not in sentence for name in names):
             yield f"{way} off: {phrasing.listing(names, len(names))}."
     is_said = any(part in sentence for part in ("worse off.", "to tell", "not measured"))
     if not who.judged and not is_said:
-        few = lookup.reading(run, choice).group.few
-        yield f"No group has enough {few} to tell who pays."
+        yield f"No group has enough {view.reading.group.few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
 
 
-def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _harm_now(view: View, row: Mapping[str, Any]) -> str:
     """The harm beside that of the uncut model, and what chance alone would give."""
-    measure, telling = lookup.reading(run, choice).harm, track_of(run).telling
-    dense = None if variant["variant"] == "dense" else lookup.harm(run, "dense", choice)
+    measure, telling = view.reading.harm, view.track.telling
+    dense = None if view.is_dense else view.dense
     now, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
-    if lookup.is_predicted(variant):
-        return f"The {measure.name} is predicted to be {now}" + (
-            "." if dense is None else f"; it is {was} before the cut."
-        )
-    when = "before" if track_of(run).ways.instead(variant) else "before the cut"
-    kind, way = kind_of(run, choice, measure, row), phrasing.direction(row)
+    if view.is_predicted:
+        before = "." if dense is None else f"; it is {was} before the cut."
+        return f"The {measure.name} is predicted to be {now}{before}"
+    when = "before" if view.track.ways.instead(view.variant) else "before the cut"
+    kind, way = kind_of(view, measure, row), phrasing.direction(row)
     both = f"{was} {when}, {now} now"
     if dense is None:
         start = f"The {measure.name} is {now}."
     elif kind in ("better", "worse"):
         start = f"The {measure.name} {way} from {was} to {now}."
-    elif phrasing.inside_null(dense):
+    elif view.was_chance:
         start = f"The {measure.name} {when} could be chance alone, so we claim no change: {both}."
     elif way == "unclear":
         start = f"The {measure.name} does not clearly change: {both}."
@@ -271,34 +259,24 @@ def _harm_now(run: Run, choice: Choice, variant: Mapping[str, Any], row: Mapping
     limit, chance = in_words.short(high), phrasing.sentence(telling.chance)
     if phrasing.inside_null(row):
         return f"{start} {chance} would give as much (up to {limit})."
-    return f"{start} {chance} would give up to {limit}{telling.beyond(run, choice, row)}."
+    beyond = telling.beyond(view.run, view.choice, row)
+    return f"{start} {chance} would give up to {limit}{beyond}."
 
 
-def _numbers(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Fact]:
+def _numbers(view: View) -> Iterator[Fact]:
     """Harm, worst-off and best-off; where one was not measured the quality comes in."""
-    found: list[Fact] = []
-    for measure in lookup.reading(run, choice).cards:
-        row = lookup.measured(run, variant["variant"], measure, choice)
-        if row is not None and math.isfinite(row["value"]) and len(found) < 3:
-            found.append(_fact(run, choice, measure, row, variant))
-    return found
-
-
-def _fact(
-    run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any], variant: Mapping[str, Any]
-) -> Fact:
-    dense = (
-        None if variant["variant"] == "dense" else lookup.measured(run, "dense", measure, choice)
-    )
-    value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
-    group = end_named(run, choice, measure, row)
-    word = measure.word
-    return Fact(
-        f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
-        value,
-        "" if dense is None else was,
-        "" if dense is None else kind_of(run, choice, measure, row),
-        measure.span(row["low"], row["high"]),
-        measure.change(row),
-        f"{word.definition} {word.caveat}".strip(),
-    )
+    rows = ((measure, view.row(measure)) for measure in view.reading.cards)
+    measured = [(measure, row) for measure, row in rows if row is not None and _is_measured(row)]
+    for measure, row in measured[:3]:
+        dense = None if view.is_dense else view.row(measure, "dense")
+        value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
+        group, word = end_named(view, measure, row), measure.word
+        yield Fact(
+            f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
+            value,
+            "" if dense is None else was,
+            "" if dense is None else kind_of(view, measure, row),
+            measure.span(row["low"], row["high"]),
+            measure.change(row),
+            f"{word.definition} {word.caveat}".strip(),
+        )

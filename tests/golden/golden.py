@@ -16,6 +16,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from engine.audit.tracks import tracks
@@ -42,7 +43,7 @@ def lines_of(run: Run) -> Iterator[str]:
     yield f"json {_hash(json.dumps(summary_of(run), sort_keys=True).encode())}"
     yield from summary_text(run).splitlines()
     choice = default_choice(run)
-    for axis, panel in all_panels(run, choice):
+    for axis, panel in drawn(run):
         yield from _panel(axis, panel)
     yield "# every variant in short"
     for variant, aimed in _variants(run):
@@ -54,6 +55,12 @@ def lines_of(run: Run) -> Iterator[str]:
     yield from _text(report_html(run)).splitlines()
     yield "# the card"
     yield from model_card(run, _first(run)).splitlines()
+
+
+@cache
+def drawn(run: Run) -> list[tuple[str, Panel]]:
+    """Every panel with its axis, drawn once for all tests that read them."""
+    return list(all_panels(run, default_choice(run)))
 
 
 def _panel(axis: str, panel: Panel) -> Iterator[str]:

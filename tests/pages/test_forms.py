@@ -13,50 +13,39 @@ from pages.shared import jobs
 from tests.pages.checks import ROOT, assert_calm, opened, use_store
 from tests.pages.forms import asked, drawn, key
 
+USUAL = (
+    "integer",
+    "number",
+    "numbers",
+    "choice",
+    "flag",
+    "pairs",
+    "settings",
+    "settings per method",
+)
+"""Kinds of fields that the form starts as the command line does."""
+
 
 @pytest.mark.parametrize("track", tracks())
-def test_no_field_has_a_limit_that_keeps_the_last_number_instead(track, monkeypatch, tmp_path):
+def test_the_form_asks_what_is_declared_as_it_is_without_words(track, monkeypatch, tmp_path):
+    """Every field that has a section and nothing else. What is left as it is is what the request
+    has without words, but for what the form starts with and the command line does not: names and
+    lists of methods. No field has a limit, which would keep the last number instead."""
     at = drawn(track, monkeypatch, tmp_path)
-    for toggle in [item for item in at.toggle if item.label == "Fit the dense model first"]:
-        at = toggle.set_value(True).run()
-    assert len(at.number_input) > 5
-    assert [
-        item.label for item in at.number_input if item.min is not None or item.max is not None
-    ] == []
-
-
-@pytest.mark.parametrize("track", tracks())
-def test_the_form_asks_every_field_that_has_a_section_and_nothing_else(
-    track, monkeypatch, tmp_path
-):
-    found = asked(drawn(track, monkeypatch, tmp_path))
-    declared = {field.name for field in fields_of(tracks()[track].part("request")) if field.section}
-    hidden = {field.name for field in fields_of(tracks()[track].part("request")) if field.shown}
-    assert (
-        declared - hidden <= set(found["request"]) - {"track"} <= declared and found["faults"] == []
-    )
-    assert request_from(found["request"]).track == track
-
-
-@pytest.mark.parametrize("track", tracks())
-def test_what_is_left_as_it_is_is_what_the_request_has_without_words(track, monkeypatch, tmp_path):
-    """But for what the form starts with and the command line does not: names and lists of
-    methods."""
-    request = asked(drawn(track, monkeypatch, tmp_path))["request"]
-    kinds = (
-        "integer",
-        "number",
-        "numbers",
-        "choice",
-        "flag",
-        "pairs",
-        "settings",
-        "settings per method",
-    )
-    for field in fields_of(tracks()[track].part("request")):
-        if field.kind in kinds and field.name in request:
+    found, fields = asked(at), fields_of(tracks()[track].part("request"))
+    request = found["request"]
+    declared = {field.name for field in fields if field.section}
+    hidden = {field.name for field in fields if field.shown}
+    assert declared - hidden <= set(request) - {"track"} <= declared and found["faults"] == []
+    assert request_from(request).track == track
+    for field in fields:
+        if field.kind in USUAL and field.name in request:
             usual = list(field.default) if isinstance(field.default, tuple) else field.default
             assert request[field.name] == usual, field.name
+    for toggle in [item for item in at.toggle if item.label == "Fit the dense model first"]:
+        at = toggle.set_value(True).run()
+    numbers = at.number_input
+    assert len(numbers) > 5 and {(item.min, item.max) for item in numbers} == {(None, None)}
 
 
 def test_the_choice_of_what_is_cut_lists_the_tracks(monkeypatch, tmp_path):

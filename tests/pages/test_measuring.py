@@ -9,7 +9,7 @@ from engine.report.tracks import question, tracks
 from engine.store import runs
 from engine.store.runs import Store
 from pages.shared import jobs
-from tests.made_up import make
+from tests.made_up import make, small
 from tests.pages.checks import assert_calm, opened, use_store, words_of
 
 TRAINED = [name for name, track in tracks().items() if not track.prediction]
@@ -18,7 +18,7 @@ TRAINED = [name for name, track in tracks().items() if not track.prediction]
 @pytest.mark.parametrize("track", TRAINED)
 def test_another_level_is_asked_with_everything_else_as_it_was(track, tmp_path, monkeypatch):
     use_store(tmp_path, monkeypatch)
-    make(track, tmp_path, "grown")
+    small(track, tmp_path, "grown")
     started = []
     monkeypatch.setattr(jobs, "start", lambda request: started.append(request) or "job-0")
     monkeypatch.setattr(jobs, "one", lambda job: None)
@@ -57,7 +57,7 @@ def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_me
 
 def test_a_page_that_several_kinds_of_audit_have_asks_in_the_words_of_its_own(tmp_path):
     named = {
-        track: make(track, tmp_path, track) for track in ("language_models", "image_classifiers")
+        track: small(track, tmp_path, track) for track in ("language_models", "image_classifiers")
     }
     asked = {track: question("bench", run) for track, run in named.items()}
     assert "heads" in asked["language_models"] and "filters" in asked["image_classifiers"]

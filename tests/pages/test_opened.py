@@ -13,12 +13,21 @@ from streamlit.testing.v1 import AppTest
 
 from engine.audit.verification import refuse_unsound
 from engine.report import bundle
+from engine.report.tracks import track_name
 from engine.store.runs import EMBEDDED, Run
 from pages.shared import state
 from tests.pages.checks import PAGES, assert_calm, opened
 from tests.places import ROOT
 
 RUNS = sorted(path.name for path in (EMBEDDED / "runs").iterdir())
+SMALLEST = {
+    track_name(run.meta): run.id
+    for run in sorted(
+        (Run(EMBEDDED / "runs" / name) for name in RUNS),
+        key=lambda run: -sum(path.stat().st_size for path in run.path.iterdir()),
+    )
+}
+"""By track; the others are opened by the slow tests."""
 LONG = (
     "figures.zip",
     "report.html",
@@ -104,7 +113,10 @@ def make(files: dict[str, Any]) -> None:
         assert data() if callable(data) else data, name
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    "run",
+    [pytest.param(run, marks=[] if run in SMALLEST.values() else pytest.mark.slow) for run in RUNS],
+)
 @pytest.mark.parametrize("page", PAGES)
 def test_everything_that_opens_opens(page, run, files):
     at = opened(page, run=run)

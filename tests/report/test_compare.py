@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from engine.core import words
-from engine.report.charts import compare, compare_kinds, compare_settings
+from engine.report.charts import compare, compare_kinds
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run, Store
 from tests.made_up import make
@@ -129,7 +129,7 @@ def test_titles_are_told_once(store):
 
 def test_settings_are_in_words(store, tmp_path):
     runs = [store.open("fair"), store.open("elsewhere")]
-    table = compare_settings.settings_table(runs).set_index("Setting")
+    table = compare.settings_table(runs).set_index("Setting")
     assert list(table.columns) == ["This audit", "The other audit"]
     assert table.loc["Kind of audit", "This audit"] == "fair training of sparse image classifiers"
     assert table.loc["Methods", "This audit"].startswith("BiFP-str, P&F, FPGM, tuned dense")
@@ -149,7 +149,7 @@ def test_a_row_per_method_and_only_what_differs_in_it(store, tmp_path):
             "retrain": {"epochs": 3, "rate": 0.01},
         },
     )
-    table = compare_settings.settings_table([one, other]).set_index("Setting")
+    table = compare.settings_table([one, other]).set_index("Setting")
     assert table.loc["Method settings: AutoBot"].tolist() == ["β 3", "β 2"]
     assert not any("FPGM" in name for name in table.index), "nobody asked for it"
     assert "Retraining: epochs" in table.index and "Retraining: learning rate" in table.index
@@ -159,18 +159,13 @@ def test_a_row_per_method_and_only_what_differs_in_it(store, tmp_path):
 def test_one_name_of_two_contents_needs_no_hash(store, tmp_path):
     run = store.open("same")
     other = described(run, tmp_path, data={"digest": "f" * 64})
-    table = compare_settings.settings_table([run, other]).set_index("Setting")
+    table = compare.settings_table([run, other]).set_index("Setting")
     name = run.meta["data"]["name"]
     assert table.loc["Data"].tolist() == [name, f"{name}, other contents"]
     third = described(run, tmp_path / "third", data={"digest": "e" * 64})
-    said = (
-        compare_settings.settings_table([run, other, third])
-        .set_index("Setting")
-        .loc["Data"]
-        .tolist()
-    )
+    said = compare.settings_table([run, other, third]).set_index("Setting").loc["Data"].tolist()
     assert said == [name, f"{name}, other contents (1)", f"{name}, other contents (2)"]
-    assert compare_settings.settings_table([run, run]).empty
+    assert compare.settings_table([run, run]).empty
 
 
 def test_versions_of_steps_that_both_ran(store, tmp_path):
@@ -179,5 +174,5 @@ def test_versions_of_steps_that_both_ran(store, tmp_path):
     other = described(
         run, tmp_path / "two", provenance={"code": {"dense_answers": 2, "surface": 1}}
     )
-    table = compare_settings.settings_table([one, other])
+    table = compare.settings_table([one, other])
     assert table.to_numpy().tolist() == [["Version of the code for: dense answers", "1", "2"]]

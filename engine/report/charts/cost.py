@@ -13,6 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.marks import ON_STRONG, bars
 from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.costs import costs_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -35,7 +36,7 @@ def cost(run: Run, choice: Choice) -> Panel:
     if not run.has("costs"):
         return nothing("cost", QUESTION, "This run has no measured costs.")
     variant = lookup.variant_of(run, choice)
-    dense, mine = _row(run, "dense"), _row(run, variant["variant"])
+    dense, mine = costs_of(run, "dense"), costs_of(run, variant["variant"])
     if dense is None or mine is None:
         return nothing("cost", QUESTION, "Costs were not measured for this variant.")
     is_dense = variant["variant"] == "dense"
@@ -51,14 +52,13 @@ def cost(run: Run, choice: Choice) -> Panel:
         mine = {**mine, "latency_ms": math.nan, "speedup_low": math.nan}
     table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, start, untimed)
-    own = ways.size_note(variant, mine)
-    agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
-    proof = "" if is_dense else own or agreement(mine)
-    more = (
-        ""
-        if is_dense
-        else f"{proof if agrees else ''}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
-    )
+    agrees = mine.get("agrees")
+    agrees = not pd.isna(agrees) and bool(agrees)
+    proof = mind = more = ""
+    if not is_dense:
+        proof = ways.size_note(variant, mine) or agreement(mine)
+        mind = "" if agrees else proof
+        more = f"{proof * agrees}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
@@ -68,9 +68,7 @@ def cost(run: Run, choice: Choice) -> Panel:
     )
     colour = track_of(run).style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
-    return Panel(
-        "cost", QUESTION, answer, figure, table, note, mind="" if agrees else proof, more=more
-    )
+    return Panel("cost", QUESTION, answer, figure, table, note, mind=mind, more=more)
 
 
 def agreement(row: dict[str, Any]) -> str:
@@ -86,12 +84,6 @@ def agreement(row: dict[str, Any]) -> str:
         if bool(agrees)
         else f"Masked and cut model do NOT agree: {size}."
     )
-
-
-def _row(run: Run, variant: str) -> dict[str, Any] | None:
-    table = lookup.frame(run, "costs")
-    rows = table[table["variant"] == variant]
-    return None if rows.empty else rows.iloc[0].to_dict()
 
 
 def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, str]]:
@@ -132,13 +124,8 @@ def _answer(dense: dict[str, Any], mine: dict[str, Any], start: str, untimed: st
     if untimed or kind == "unknown":
         return f"{start}; {untimed or 'time was not measured'}."
     ratio = f"{mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
-    if kind == "faster":
-        time = f"and makes it faster, {ratio}"
-    elif kind == "slower":
-        time = f"and makes it slower, {ratio}"
-    else:
-        time = f"with no clear difference in time, {ratio}"
-    return f"{start}, {time}."
+    way = {"faster": "and makes it faster", "slower": "and makes it slower"}
+    return f"{start}, {way.get(kind, 'with no clear difference in time')}, {ratio}."
 
 
 def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
@@ -181,27 +168,24 @@ def _figure(
         f" {phrasing.number(dense[key])}{UNITS[key]}"
         for key, _ in drawn
     ]
-    narrow = min(shares) < NARROW
-    places = ["outside" if share < NARROW else "inside" for share in shares] if narrow else "inside"
-    written: dict[str, Any] = {
+    bar = {
         "text": [f"{share:.1f}%" for share in shares],
-        "textposition": places,
-    }
-    written |= {
+        "textposition": "inside",
         "textfont": {"color": ON_STRONG[choice.dark]},
         "textangle": 0,
         "insidetextanchor": "start",
-    }
-    written |= {"outsidetextfont": {"color": look.ink}} if narrow else {}
-    bar = {
         "orientation": "h",
         "marker": {"color": colour},
         "width": 0.5,
         "error_x": bars(shares, low, high, look.ink, 1.5),
         "showlegend": False,
+        "customdata": hover,
+        "hovertemplate": "%{customdata}<extra></extra>",
     }
-    bar |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
-    figure.add_bar(x=shares, y=[name for _, name in drawn], **bar, **written)
+    if min(shares) < NARROW:
+        bar["textposition"] = ["outside" if share < NARROW else "inside" for share in shares]
+        bar["outsidetextfont"] = {"color": look.ink}
+    figure.add_bar(x=shares, y=[name for _, name in drawn], **bar)
     figure.add_vline(x=100, line={"color": look.ink, "width": 1, "dash": "dot"})
     figure.update_xaxes(range=[0, max(112, 1.05 * high.max())])
     figure.update_yaxes(showgrid=False, showline=False)

@@ -3,47 +3,141 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from engine.core import words
-from engine.report import phrasing
-from engine.report.charts import lookup
+from engine.report import in_words, phrasing
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 
-def kind_of(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
+def kind_of(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
     """Whether a change is "better", "worse", "no clear change" or "not compared"; "no verdict"
     where the uncut model has not learned its task.
 
     Of a harm that was no more than chance before the cut, only a rise above that is a change.
     """
-    if track_of(run).telling.unlearned(run):
+    if view.track.telling.unlearned(view.run):
         return "no verdict"
     kind = phrasing.direction(row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
     is_better = kind == measure.better
-    if measure.metric == lookup.reading(run, choice).harm.metric:
-        dense = lookup.harm(run, "dense", choice)
-        was_chance = dense is not None and phrasing.inside_null(dense)
-        if was_chance and (is_better or phrasing.inside_null(row)):
-            return "no clear change"
+    is_harm = measure.metric == view.reading.harm.metric
+    if is_harm and view.was_chance and (is_better or phrasing.inside_null(row)):
+        return "no clear change"
     return "better" if is_better else "worse"
 
 
 def null_warning(run: Run, choice: Choice) -> str:
     """What to say when the dense model's harm is no larger than chance gives; "" otherwise."""
-    dense, track = lookup.harm(run, "dense", choice), track_of(run)
-    if not track.null.means or dense is None or not phrasing.inside_null(dense):
+    view = View(run, choice)
+    dense, harm, means = view.dense, view.reading.harm, view.track.null.means
+    if not means or dense is None or not view.was_chance:
         return ""
-    harm = track.reading(choice.reading).harm
     return (
         f"The dense model's {harm.of(words.axis_name(choice.measured))} "
         f"({harm.number(dense['value'])}) lies inside its null band "
         f"({harm.span(dense['null_low'], dense['null_high'])}): at {int(dense['n']):,} "
-        f"{harm.of_what or track.items} it could be chance alone. "
-        f"{harm.null_means or track.null.means}"
+        f"{harm.of_what or view.track.items} it could be chance alone. {harm.null_means or means}"
+    )
+
+
+MANY = 4
+"""Times a value from which on both values are said, and no longer the share by which it rose."""
+VERBS = {"fell": "lowers", "rose": "raises"}
+"""What a cut does to a measure that moved this way."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Quoted names, the worst-off first, then the largest change. A group counts where its interval
+    leaves out zero. `judged` is how many have enough of what is measured, of `groups` in all;
+    `best_pays`: the uncut model's best-off is among the worse. `lost`, `gained`: the largest change
+    as a share of what was.
+    """
+
+    worse: tuple[str, ...]
+    better: tuple[str, ...]
+    judged: int
+    groups: int
+    best_pays: bool
+    lost: float
+    gained: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A measure that a cut clearly changed; size: the change as a share of what was."""
+
+    measure: Measure
+    row: Mapping[str, Any]
+    is_harm: bool
+
+    @property
+    def before(self) -> float:
+        return float(self.row["value"] - self.row["delta"])
+
+    @property
+    def size(self) -> float:
+        return _share(self.row)
+
+    @property
+    def verb(self) -> str:
+        way = phrasing.direction(self.row)
+        if self.measure.name.endswith("gap"):
+            return "narrows" if way == "fell" else "widens"
+        return VERBS[way]
+
+    def said(self, name: str, exact: bool) -> str:
+        """E.g. "perplexity by 1.5 %", "AUC from 0.97 to 0.94"; name: another than the
+        measure's."""
+        name, after = name or self.measure.name, float(self.row["value"])
+        if not exact:
+            return name
+        if self.measure.word.better == "lower" and after < MANY * self.before:
+            return f"{name} by {in_words.per_cent(after / self.before - 1)}"
+        return f"{name} from {' to '.join(in_words.apart(self.before, after))}"
+
+
+def _share(row: Mapping[str, Any]) -> float:
+    """A change as a share of what was; infinite where that was nothing."""
+    before = abs(row["value"] - row["delta"])
+    return abs(row["delta"]) / before if before > phrasing.SAME else float("inf")
+
+
+def changes(view: View) -> list[Change]:
+    """Clear changes of the harm, of what is measured over all groups and of the quality, the
+    largest first."""
+    reading, found = view.reading, []
+    for measure in filter(None, (reading.harm, reading.mean, reading.quality)):
+        row = view.row(measure)
+        if row is not None and (kind := kind_of(view, measure, row)) in ("better", "worse"):
+            found.append(Change(measure, row, kind == "worse"))
+    return sorted(found, key=lambda change: -change.size)
+
+
+def moved(view: View) -> Moved:
+    """Which groups a variant clearly changed."""
+    measure, table = view.reading.group, view.groups(known="delta")
+    table = table.assign(was=measure.sign * (table["value"] - table["delta"]))
+    worst, best = table["was"].max(), table["was"].min()
+    rows = sorted(
+        table.to_dict("records"), key=lambda row: (row["was"] != worst, -abs(row["delta"]))
+    )
+    worse, better = (
+        [row for row in rows if phrasing.direction(row) == way]
+        for way in (measure.worse, measure.better)
+    )
+    return Moved(
+        tuple(words.quoted(row["group"]) for row in worse),
+        tuple(words.quoted(row["group"]) for row in better),
+        len(rows),
+        len(view.groups()),
+        any(row["was"] == best for row in worse),
+        max(map(_share, worse), default=0.0),
+        max(map(_share, better), default=0.0),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,10 +13,10 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.kinds import dots
+from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.schema import readable
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 QUESTION = "If the gap shrank: did the worst-off subgroup gain, or did the best-off lose?"
@@ -27,108 +27,83 @@ COLUMNS = "what before value delta delta_low delta_high n"
 def levelling_down(run: Run, choice: Choice) -> Panel:
     """Change of the dense model's worst and best subgroup, and of the gap between worst and
     best."""
-    variant = lookup.variant_of(run, choice)
-    if variant["variant"] == "dense":
+    view = View(run, choice)
+    if view.is_dense:
         return nothing("levelling_down", QUESTION, "Nothing is cut here, so nothing changed.")
-    rows = _extremes(run, choice, variant["variant"])
-    if not rows:
+    table = pd.DataFrame(_extremes(view))
+    if table.empty:
         return nothing(
             "levelling_down", QUESTION, "This run has no worst and best subgroup for this choice."
         )
-    table = pd.DataFrame(rows)
     table = table.assign(before=table["value"] - table["delta"])
     more = (
-        f"The worst-off and best-off groups are those of the {track_of(run).whole}, so part of a "
-        "change towards the middle is "
+        f"The worst-off and best-off groups are those of the {view.track.whole}, so part of a "
+        "change towards the middle is chance."
     )
-    counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
-    note = lookup.caveat(
-        run, counted, more=f"{more}chance."
-    )  # n of the ends may count something else
-    figure = _changes(run, choice, variant, table)
-    verdict, facts = _told(run, choice)
-    answer, more = f"{verdict}.", f"{phrasing.sentence(facts)}." if facts else ""
-    return Panel(
-        "levelling_down",
-        QUESTION,
-        answer,
-        figure,
-        readable(table, COLUMNS, value="after"),
-        note,
-        more=more,
-    )
+    # n of the ends may count something else
+    note = lookup.caveat(run, view.row(view.reading.gap), more=more)
+    verdict, facts = _told(view, {row["metric"]: row for row in table.to_dict("records")})
+    more = f"{phrasing.sentence(facts)}." if facts else ""
+    shown, figure = readable(table, COLUMNS, value="after"), _changes(view, table)
+    return Panel("levelling_down", QUESTION, f"{verdict}.", figure, shown, note, more=more)
 
 
-def _told(run: Run, choice: Choice) -> tuple[str, str]:
-    """The verdict, and what both ends did."""
-    variant, reading = lookup.variant_of(run, choice), lookup.reading(run, choice)
-    rows = {row["metric"]: row for row in _extremes(run, choice, variant["variant"])}
+def _told(view: View, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """The verdict, and what both ends did. rows: by metric."""
+    reading = view.reading
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
         return "Worst-off and best-off subgroup were not both measured", ""
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
-    gains, hurt = (
-        phrasing.direction(worst) == way for way in (reading.worst.better, reading.worst.worse)
-    )
+    way, kind = phrasing.direction(worst), phrasing.direction(gap)
+    gains, hurt = way == reading.worst.better, way == reading.worst.worse
     loses = phrasing.direction(best) == reading.best.worse
     facts = (
         f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}; "
         f"the best-off ({words.quoted(best['group'])}): {reading.best.change(best)}"
     )
-    kind = phrasing.direction(gap)
     if hurt and loses:
         return "Both ends got worse", facts
     if kind == "fell" and loses:
-        start = "Partly levelling down: the gap shrank from both ends" if gains else _LEVELLED
-    elif kind == "fell":
+        return "Partly levelling down: the gap shrank from both ends" if gains else _LEVELLED, facts
+    if kind == "fell" and gains:
         gained = "because the worst-off subgroup gained; the best-off did not clearly lose"
-        start = (
-            f"The gap shrank {gained}"
-            if gains
-            else "The gap shrank, but neither end clearly changed"
-        )
-    elif kind == "rose":
-        start = "The gap grew"
-    else:
-        start = "The worst-off subgroup got worse" if hurt else "The gap did not clearly change"
-    return start, facts
+        return f"The gap shrank {gained}", facts
+    if kind == "fell":
+        return "The gap shrank, but neither end clearly changed", facts
+    if kind == "rose":
+        return "The gap grew", facts
+    return "The worst-off subgroup got worse" if hurt else "The gap did not clearly change", facts
 
 
-def _extremes(run: Run, choice: Choice, variant: str) -> list[dict[str, Any]]:
+def _extremes(view: View) -> Iterator[dict[str, Any]]:
     """Result rows for worst-off, best-off and gap, with `what` and the name of the `group`."""
-    rows, reading = [], lookup.reading(run, choice)
-    for measure in (reading.worst, reading.best, reading.gap):
-        row = lookup.measured(run, variant, measure, choice)
-        if row is None or not math.isfinite(row["value"]):
-            continue
-        group = end_named(run, choice, measure, row)
-        what = measure.word.name + (f": {group}" if group else " between worst and best")
-        rows.append({**row, "group": group, "what": what, "measure": measure})
-    return rows
+    for measure in (view.reading.worst, view.reading.best, view.reading.gap):
+        row = view.row(measure)
+        if row is not None and math.isfinite(row["value"]):
+            group = end_named(view, measure, row)
+            what = measure.word.name + (f": {group}" if group else " between worst and best")
+            yield {**row, "group": group, "what": what, "measure": measure}
 
 
-def end_named(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
+def end_named(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
     """Which subgroup the dense model's worst or best is: the one the row names, or whose value is
     the reported one.
 
     "" for a measure that is of neither end.
     """
-    if measure.metric not in (
-        lookup.reading(run, choice).worst.metric,
-        lookup.reading(run, choice).best.metric,
-    ):
+    if measure.metric not in (view.reading.worst.metric, view.reading.best.metric):
         return ""
     if measure.names_group and row.get("group"):
         return words.group_name(str(row["group"]))
-    dense = lookup.measured(run, "dense", measure, choice)
-    here = lookup.groups_of(run, "dense", lookup.reading(run, choice).group.metric, choice.measured)
+    dense, here = view.row(measure, "dense"), view.groups("dense")
     if dense is None or here.empty:
         return ""
     nearest = (here["value"] - dense["value"]).abs()
     return words.group_name(here.loc[nearest.idxmin(), "group"]) if nearest.min() < 1e-6 else ""
 
 
-def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> go.Figure:
-    records, method = table.to_dict("records"), variant["method"]
+def _changes(view: View, table: pd.DataFrame) -> go.Figure:
+    records, method, choice = table.to_dict("records"), view.variant["method"], view.choice
     said = [
         f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in records
     ]
@@ -137,8 +112,8 @@ def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFr
         table.assign(method=method, hover=said),
         "delta",
         {what: wrapped(what, 18) for what in table["what"]},
-        {method: track_of(run).style(method, choice.dark)},
-        f"change of {lookup.reading(run, choice).group.name}",
+        {method: view.track.style(method, choice.dark)},
+        f"change of {view.reading.group.name}",
         row="what",
     )
     for place, row in enumerate(records):

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache, wraps
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from engine.core.errors import RequestError, unknown
 from engine.core.ids import at_level, is_level
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
-from engine.report.contract import Measure, Reading
+from engine.report.contract import Measure, Reading, Track
 from engine.report.palette import Style, quiet
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -331,3 +332,69 @@ def level_of(run: Run, choice: Choice) -> float:
     level = track_of(run).level
     cut = sorted({float(value) for value in reported(run)[level.column] if value > level.none})
     return choice.level if choice.level > level.none or not cut else level.first(cut)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a reader chose of a run, looked up once for all that is said of it. RequestError for an
+    unknown method or level."""
+
+    run: Run
+    choice: Choice
+
+    @cached_property
+    def track(self) -> Track:
+        return track_of(self.run)
+
+    @cached_property
+    def reading(self) -> Reading:
+        return reading(self.run, self.choice)
+
+    @cached_property
+    def variant(self) -> dict[str, Any]:
+        return variant_of(self.run, self.choice)
+
+    @property
+    def name(self) -> str:
+        """The variant's id."""
+        return str(self.variant["variant"])
+
+    @property
+    def is_dense(self) -> bool:
+        return self.name == "dense"
+
+    @property
+    def is_predicted(self) -> bool:
+        return is_predicted(self.variant)
+
+    @cached_property
+    def harm(self) -> dict[str, Any] | None:
+        """The harm of the variant."""
+        return self.row(self.reading.harm)
+
+    @cached_property
+    def dense(self) -> dict[str, Any] | None:
+        """The harm of the dense model."""
+        return self.row(self.reading.harm, "dense")
+
+    @property
+    def was_chance(self) -> bool:
+        """Whether the harm was no more than chance before the cut."""
+        return self.dense is not None and phrasing.inside_null(self.dense)
+
+    @property
+    def wrong(self) -> str:
+        """Why nothing can be said of the variant's numbers, in a sentence; "" where they hold."""
+        telling = self.track.telling
+        return telling.unlearned(self.run) or telling.unusable(self.run, self.variant)
+
+    def row(self, measure: Measure, variant: str = "") -> dict[str, Any] | None:
+        """What was measured of the variant, or of another one."""
+        return measured(self.run, variant or self.name, measure, self.choice)
+
+    def groups(self, variant: str = "", known: str = "") -> pd.DataFrame:
+        """Rows of the groups table about the variant, or another one; known: only of groups that
+        can be judged and have this column."""
+        metric = self.reading.group.metric
+        rows = groups_of(self.run, variant or self.name, metric, self.choice.measured)
+        return rows[(rows["verdict"] == "") & rows[known].notna()] if known else rows

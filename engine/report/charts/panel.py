@@ -111,43 +111,37 @@ class Panel:
 
 def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
     """An empty figure in the house style: transparent, few gridlines, legend above, room for long
-    labels."""
-    look = choice.theme
-    axis = {
-        "gridcolor": look.grid,
-        "zeroline": False,
-        "linecolor": look.grid,
-        "automargin": True,
-        "title": {"font": {"size": 13, "color": look.soft}, "standoff": 10},
-    }
-    figure = go.Figure()
-    figure.update_layout(
-        height=height,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 13, "color": look.ink},
-        margin={"l": 10, "r": 16, "t": 16, "b": 10},
-        legend={
+    labels. Made in one go: plotly takes ten times as long to change one."""
+    look, clear = choice.theme, "rgba(0,0,0,0)"
+    title = {"font": {"size": 13, "color": look.soft}, "standoff": 10}
+    axis = {"gridcolor": look.grid, "zeroline": False, "linecolor": look.grid, "automargin": True}
+    layout = {
+        "height": height,
+        "paper_bgcolor": clear,
+        "plot_bgcolor": clear,
+        "font": {"family": FONT, "size": 13, "color": look.ink},
+        "margin": {"l": 10, "r": 16, "t": 16, "b": 10},
+        "legend": {
             "orientation": "h",
             "x": 0,
             "xanchor": "left",
             "y": 1.02,
             "yanchor": "bottom",
-            "bgcolor": "rgba(0,0,0,0)",
+            "bgcolor": clear,
             "itemclick": "toggle",
         },
-        hoverlabel={
+        "hoverlabel": {
             "align": "left",
             "bgcolor": look.paper,
             "bordercolor": look.grid,
             "font": {"color": look.ink, "family": FONT},
         },
-        hovermode="closest",
-        dragmode=False,
-    )
-    figure.update_xaxes(**axis, title_text=x, showgrid=False)
-    figure.update_yaxes(**axis, title_text=y)
-    return figure
+        "hovermode": "closest",
+        "dragmode": False,
+        "xaxis": {**axis, "title": {**title, "text": x}, "showgrid": False},
+        "yaxis": {**axis, "title": {**title, "text": y}},
+    }
+    return go.Figure(layout=layout)
 
 
 def beside(parts: Sequence[go.Figure], own_axes: bool = False) -> go.Figure:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from PIL import Image, ImageColor
 
 from engine.classifiers.images.picture import GRAD_CAM, OCCLUSION
 from engine.core import words
@@ -18,6 +20,7 @@ from engine.report.charts.class_chances import SIDES
 from engine.report.charts.heat_map import bar_below
 from engine.report.charts.marks import heading
 from engine.report.charts.panel import Choice, Panel, blank
+from engine.report.palette import theme
 
 WAYS = {OCCLUSION: "Occlusion", GRAD_CAM: "Grad-CAM"}
 """Ways to see where a model looks, as a reader chooses them."""
@@ -180,3 +183,40 @@ def _see_through(choice: Choice) -> list[list[Any]]:
         [0.5, f"rgba({high}, 0)"],
         [1.0, f"rgba({high}, {STRONGEST})"],
     ]
+
+
+PIXELS = 128
+"""A side of what is drawn."""
+
+
+def overlays(answer: Mapping[str, Any], dark: bool) -> tuple[tuple[str, bytes], ...]:
+    """Each model's map over the picture: which model, and a PNG. answer: of
+    `engine.report.picture_ask`."""
+    ends = full_colours(answer)
+    with Image.open(
+        io.BytesIO(base64.b64decode(answer["picture"], validate=True)), formats=("PNG",)
+    ) as opened:
+        picture = np.asarray(
+            opened.convert("RGB").resize((PIXELS, PIXELS), Image.Resampling.BICUBIC), dtype=float
+        )
+    return tuple(
+        (side, _tinted(picture, np.array(answer[side]["map"]) / ends[side], dark)) for side in SIDES
+    )
+
+
+def _tinted(picture: np.ndarray, shares: np.ndarray, dark: bool) -> bytes:
+    """picture: [PIXELS, PIXELS, 3] of 0 to 255; shares: [rows, columns] of −1 (against) to 1
+    (for)."""
+    fine = Image.fromarray(shares.astype(np.float32)).resize(
+        (PIXELS, PIXELS), Image.Resampling.NEAREST
+    )
+    strength = np.asarray(fine, dtype=float)[..., None]
+    stops = theme(dark).diverging
+    against, towards = (
+        np.array(ImageColor.getrgb(stop), dtype=float) for stop in (stops[0][1], stops[-1][1])
+    )
+    cover = STRONGEST * np.abs(strength).clip(0, 1)
+    mixed = (1 - cover) * picture + cover * np.where(strength < 0, against, towards)
+    memory = io.BytesIO()
+    Image.fromarray(mixed.round().astype(np.uint8)).save(memory, "PNG")
+    return memory.getvalue()

@@ -19,9 +19,8 @@ from engine.classifiers.images.side_by_side import grad_cam, last_fine_layer, oc
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
-from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
-from engine.report.charts.where_it_looks import ABOUT, where_it_looks
+from engine.report.charts.where_it_looks import ABOUT, overlays, where_it_looks
 from engine.report.palette import theme
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm

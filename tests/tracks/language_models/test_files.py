@@ -244,8 +244,8 @@ def test_writing_a_figure_leaves_the_shared_settings_alone(run):
 
 
 def test_two_names_do_not_become_one_file():
+    from engine.report.bundle import file_name
     from engine.report.figures import _safe
-    from engine.report.masks import file_name
 
     for clean in (_safe, file_name):
         assert clean("fasp-nationality-g0") == "fasp-nationality-g0"

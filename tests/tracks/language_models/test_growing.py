@@ -14,11 +14,11 @@ from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
 from engine.core.types import Hooks
+from engine.report.bundle import write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import panels
 from engine.report.hand_sets import tried
-from engine.report.masks import write_masks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store, find_run
 from engine.store.tables import where

@@ -8,7 +8,7 @@ import pytest
 
 from engine.cli import main
 from engine.core.errors import RequestError
-from engine.report.masks import write_masks
+from engine.report.bundle import write_masks
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store

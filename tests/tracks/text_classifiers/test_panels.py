@@ -12,6 +12,7 @@ import pytest
 from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents, phrasing
+from engine.report.bundle import write_masks
 from engine.report.charts import (
     classifier_along,
     classifier_groups,
@@ -21,7 +22,6 @@ from engine.report.charts import (
     pareto,
 )
 from engine.report.charts.panel import Choice
-from engine.report.masks import write_masks
 from engine.report.model_card import model_card
 from engine.report.tables import HIDDEN, shown
 from engine.report.tracks import track_of, tracks
