@@ -77,12 +77,15 @@ class Measures:
         axes: Sequence[str],
         dense: Answers,
         split: str = TEST,
+        n_boot: int = 400,
     ) -> None:
-        classes = context.any_model.classes
+        classes, more = context.any_model.classes, {"n_boot": n_boot, "split": split}
         is_matthews = context.texts.metric == MATTHEWS
-        self.groups = GroupMeasure(texts, classes, axes, dense, split=split, items=TEXTS)
-        self.task = TaskMetric(texts, classes, dense, split=split) if is_matthews else None
-        self.borkan = BorkanMeasure(texts, classes, axes, dense, split=split)
+        self.groups = GroupMeasure(
+            texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more
+        )
+        self.task = TaskMetric(texts, classes, dense, **more) if is_matthews else None
+        self.borkan = BorkanMeasure(texts, classes, axes, dense, **more)
 
     def variant(self, trials: ByTrial) -> MeasuredText:
         """One variant, measured from the answers of its trials."""
@@ -142,14 +145,14 @@ def text_tables(
     check()
     full = {f"{DENSE}#{shard.trial}": shard for shard in dense} if is_several else {}
     tables = {
-        "variants": _variants(context, finished, dense, full, levels),
-        **_numbers(measures, measured, full),
-        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "variants": variants_table(context, finished, dense, full, levels),
+        **numbers_tables(measures, measured, full),
+        "arm_differences": differences_table(score_differences(measured), DIFFERENCE_COLUMNS),
         "texts": texts[["text_id", "split", "label", *context.texts.groups, "text", "text_b"]],
-        "predictions": _predictions(context, finished, dense, full, texts),
+        "predictions": predictions_table(context, finished, dense, full, texts),
         "importance": importance,
-        "iterations": _iterations(context, finished),
-        "iteration_scores": _iteration_scores(finished),
+        "iterations": iterations_table(context, finished),
+        "iteration_scores": iteration_scores(finished),
         "ticket_levels": levels,
         "tickets": tickets,
         "random_masks": masks,
@@ -168,7 +171,7 @@ def text_tables(
     return tables | ({"weights": weights} if len(weights) else {}), list(measures.groups.notes)
 
 
-def _numbers(
+def numbers_tables(
     measures: Measures,
     measured: Mapping[ArmLevel, MeasuredText],
     full: Mapping[str, TextShard],
@@ -187,7 +190,7 @@ def _numbers(
     }
 
 
-def _differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
+def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
     """Every score minus its references, by procedure and sparsity: conductance minus each, any
     other score minus random."""
     for one, mine in measured.items():
@@ -206,7 +209,7 @@ def _differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataF
             )
 
 
-def _variants(
+def variants_table(
     context: TextContext,
     finished: Finished,
     dense: Sequence[TextShard],
@@ -272,7 +275,7 @@ def _trial_row(context: TextContext, level: ArmLevel, trial: int) -> dict[str, A
     )
 
 
-def _predictions(
+def predictions_table(
     context: TextContext,
     finished: Finished,
     dense: Sequence[TextShard],
@@ -287,7 +290,7 @@ def _predictions(
     return answers_table({DENSE: mean, **answers}, texts, "text_id")
 
 
-def _iterations(context: TextContext, finished: Finished) -> pd.DataFrame:
+def iterations_table(context: TextContext, finished: Finished) -> pd.DataFrame:
     """Every round of every procedure: what it cut, the task's metric of the model after it, how far
     its attributions are from complete, and on how many texts they rest."""
     labels, rows = context.table(TEST)["label"].to_numpy(), []
@@ -317,7 +320,7 @@ def _iterations(context: TextContext, finished: Finished) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _iteration_scores(finished: Finished) -> pd.DataFrame:
+def iteration_scores(finished: Finished) -> pd.DataFrame:
     """The importance that each round cut by; NaN for heads that were gone."""
     parts = [
         pd.DataFrame({"unit": np.arange(len(one.values)), "value": one.values}).assign(

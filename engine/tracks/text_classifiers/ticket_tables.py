@@ -69,7 +69,7 @@ def ticket_tables(
                 }
             )
     table = pd.DataFrame(levels)
-    return table, _largest(table)
+    return table, tickets_of(table)
 
 
 def _named(view: View) -> dict[str, str]:
@@ -104,7 +104,7 @@ def values_of(
     return [float((predicted(part)[rows] == labels[rows]).mean()) for part in answers]
 
 
-def _largest(levels: pd.DataFrame) -> pd.DataFrame:
+def tickets_of(levels: pd.DataFrame) -> pd.DataFrame:
     """The largest matching sparsity of every arm and group, with the numbers at that sparsity."""
     rows: list[dict[str, Any]] = []
     key = ["method", "axis", "group", "metric"]

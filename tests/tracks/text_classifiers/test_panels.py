@@ -42,7 +42,8 @@ from engine.tracks.text_classifiers.panels import (
     survival,
 )
 from engine.tracks.text_classifiers.panels import help as tickets_chance
-from tests.tracks.text_classifiers.made_up_run import _tickets, make_run
+from engine.tracks.text_classifiers.ticket_tables import tickets_of
+from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
 
 ISP = Choice("isp:conductance", "length", 0.5, None, "accuracy")
@@ -185,7 +186,7 @@ def levels_as(run: Run, folder, edit) -> Run:
     """The run with other levels of tickets, and the largest that follow from them."""
     levels = edit(run.table("ticket_levels"))
     other = changed(run, folder / "levels", "ticket_levels", lambda table: levels)
-    return changed(other, folder / "tickets", "tickets", lambda table: _tickets(levels))
+    return changed(other, folder / "tickets", "tickets", lambda table: tickets_of(levels))
 
 
 def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_path):
