@@ -130,14 +130,13 @@ def text_tables(
     context, request = audit.context, audit.request
     check, texts = context.hooks.check, context.table(TEST)
     dense = dense_trials(context, request.trials)
-    answers = [context.answers(shard).astype(np.float64) for shard in dense]
+    answers = context.exact(dense)
     is_several = context.settings.retune
     measures = Measures(context, texts, request.axes, answers if is_several else answers[0])
     measured = {}
     for level in finished.levels:
         check()
-        trials = [context.answers(shard).astype(np.float64) for shard in level.shards()]
-        measured[level] = measures.variant(trials)
+        measured[level] = measures.variant(context.exact(level.shards()))
     levels, tickets = ticket_tables(context, finished, dense, measures.groups)
     masks, ranks = null_tables(context, finished, measures.groups)
     importance = importance_table(context, finished.arms, request.trials)
