@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import accuracy_score
 
 from engine.audit.tracks import track_of_run
 from engine.audit.verification import verify_run
@@ -19,7 +18,7 @@ from engine.core.files import sha256_of
 from engine.core.types import HeadMask, Hooks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
-from engine.store.tables import unpack
+from engine.store.tables import unpack, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
 from engine.surgery.filters.cut import with_weights
@@ -146,83 +145,27 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
         name for name in single if name.endswith("#0") and not name.startswith(("once", "alg61"))
     }
     assert set(run.table("weights")["variant"]) == kept
-    assert set(trials(run).query("sparsity == 0.25")["n_cut"]) == {3}
-    assert set(trials(run).query("sparsity == 0.75")["n_cut"]) == {9}
+    counts = trials(run).groupby("sparsity")["n_cut"].unique()
+    assert counts.map(list).to_dict() == {0.25: [3], 0.75: [9]}
+    levels = run.table("ticket_levels")
+    assert set(where(levels, axis="side")["group"]) == {"left", "right"}
 
 
 def test_masks_are_those_of_the_last_round(run):
     rounds = run.table("iterations")
     for row in trials(run).itertuples():
-        mine = rounds[
-            (rounds["method"] == row.method)
-            & (rounds["seed"] == row.seed)
-            & (rounds["n_cut"] == row.n_cut)
-        ]
+        mine = where(rounds, method=row.method, seed=row.seed, n_cut=row.n_cut)
         assert mine["units"].item() == row.cut and len(json.loads(row.cut)) == row.n_cut
 
 
 def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
     rounds, scores = run.table("iterations"), run.table("iteration_scores")
     for row in rounds.itertuples():
-        mine = scores[
-            (scores["method"] == row.method)
-            & (scores["seed"] == row.seed)
-            & (scores["iteration"] == row.iteration)
-        ].set_index("unit")["value"]
+        mine = where(scores, method=row.method, seed=row.seed, iteration=row.iteration)
+        mine = mine.set_index("unit")["value"]
         newly, cut_now = json.loads(row.newly), json.loads(row.units)
         stay = [unit for unit in mine.index if unit not in cut_now]
         assert newly and mine[newly].max() <= mine[stay].min()
-
-
-def test_numbers_follow_from_the_stored_answers(run):
-    """The slow obvious way, for the whole and for one group."""
-    texts, results, groups = (
-        run.table("texts").set_index("text_id"),
-        run.table("results"),
-        run.table("groups"),
-    )
-    for name, part in run.table("predictions").groupby("variant"):
-        if name == "dense":
-            # The mean over seeds of what each seed measured, not the measure of the mean answer.
-            continue
-        truth = texts.loc[part["text_id"]]
-        guess = part.filter(like="p_").to_numpy().argmax(axis=1)
-        rows = results[
-            (results["variant"] == name)
-            & (results["axis"] == "")
-            & (results["metric"] == "accuracy")
-        ]
-        assert rows["value"].item() == pytest.approx(accuracy_score(truth["label"], guess))
-        left = (truth["side"] == "left").to_numpy()
-        mine = groups[
-            (groups["variant"] == name)
-            & (groups["metric"] == "accuracy")
-            & (groups["group"] == "left")
-        ]
-        assert mine["value"].item() == pytest.approx(
-            (guess[left] == truth["label"].to_numpy()[left]).mean()
-        )
-
-
-def test_tickets_follow_from_the_answers_of_every_seed(run):
-    levels, answers = run.table("ticket_levels"), run.table("predictions")
-    truth = run.table("texts").set_index("text_id")["label"]
-    values = {
-        name: float(
-            (
-                part.filter(like="p_").to_numpy().argmax(1) == truth[part["text_id"]].to_numpy()
-            ).mean()
-        )
-        for name, part in answers.groupby("variant")
-    }
-    full = np.mean([values[f"dense#{seed}"] for seed in range(3)])
-    for row in levels[levels["axis"] == ""].itertuples():
-        seeds = [values[f"{row.method}-{100 * row.sparsity:g}%#{seed}"] for seed in range(3)]
-        assert (row.mean, row.std, row.full_mean) == pytest.approx(
-            (np.mean(seeds), np.std(seeds, ddof=1), full)
-        )
-        assert row.matching == (full <= np.mean(seeds) + np.std(seeds, ddof=1) + 1e-9)
-    assert set(levels.loc[levels["axis"] == "side", "group"]) == {"left", "right"}
 
 
 def test_a_ticket_is_winning_only_where_it_was_trained_from_pretrained_weights(run):
@@ -257,59 +200,42 @@ def test_differences_between_scores_are_differences_of_pooled_values(run):
     results, table = run.table("results"), run.table("arm_differences")
     pairs = set(zip(table["base"], table["score"], table["other"], strict=True))
     assert pairs == {("once", "conductance", "random"), ("one-shot-isp", "conductance", "random")}
-    for row in table[(table["axis"] == "") & (table["metric"] == "accuracy")].itertuples():
+    values = where(results, metric="accuracy", axis="").set_index("variant")["value"]
+    for row in where(table, axis="", metric="accuracy").itertuples():
         one, other = (
-            results[
-                (results["variant"] == f"{row.base}:{score}-{100 * row.sparsity:g}%")
-                & (results["metric"] == "accuracy")
-                & (results["axis"] == "")
-            ]["value"].item()
+            values[f"{row.base}:{score}-{100 * row.sparsity:g}%"]
             for score in (row.score, row.other)
         )
         assert row.value == pytest.approx(one - other, abs=1e-9)
 
 
 def test_importance_of_both_stages_and_of_groups(run, request_, tmp_path):
-    table, context = (
-        run.table("importance"),
-        context_of(validate_text(request_), Store(tmp_path), Hooks()),
-    )
-    read = len(
-        {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
-    )  # a text counts once
-    assert set(table["stage"]) == {"pre-trained", "fine-tuned"} and set(table["seed"]) == {
-        -1,
-        0,
-        1,
-        2,
-    }
-    assert {"conductance", "michel", "magnitude"} == set(
-        table["score"]
-    )  # random says nothing about a head
-    pooled = table[
-        (table["seed"] == -1) & (table["score"] == "conductance") & (table["axis"] == "")
-    ]
-    assert (pooled.groupby("stage").size() == 12).all() and (pooled["n"] == read).all()
-    assert set(table.loc[table["axis"] == "side", "group"]) <= {"left", "right"}
+    table, context = run.table("importance"), context_of(validate_text(request_), Store(tmp_path))
+    read = {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
+    assert set(table["stage"]) == {"pre-trained", "fine-tuned"}
+    assert set(table["seed"]) == {-1, 0, 1, 2}
+    scores = {"conductance", "michel", "magnitude"}
+    assert set(table["score"]) == scores, "random says nothing about a head"
+    pooled = where(table, seed=-1, score="conductance", axis="")
+    assert (pooled.groupby("stage").size() == 12).all()
+    assert (pooled["n"] == len(read)).all(), "a text counts once"
+    assert set(where(table, axis="side")["group"]) <= {"left", "right"}
 
 
 def test_matrices_of_the_lens(run):
     lens = run.table("lens")
     assert {"pre-trained", "fine-tuned", "one-shot-isp:conductance-75%#0"} <= set(lens["stage"])
     for row in lens.itertuples():
-        attention = np.frombuffer(row.attention, dtype=np.float16).reshape(
-            row.n_tokens, row.n_tokens
+        attention, shares = (
+            np.frombuffer(part, dtype=np.float16).astype(float)
+            for part in (row.attention, row.attribution)
         )
-        shares = np.frombuffer(row.attribution, dtype=np.float16)
-        assert (
-            len(json.loads(row.tokens)) == row.n_tokens
-            and np.abs(shares.astype(float)).max() <= 1.0
-        )
-        assert np.allclose(attention.astype(float).sum(axis=1), 1.0, atol=0.01) and row.scale > 0
-    assert (lens[lens["stage"] == "fine-tuned"].groupby("text_id").size() == 12).all()
-    assert (
-        lens[lens["stage"] == "one-shot-isp:conductance-75%#0"].groupby("text_id").size() == 3
-    ).all()
+        assert len(json.loads(row.tokens)) == row.n_tokens and np.abs(shares).max() <= 1.0
+        rows = attention.reshape(row.n_tokens, row.n_tokens).sum(axis=1)
+        assert np.allclose(rows, 1.0, atol=0.01) and row.scale > 0
+    heads = lens.groupby(["stage", "text_id"]).size()
+    assert (heads["fine-tuned"] == 12).all()
+    assert (heads["one-shot-isp:conductance-75%#0"] == 3).all()
 
 
 def test_progress_reaches_its_end_and_a_round_is_never_done_twice(run, events):
@@ -441,44 +367,26 @@ def test_random_alone_is_an_audit_too_and_has_no_heat_map(request_, store):
     assert len(run.table("importance")) == 0 and len(run.table("iteration_scores"))
 
 
-def test_seeds_that_come_to_one_model_count_once(world, tmp_path):
-    """magnitude draws nothing: with a fixed full model three seeds cut the same heads: no ticket to
-    name."""
-    mine = text_request(
-        world, retune=False, methods=("once:magnitude", "isp:magnitude"), sparsities=(0.5,)
-    )
+def test_with_a_fixed_full_model_equal_seeds_and_equal_readings_count_once(world, tmp_path):
+    """magnitude draws nothing: three seeds cut the same heads, no ticket to name. And a sample that
+    is everything is read alike three times: the interval stays as it is."""
+    methods = ("once:magnitude", "isp:magnitude", "once:michel")
+    mine = text_request(world, retune=False, methods=methods, sparsities=(0.5,), score_texts=48)
     run = run_text_audit(mine, Store(tmp_path))
     levels = run.table("ticket_levels").query("axis == ''").set_index("method")
-    assert (
-        levels.loc["once:magnitude", "n_seeds"] == 1
-        and not levels.loc["once:magnitude", "matching"]
-    )
+    assert levels.loc["once:magnitude", "n_seeds"] == 1
+    assert not levels.loc["once:magnitude", "matching"]
     assert levels.loc["isp:magnitude", "n_seeds"] == 3  # these were fine-tuned with three seeds
-    assert any(
-        "once:magnitude: several seeds came to the same model" in one
-        for one in run.meta["warnings"]
-    )
+    said = "once:magnitude, once:michel: several seeds came to the same model"
+    assert any(said in one for one in run.meta["warnings"])
     assert verify_run(run)["ok"]
-
-
-def test_a_text_read_in_every_trial_counts_once(world, tmp_path):
-    """A fixed full model and a sample that is everything: three equal readings leave the interval
-    as it is."""
-    mine = text_request(
-        world, retune=False, methods=("once:michel",), sparsities=(0.5,), score_texts=48
-    )
-    table = (
-        run_text_audit(mine, Store(tmp_path))
-        .table("importance")
-        .query("stage == 'fine-tuned' and axis == ''")
-    )
-    one, pooled = table[table["seed"] == 0], table[table["seed"] == -1]
+    table = where(run.table("importance"), score="michel", stage="fine-tuned", axis="")
+    one, pooled = (where(table, seed=seed) for seed in (0, -1))
     assert (pooled["n"].to_numpy() == one["n"].to_numpy()).all()
     assert np.allclose(pooled["value"], one["value"], atol=1e-6)
     width, alone = ((rows["high"] - rows["low"]).to_numpy() for rows in (pooled, one))
-    assert np.allclose(width, alone, rtol=0.15) and np.median(width / alone) == pytest.approx(
-        1.0, abs=0.05
-    )
+    assert np.allclose(width, alone, rtol=0.15)
+    assert np.median(width / alone) == pytest.approx(1.0, abs=0.05)
 
 
 def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run, compared):

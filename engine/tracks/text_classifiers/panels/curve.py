@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,9 +94,7 @@ def tickets_by_group(run: Run, choice: Choice) -> Panel:
     question = f"For which groups of {axis} does the cut model keep up?"
     table = where(all_levels(run), axis=choice.measured, method=choice.method)
     order = groups_of_axis(run, choice.measured)
-    table = table[table["group"].isin(order)].sort_values(
-        "group", key=_places(order), kind="stable"
-    )
+    table = pd.concat([table[:0], *(where(table, group=group) for group in order)])
     if table.empty:
         why = "No subgroup of this axis has levels of its own for this choice."
         return nothing("tickets_by_group", question, why)
@@ -104,10 +102,6 @@ def tickets_by_group(run: Run, choice: Choice) -> Panel:
     figure, rest = _group_figure(choice, table), _here(run, choice, table)
     shown, note = _readable(table), _note(run, table)
     return Panel("tickets_by_group", question, answer, figure, shown, note, mind=mind, more=rest)
-
-
-def _places(order: list[str]) -> Callable[[pd.Series], pd.Series]:
-    return lambda groups: groups.map(order.index)
 
 
 def _room(table: pd.DataFrame) -> tuple[float, float]:
@@ -296,14 +290,14 @@ def _groups_said(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, st
     parts = table.groupby("group", sort=False)
     reach = {str(group): reach_of(part) for group, part in parts}
     name = words.method_name(choice.method)
-    said, mind = lost_first(reach, choice)
+    said, mind = lost_first(reach, choice, f"the ticket of {name}")
     if not said:
         whom = words.axis_name(choice.measured)
         return f"Whether {name} is a ticket for any subgroup of {whom} is left open.", ""
-    return phrasing.sentence(f"{name}: {said}"), mind
+    return said, mind
 
 
-def lost_first(every: Mapping[str, Reach], choice: Choice) -> tuple[str, str]:
+def lost_first(every: Mapping[str, Reach], choice: Choice, it: str = "it") -> tuple[str, str]:
     """Which subgroup loses the ticket first as more and more is cut, and what must be said about
     larger shares; "" where nothing can be judged of any."""
     reach = {group: one for group, one in every.items() if one.state != UNJUDGED}
@@ -315,7 +309,7 @@ def lost_first(every: Mapping[str, Reach], choice: Choice) -> tuple[str, str]:
     if least == most:
         who = "every" if least else "no"
         far = f"up to {phrasing.percent(least)}" if least else f"at {gone}"
-        said = f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}."
+        said = f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has {it} {far}."
         return said, but_said(reach)
     verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
     far = f"{verbs[0]} it " + (f"up to {phrasing.percent(least)} only" if least else "at no level")
@@ -323,8 +317,8 @@ def lost_first(every: Mapping[str, Reach], choice: Choice) -> tuple[str, str]:
         far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
     alone = "which alone" if len(first) == 1 else "which by themselves"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    said = f"It is lost first for {firsts}, {alone} {far}; {lasts} {verbs[1]} it up to"
-    return f"{said} {phrasing.percent(most)}.", but_said(reach)
+    first_lost = f"{phrasing.sentence(it)} is lost first for {firsts}, {alone} {far}"
+    return f"{first_lost}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}.", but_said(reach)
 
 
 def _here(run: Run, choice: Choice, table: pd.DataFrame) -> str:
