@@ -44,6 +44,7 @@ from engine.tracks.text_classifiers.panels import (
 from engine.tracks.text_classifiers.ticket_tables import tickets_of
 from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
+from tests.tracks.text_classifiers.worlds import changed
 
 
 def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
@@ -71,17 +72,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit, **meta) -> Run:
-    """The run with one table edited, or left out when `edit` is None."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    if edit is None:
-        del tables[table]
-    else:
-        tables[table] = edit(tables[table].copy())
-    kept = {name: value for name, value in run.meta.items() if name != "tables"}
-    return Store(folder).write("changed", {**kept, **meta}, tables)
 
 
 @pytest.mark.parametrize(("name", "dark"), [("plain", False), ("scores", True)])

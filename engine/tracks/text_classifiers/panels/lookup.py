@@ -222,6 +222,7 @@ def kept_by_seed(run: Run, choice: Choice) -> pd.DataFrame:
     at = replace(choice, level=lookup.level_of(run, choice))
     units = np.arange(lookup.total_heads(run))
     trials = trials_of(run, at)
+    trials = trials[trials["method"] != DENSE]
     cut = zip(trials["seed"].astype(int), trials["cut"].map(json.loads), strict=True)
     kept = {seed: ~np.isin(units, gone) for seed, gone in cut}
     return pd.DataFrame(kept, index=units, dtype=bool)
