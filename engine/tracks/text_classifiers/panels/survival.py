@@ -304,7 +304,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
 def steps(run: Run, method: str) -> pd.DataFrame:
     """One row per seed and iteration of an arm; `heads`: the units it cut."""
     if not run.has("iterations"):
-        return pd.DataFrame()
+        return pd.DataFrame(columns=["heads"])
     rows = lookup.frame(run, "iterations")
     rows = rows[rows["method"] == method].sort_values(["seed", "iteration"], ignore_index=True)
     return rows.assign(heads=rows["newly"].map(json.loads))
