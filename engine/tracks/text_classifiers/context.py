@@ -202,6 +202,11 @@ class TextContext(ArrayContext):
         """Where a fine-tuned model comes from."""
         return TextShard("tuned", trained, trial=trial) if trained else self.dense_shard(trial)
 
+    def model_shards(self, shard: TextShard) -> list[TextShard]:
+        """What has to be finished before the classifier of a shard is there."""
+        tuned = self.tuned_shard(shard.trained, shard.trial)
+        return [tuned] if shard.stage == TUNED else []
+
     def model_of(self, shard: TextShard) -> TextClassifier:
         """The classifier a shard is about, without its mask: cut before fine-tuning where heads
         were."""

@@ -48,7 +48,7 @@ def measured_heads(
     texts, dense, answers = (_on_test if is_test else _tried)(audit, trials, units, grown.split)
     with timed(audit.progress, "statistics", "groups and intervals"):
         given = dense if context.settings.retune else dense[min(dense)]
-        measures = Measures(context, texts, grown.axes, given, grown.split)
+        measures = Measures(context.texts, texts, grown.axes, given, grown.split)
         rows = rows_of(
             measures.dense().pooled("dense"), measures.variant(answers), chosen.name, answers
         )

@@ -25,6 +25,7 @@ from engine.classifiers.tables import (
     variant_row,
     weights_table,
 )
+from engine.data.texts.load import TextSet
 from engine.store.tables import within
 from engine.tracks.text_classifiers.arms import (
     DENSE,
@@ -66,26 +67,33 @@ DIFFERENCE_COLUMNS = (
 class Measures:
     """Everything that is measured on answers [texts, classes] to the same texts.
 
-    dense: answers of the full model, or of that of every trial. The task's metric stands beside
-    `groups` where it is not accuracy, which those measure anyway.
+    about: what the texts are, their classes and metric. dense: answers of the full model, or of
+    that of every trial. The task's metric stands beside `groups` where it is not accuracy, which
+    those measure anyway.
     """
 
     def __init__(
         self,
-        context: TextContext,
+        about: TextSet,
         texts: pd.DataFrame,
         axes: Sequence[str],
         dense: Answers,
         split: str = TEST,
         n_boot: int = 400,
     ) -> None:
-        classes, more = context.any_model.classes, {"n_boot": n_boot, "split": split}
-        is_matthews = context.texts.metric == MATTHEWS
+        classes, more = about.classes, {"n_boot": n_boot, "split": split}
+        is_matthews = about.metric == MATTHEWS
         self.groups = GroupMeasure(
             texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more
         )
         self.task = TaskMetric(texts, classes, dense, **more) if is_matthews else None
         self.borkan = BorkanMeasure(texts, classes, axes, dense, **more)
+
+    def own(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+        """Rows of the full model, of all texts and of groups, beside those of `groups`."""
+        task = [] if self.task is None else [self.task.dense_arm.pooled(DENSE)]
+        borkan = self.borkan.dense_arm.pooled(DENSE)
+        return task, [borkan] if len(borkan) else []
 
     def variant(self, trials: ByTrial) -> MeasuredText:
         """One variant, measured from the answers of its trials."""
@@ -132,7 +140,7 @@ def text_tables(
     dense = dense_trials(context, request.trials)
     answers = context.exact(dense)
     is_several = context.settings.retune
-    measures = Measures(context, texts, request.axes, answers if is_several else answers[0])
+    measures = Measures(context.texts, texts, request.axes, answers if is_several else answers[0])
     measured = {}
     for level in finished.levels:
         check()

@@ -253,7 +253,7 @@ def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> dict[str, Any]:
 def _measures(context: TextContext, full: Sequence[TextShard]) -> Measures:
     dense = context.exact(full)
     given = dense if context.settings.retune else dense[0]
-    return Measures(context, context.table(TEST), (), given)
+    return Measures(context.texts, context.table(TEST), (), given)
 
 
 def _change(

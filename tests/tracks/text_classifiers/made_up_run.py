@@ -105,7 +105,10 @@ class MadeUp(TextContext):
     def __init__(self, world: TextWorld) -> None:
         options = world.options
         texts = SimpleNamespace(
-            table=world.texts, groups=world.axes[:2], metric=options["metric"], pair=False
+            table=world.texts,
+            groups=world.axes[:2],
+            metric=options["metric"],
+            classes=world.classes,
         )
         settings = TextSettings(retune=options["pretrained"], random_masks=MASKS)
         super().__init__(None, None, (), texts, settings, {})
@@ -187,7 +190,7 @@ def _computed(
     full = {f"dense#{shard.trial}": shard for shard in dense} if several else {}
     given = [context.answers(shard) for shard in dense]
     measures = Measures(
-        context, world.texts, world.axes, given if several else given[0], n_boot=DRAWS
+        context.texts, world.texts, world.axes, given if several else given[0], n_boot=DRAWS
     )
     measured = {
         level: measures.variant([context.answers(shard) for shard in level.shards()])
