@@ -230,7 +230,7 @@ def test_pretrained_weights_that_are_none(world, tmp_path):
     assert "fine-tuned already" in faults_of(same)["pretrained"]
     build("bert", tmp_path / "wide", hidden_size=64)
     wide = text_request(world, pretrained=str(tmp_path / "wide"))
-    assert "is 64 wide" in faults_of(wide)["pretrained"]
+    assert ", 64 wide" in faults_of(wide)["pretrained"]
 
 
 def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(world):
