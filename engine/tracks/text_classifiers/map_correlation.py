@@ -62,7 +62,10 @@ def _where_both_vary(x: Tensor, y: Tensor, of: Callable[[Tensor, Tensor], Tensor
     for values in (x, y):
         least, most = torch.aminmax(values, dim=1)
         varies &= least != most
-    return of(x, y).masked_fill(~varies, torch.nan)
+    found = torch.full((len(x),), torch.nan, dtype=torch.float64, device=x.device)
+    if varies.any():
+        found[varies] = of(x[varies], y[varies])
+    return found
 
 
 def _spearman(x: Tensor, y: Tensor) -> Tensor:
