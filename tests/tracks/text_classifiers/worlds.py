@@ -90,34 +90,12 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
 def small_audit(folder: Path) -> list[str]:
     """Words of a command that audits in seconds; what it reads is written into `folder`."""
     text_world(folder)
-    return [
-        "tickets",
-        "--model",
-        str(folder / "model"),
-        "--task",
-        str(folder / "colours.csv"),
-        "--axis",
-        "side",
-        "--seeds",
-        "2",
-        "--sparsity",
-        "0.5",
-        "--score-texts",
-        "6",
-        "--max-length",
-        "16",
-        "--procedure",
-        "once,isp",
-        "--score",
-        "magnitude",
-        "--retune",
-        "--step",
-        "0.25",
-        "--tune",
-        "epochs=1",
-        "--device",
-        "cpu",
-    ]
+    asked = (
+        f"tickets --model {folder}/model --task {folder}/colours.csv --axis side --seeds 2"
+        " --sparsity 0.5 --score-texts 6 --max-length 16 --procedure once,isp --score magnitude"
+        " --retune --step 0.25 --tune epochs=1 --device cpu"
+    )
+    return asked.split()
 
 
 def write_sound(folder: Path) -> None:
