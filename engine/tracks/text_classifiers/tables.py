@@ -128,7 +128,8 @@ class MeasuredText:
 
 
 def _joined(parts: Sequence[pd.DataFrame | None]) -> pd.DataFrame:
-    return pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
+    known = [part for part in parts if part is not None]
+    return pd.concat([part for part in known if len(part)] or known[:1], ignore_index=True)
 
 
 def text_tables(

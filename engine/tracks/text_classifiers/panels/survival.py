@@ -197,8 +197,11 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     names, rows = list(found), []
     share = np.full((len(names), len(names)), np.nan)
     for (i, first), (j, second) in itertools.combinations_with_replacement(enumerate(names), 2):
-        same = set_overlap(found[first], total)
-        one = same if i == j else cross_overlap(found[second], found[first], total)
+        one = (
+            set_overlap(found[first], total)
+            if i == j
+            else cross_overlap(found[second], found[first], total)
+        )
         share[i, j] = share[j, i] = one.share
         rows.append({"task": second, "and": first, **overlap_row(one)})
     texts = [
