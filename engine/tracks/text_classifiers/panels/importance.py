@@ -157,7 +157,12 @@ def _agreement(values: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Spearman's correlation of the values of several tables, over the heads that both have; NaN
     where one does not vary."""
     columns = {name: table.set_index("unit")["value"] for name, table in values.items()}
-    return pd.DataFrame(columns).corr("spearman", min_periods=3)
+    return pd.DataFrame(columns).corr(_spearman, min_periods=3)
+
+
+def _spearman(one: np.ndarray, other: np.ndarray) -> float:
+    ranks = pd.DataFrame({"one": one, "other": other}).rank()
+    return ranks["one"].corr(ranks["other"]) if ranks.nunique().min() > 1 else math.nan
 
 
 def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, str]:
