@@ -278,12 +278,12 @@ def _checked(clf: TextClassifier, found: Conductance) -> Conductance:
 
 
 def _joined(found: list[Conductance]) -> Conductance:
-    layers = (
+    attention, attribution = (
         [torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)]
         for kind in ("attention", "attribution")
     )
-    flat = (
+    flat = [
         torch.cat([getattr(part, name) for part in found])
         for name in ("delta", "change", "predicted")
-    )
-    return Conductance(*layers, *flat)
+    ]
+    return Conductance(attention, attribution, *flat)

@@ -81,7 +81,8 @@ class Measures:
         split: str = TEST,
         n_boot: int = 400,
     ) -> None:
-        classes, more = about.classes, {"n_boot": n_boot, "split": split}
+        classes = about.classes
+        more: dict[str, Any] = {"n_boot": n_boot, "split": split}
         is_matthews = about.metric == MATTHEWS
         self.groups = GroupMeasure(
             texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more

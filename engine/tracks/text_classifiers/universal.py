@@ -128,7 +128,7 @@ def _task(run: Run, ask: Ask) -> Task:
         raise RequestError(Fault("RUN", "no audit of a text classifier.", "See `runs list`."))
     masks = _masks(run, ask)
     request = request_from(run.meta["request"])
-    kept = {"random_masks": 0, "leave_one_out": False}
+    kept: dict[str, Any] = {"random_masks": 0, "leave_one_out": False}
     if ask.quick:
         kept |= {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
     one = {"methods": (ask.method,), "sparsities": (ask.sparsity,)}

@@ -205,7 +205,8 @@ def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
         if unknown:
             return f"These data do not tell whether {other} is a ticket."
         return f"{other.replace('any', 'No')} is a ticket at any level."
-    parts, best = {}, {name: one for name, one in reach.items() if one.share == end}
+    parts: dict[str, str] = {}
+    best = {name: one for name, one in reach.items() if one.share == end}
     for state in TICKET:
         named = [
             words.method_name(name) + (f" ({one.but})" if one.but else "")

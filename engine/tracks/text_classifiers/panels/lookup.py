@@ -109,6 +109,7 @@ def target_said(run: Run) -> str:
 
 
 def correlation_said(run: Run) -> str:
+    """Which correlation of maps a run's conductance takes, in words."""
     name = str(scoring(run, "correlation", "spearman"))
     return f"{own.MAP_CORRELATIONS[name].name} correlation"
 
@@ -170,7 +171,8 @@ def reaches(run: Run, axis: str) -> dict[tuple[str, str], Reach]:
     """(arm, group) -> how far it gets, for all texts ("") and the groups of an axis."""
     table = all_levels(run)
     mine = table[(table["group"] == "") | (table["axis"] == axis)]
-    return {key: reach_of(part) for key, part in mine.groupby(["method", "group"], sort=False)}
+    parts = mine.groupby(["method", "group"], sort=False)
+    return {(str(method), str(group)): reach_of(part) for (method, group), part in parts}
 
 
 def first_and_last(reach: Mapping[str, Reach]) -> tuple[list[str], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -73,7 +74,7 @@ CELLS_64 = {
 def printed() -> pd.DataFrame:
     """Every cell, table by table: table, task, method, sparsity, value with its deviation over
     seeds and the full model's value (NaN where none is printed), as shares."""
-    cells = [
+    cells: list[tuple[Any, ...]] = [
         (
             "6.2",
             task,

@@ -62,7 +62,7 @@ def survival(run: Run, choice: Choice) -> Panel:
     scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
     hover = [_hover(run, int(unit), row) for unit, row in kept.iterrows()]
     figure = head_grid(run, choice, share, scale, hover)
-    mark(figure, run, choice, np.flatnonzero(share == 0), "x-thin", "cut by every seed")
+    mark(figure, run, choice, np.flatnonzero(share == 0).tolist(), "x-thin", "cut by every seed")
     seeds = {f"kept by seed {seed}": kept[seed] for seed in kept}
     table = _by_head(run, {"share of seeds": share, **seeds})
     answer = f"{words.method_name(choice.method)} at {at}: {_always(share)}"
@@ -141,7 +141,7 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     if last == 1:
         scale = Scale(0, 1.5, [1], ["cut in the only iteration"])
     figure = head_grid(run, choice, values, scale, said)
-    gone = np.flatnonzero(counts == 0)
+    gone = np.flatnonzero(counts == 0).tolist()
     mark(figure, run, choice, gone, "circle-open", "never cut")
     first = mean[counts == n].sort_values(kind="stable")
     verb = "is" if len(gone) == 1 else "are"
