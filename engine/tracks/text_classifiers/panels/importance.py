@@ -278,8 +278,8 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     places = table.groupby(["stage", "score", "axis", "group"])["value"]
     mine = table.assign(rank=places.rank(ascending=False, method="min"))
     mine = where(mine, unit=unit).reset_index(drop=True)
-    titles = {"group": group_or("all"), "value": "importance"}
-    return readable(mine, OF_ONE_HEAD, score=own.importance_name, **titles)
+    names = {"score": own.importance_name, "group": group_or("all")}
+    return readable(mine, OF_ONE_HEAD, **names, value="importance")
 
 
 def scores_agree(run: Run, choice: Choice) -> Panel:
