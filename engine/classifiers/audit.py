@@ -161,6 +161,9 @@ class ArrayContext(MeasurementContext):
 class EachAlone(Measurement):
     """A measurement whose shards have nothing in common: each is computed on its own."""
 
+    def parts(self, context: Any, shard: Any) -> dict[str, Any]:
+        return {}
+
     def together(self, context: Any, shard: Any) -> Hashable:
         return shard
 

@@ -37,9 +37,8 @@ def answers(images, k=2, strength=1.5, seed=1, decimals=None):
     return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 
 
-def one(table, **where):
-    for column, value in where.items():
-        table = table[table[column] == value]
+def one(table, **wanted):
+    table = where(table, **wanted)
     assert len(table) == 1
     return table.iloc[0]
 
@@ -162,9 +161,7 @@ def test_draws_and_exchanges_are_those_of_the_slow_way(k):
             assert set(images["skin"].to_numpy()[ordered][members]) == {name}
             assert part[:, draw].sum() == len(members)  # group sizes stay
             slow.append(area(np.repeat(members, part[:, draw])))
-        at = measure.cells.index[
-            (measure.cells["metric"] == "auc") & (measure.cells["axis"] == "skin")
-        ]
+        at = where(measure.cells, metric="auc", axis="skin").index
         np.testing.assert_allclose(measure.dense_arm.trials.draws[0, draw, at], slow, atol=1e-6)
         gap = measure.cells.index[measure.cells["metric"] == "auc_gap"][0]
         assert measure.dense_arm.trials.draws[0, draw, gap] == pytest.approx(np.ptp(slow), abs=1e-6)
@@ -311,21 +308,13 @@ def test_a_variant_equal_to_the_dense_model_changes_nothing():
     assert set(found.results[found.results["metric"] == "auc_gap"]["verdict"]) == {UNCLEAR}
 
 
-def test_pairing_makes_changes_sharper_than_levels():
-    images = world(1000)
-    dense = answers(images)
-    near = dense + 0.02 * np.random.default_rng(3).normal(size=(1000, 1)) * np.array([[-1, 1]])
-    row = one(small(images, ["sex"], dense).variant([near]).pooled("near").results, metric="auc")
-    assert row["delta_high"] - row["delta_low"] < 0.3 * (row["high"] - row["low"])
-
-
 def test_equal_groups_lie_inside_the_null_band():
     p = []
     for seed in range(30):
-        images = world(300, seed=seed)
-        found = small(images, ["skin"], answers(images, seed=100 + seed), n_permutations=60).dense()
-        p.append(one(found.results, metric="auc_gap")["null_p"])
-        p.append(one(found.results, metric="accuracy_gap")["null_p"])
+        images = world(200, seed=seed)
+        found = small(images, ["skin"], answers(images, seed=100 + seed), n_boot=10)
+        rows = found.dense().results.set_index("metric")["null_p"]
+        p += rows[["auc_gap", "accuracy_gap"]].tolist()
     # Shares of a uniform number: mean 1/2 with a standard error of .05.
     assert 0.35 < np.mean(p) < 0.65 and np.mean(np.array(p) < 0.1) < 0.3
     images = world(600)
@@ -456,11 +445,7 @@ def test_what_is_wrong_is_said():
         small(images.assign(label=2), ["sex"], good)
     with pytest.raises(RequestError) as caught:
         small(images, ["sex", "hair", "skin+hat"], good)
-    assert [
-        "hair" in str(caught.value),
-        "hat" in str(caught.value),
-        "class" in str(caught.value),
-    ] == [True] * 3
+    assert not [part for part in ("hair", "hat", "class") if part not in str(caught.value)]
     with pytest.raises(RequestError, match="No image has a group on skin"):
         small(images.assign(skin=""), ["skin"], good)
 
@@ -505,19 +490,9 @@ def test_coverage(count):
 def test_groups_that_hold_whole_classes_have_no_null_band():
     """Exchanging labels within a class changes nothing then: the gap would stand in a band of
     itself."""
-    draw = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2, 3], 30)
-    images = pd.DataFrame(
-        {
-            "image_id": [f"i{n:03d}" for n in range(120)],
-            "label": labels,
-            "rarity": np.where(labels < 2, "rare", "common"),
-        }
-    )
-    answers = draw.dirichlet(np.ones(4), 120)
-    found = GroupMeasure(images, list("abcd"), ["rarity"], answers, n_boot=20).dense().results
-    gaps = found[(found["axis"] == "rarity") & found["metric"].str.endswith("_gap")]
-    assert (
-        gaps["null_high"].isna().all()
-        and gaps.loc[gaps["metric"] == "accuracy_gap", "value"].notna().all()
-    )
+    images = images_of(labels, rarity=np.where(labels < 2, "rare", "common"))
+    found = small(images, ["rarity"], answers(images, 4), "abcd", n_boot=20).dense().results
+    gaps = where(found, axis="rarity").set_index("metric")
+    assert gaps.filter(like="_gap", axis=0)["null_high"].isna().all()
+    assert np.isfinite(gaps.loc["accuracy_gap", "value"])

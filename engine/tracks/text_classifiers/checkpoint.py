@@ -106,22 +106,14 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
     stored = stored[stored["variant"] == variant].set_index("text_id").filter(regex="^p_")
     if texts.empty or not set(texts["text_id"]) <= set(stored.index):
         return {"texts": 0, "holds": False, "why": "The run holds no answers of this variant."}
-    again = _probabilities(classifier, texts["text"].tolist(), texts["text_b"].tolist())
+    from engine.models.load_text_classifier import probabilities_of
+
+    second = texts["text_b"].tolist()
+    again = probabilities_of(
+        classifier, texts["text"].tolist(), second if any(second) else None, AT_ONCE
+    )
     difference = float(np.abs(again - stored.loc[texts["text_id"]].to_numpy()).max())
     return {"texts": len(texts), "largest_difference": difference, "holds": difference <= TOLERANCE}
-
-
-def _probabilities(classifier: Any, texts: list[str], second: list[str]) -> np.ndarray:
-    """Probabilities of every class, [texts, classes] float."""
-    import torch
-
-    parts = []
-    for start in range(0, len(texts), AT_ONCE):
-        rows = slice(start, start + AT_ONCE)
-        batch = classifier.encode(texts[rows], second[rows] if any(second) else None)
-        with torch.no_grad():
-            parts.append(classifier.logits(batch).softmax(dim=-1).cpu().numpy())
-    return np.concatenate(parts)
 
 
 SETTINGS = (

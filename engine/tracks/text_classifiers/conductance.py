@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TARGETS = ("predicted", "gold")
 BASELINES = ("pad", "mask")
+Names = Mapping[str, tuple[str, tuple[str, ...]]]
+"""What is given and what is known, by the name of an argument."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,8 @@ def conductance(
     its attention or gives numbers that are not finite.
     """
     rows = len(batch["input_ids"])
-    _check_ask(clf, rows, steps, target, labels, baseline, at_once)
+    names = {"target": (target, TARGETS), "baseline": (baseline, BASELINES)}
+    _check_ask(clf, rows, {"steps": steps, "at_once": at_once}, labels, names)
     if clf.model.training:
         raise PruneAuditError(
             f"{clf.name} is in training mode, where dropout changes attention; call eval() first."
@@ -106,15 +109,6 @@ def baseline_embeddings(
         return table(ids), table(torch.where(words, _filler(clf, baseline), ids))
 
 
-@dataclass(frozen=True)
-class _Points:
-    """What one forward pass gave: attention per layer [points * texts, heads, tokens, tokens], and
-    logits."""
-
-    maps: list[Tensor]
-    logits: Tensor
-
-
 def _integrate(
     clf: TextClassifier,
     batch: dict[str, Tensor],
@@ -133,10 +127,10 @@ def _integrate(
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
     check()
     with torch.no_grad():
-        end = _forward(clf, finish, rest)
-    predicted = end.logits.argmax(-1)
+        ends, logits = _forward(clf, finish, rest)
+    predicted = logits.argmax(-1)
     goal = predicted if labels is None else labels.to(predicted)
-    totals = [torch.zeros_like(maps) for maps in end.maps]
+    totals = [torch.zeros_like(maps) for maps in ends]
     along = torch.zeros(len(finish), dtype=torch.float64, device=finish.device)
     last: list[tuple[Tensor, Tensor]] = []
     first = along
@@ -151,10 +145,10 @@ def _integrate(
         )
         along += gained
         first = values if step == 0 else first
-    for total, (here, slope), there in zip(totals, last, end.maps, strict=True):
+    for total, (here, slope), there in zip(totals, last, ends, strict=True):
         total += (there - here) * slope
-    change = end.logits.gather(1, goal[:, None])[:, 0].double() - first
-    return _checked(clf, Conductance(end.maps, totals, along - change, change, predicted))
+    change = logits.gather(1, goal[:, None])[:, 0].double() - first
+    return _checked(clf, Conductance(ends, totals, along - change, change, predicted))
 
 
 def _pass(
@@ -176,8 +170,12 @@ def _pass(
     """
     start, finish = ends
     maps, slopes, uphill, values = _slopes(clf, start, finish, rest, goal, shares[:-1])
-    for layer, total in enumerate(totals):
-        _advance(total, last[layer] if last else None, maps[layer], slopes[layer])
+    for layer, total in enumerate(totals):  # the steps that end within these points
+        here, slope = maps[layer], slopes[layer]
+        if last:
+            total += (here[0] - last[layer][0]) * last[layer][1]
+        if len(here) > 1:
+            total += (here[1:] - here[:-1]).mul_(slope[:-1]).sum(0)
     strides = torch.diff(torch.tensor(shares, dtype=torch.float64, device=finish.device))
     gained = (uphill * (finish - start)).double().sum((2, 3)).T @ strides
     return (
@@ -205,38 +203,24 @@ def _slopes(
         repeated = {
             name: values.repeat(count, *[1] * (values.dim() - 1)) for name, values in rest.items()
         }
-        found = _forward(clf, between, repeated)
-        values = found.logits.gather(1, goal.repeat(count)[:, None])[:, 0]
-        alive = [maps for maps in found.maps if maps.shape[1]]
+        found, logits = _forward(clf, between, repeated)
+        values = logits.gather(1, goal.repeat(count)[:, None])[:, 0]
+        alive = [maps for maps in found if maps.shape[1]]
         slopes = torch.autograd.grad(values.sum(), [between, *alive])
     each = iter(slopes[1:])
-    downhill = [next(each) if maps.shape[1] else maps for maps in found.maps]
+    downhill = [next(each) if maps.shape[1] else maps for maps in found]
     split = [
-        [maps.detach().unflatten(0, (count, texts)) for maps in kind]
-        for kind in (found.maps, downhill)
+        [maps.detach().unflatten(0, (count, texts)) for maps in kind] for kind in (found, downhill)
     ]
     uphill = slopes[0].unflatten(0, (count, texts))
     return split[0], split[1], uphill, values.detach().double().unflatten(0, (count, texts))
 
 
-def _advance(
-    total: Tensor, before: tuple[Tensor, Tensor] | None, maps: Tensor, slopes: Tensor
-) -> None:
-    """Add, in place, to total [texts, heads, tokens, tokens] the steps that end within these
-    points.
-
-    maps, slopes [points, texts, heads, tokens, tokens]; before: maps and slopes of the last point
-    of the chunk before.
-    """
-    if before is not None:
-        total += (maps[0] - before[0]) * before[1]
-    if len(maps) > 1:
-        total += (maps[1:] - maps[:-1]).mul_(slopes[:-1]).sum(0)
-
-
-def _forward(clf: TextClassifier, embedded: Tensor, rest: Mapping[str, Tensor]) -> _Points:
-    """A forward pass with attention probabilities as tensors of its graph; layers without heads get
-    [rows, 0, t, t]."""
+def _forward(
+    clf: TextClassifier, embedded: Tensor, rest: Mapping[str, Tensor]
+) -> tuple[list[Tensor], Tensor]:
+    """A forward pass: attention probabilities per layer [points * texts, heads, tokens, tokens] as
+    tensors of its graph (layers without heads get [rows, 0, t, t]), and logits."""
     out = clf.model(inputs_embeds=embedded, output_attentions=True, **rest)
     kept = [len(units) for units in kept_units(clf)]
     given = [maps for maps in out.attentions or () if maps is not None and maps.shape[1]]
@@ -247,7 +231,7 @@ def _forward(clf: TextClassifier, embedded: Tensor, rest: Mapping[str, Tensor]) 
         )
     tokens, each = embedded.shape[1], iter(given)
     empty = embedded.new_zeros(len(embedded), 0, tokens, tokens)
-    return _Points([next(each) if heads else empty for heads in kept], out.logits)
+    return [next(each) if heads else empty for heads in kept], out.logits
 
 
 def _filler(clf: TextClassifier, baseline: str) -> int:
@@ -261,42 +245,24 @@ def _filler(clf: TextClassifier, baseline: str) -> int:
 
 
 def _check_ask(
-    clf: TextClassifier,
-    rows: int,
-    steps: int,
-    target: str,
-    labels: Tensor | None,
-    baseline: str,
-    at_once: int,
+    clf: TextClassifier, rows: int, asked: Mapping[str, int], labels: Tensor | None, names: Names
 ) -> None:
     """RequestError with every fault of what is asked; rows: number of texts; labels [rows] int or
     None."""
-    faults = []
-    if rows < 1:
-        faults.append(Fault("texts", "there are none.", "Give at least one text."))
-    for name, value in (("steps", steps), ("at_once", at_once)):
-        if value < 1:
-            faults.append(Fault(name, f"{value} is too few.", "Ask for at least 1."))
-    if target not in TARGETS:
-        faults.append(unknown("target", target, TARGETS))
-    if baseline not in BASELINES:
-        faults.append(unknown("baseline", baseline, BASELINES))
-    if target == "gold" and (labels is None or len(labels) != rows):
-        faults.append(
-            Fault(
-                "labels",
-                "the gold target needs one label per text.",
-                "Give labels, or target predicted.",
-            )
-        )
-    elif (
-        target == "gold"
-        and labels is not None
-        and rows
-        and not 0 <= labels.min() <= labels.max() < len(clf.classes)
-    ):
-        what = f"some are outside the {len(clf.classes)} classes of {clf.name}."
-        faults.append(Fault("labels", what, f"Use 0 to {len(clf.classes) - 1}."))
+    faults = [
+        Fault(name, f"{value} is too few.", "Give at least 1.")
+        for name, value in {"texts": rows, **asked}.items()
+        if value < 1
+    ]
+    faults += [
+        unknown(name, given, known) for name, (given, known) in names.items() if given not in known
+    ]
+    if names["target"][0] == "gold":
+        known = len(clf.classes)
+        given = [] if labels is None else labels.tolist()
+        if len(given) != rows or not all(0 <= label < known for label in given):
+            what = f"the gold target needs one class of 0 to {known - 1} per text."
+            faults.append(Fault("labels", what, "Give labels, or target predicted."))
     if faults:
         raise RequestError(faults)
 
@@ -312,13 +278,12 @@ def _checked(clf: TextClassifier, found: Conductance) -> Conductance:
 
 
 def _joined(found: list[Conductance]) -> Conductance:
-    def layers(kind: str) -> list[Any]:
-        return [
-            torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)
-        ]
-
+    attention, attribution = (
+        [torch.cat(parts) for parts in zip(*(getattr(part, kind) for part in found), strict=True)]
+        for kind in ("attention", "attribution")
+    )
     flat = [
         torch.cat([getattr(part, name) for part in found])
         for name in ("delta", "change", "predicted")
     ]
-    return Conductance(layers("attention"), layers("attribution"), *flat)
+    return Conductance(attention, attribution, *flat)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -119,14 +119,7 @@ class TextContext(ArrayContext):
 
     def key(self, shard: TextShard) -> str:
         kind = self.kind(shard.kind)
-        own = [
-            list(shard.trained),
-            list(shard.off),
-            shard.score,
-            shard.trial,
-            shard.stage,
-            shard.n_cut,
-        ]
+        own = list(astuple(shard)[1:])
         settings = [self.settings.tune.to_dict(), self.settings.retune, self.settings.first_seed]
         device = str(self.any_model.device).split(":")[0]
         return digest_of(
@@ -209,6 +202,11 @@ class TextContext(ArrayContext):
         """Where a fine-tuned model comes from."""
         return TextShard("tuned", trained, trial=trial) if trained else self.dense_shard(trial)
 
+    def model_shards(self, shard: TextShard) -> list[TextShard]:
+        """What has to be finished before the classifier of a shard is there."""
+        tuned = self.tuned_shard(shard.trained, shard.trial)
+        return [tuned] if shard.stage == TUNED else []
+
     def model_of(self, shard: TextShard) -> TextClassifier:
         """The classifier a shard is about, without its mask: cut before fine-tuning where heads
         were."""
@@ -255,3 +253,7 @@ class TextContext(ArrayContext):
     def answers(self, shard: TextShard) -> np.ndarray:
         """Probabilities of the test texts in the order of `table(TEST)`, [n, classes] float32."""
         return self.without_weights(shard)[0]["probabilities"]
+
+    def exact(self, shards: Sequence[TextShard]) -> list[np.ndarray]:
+        """The answers of several shards, as `answers`, float64."""
+        return [self.answers(shard).astype(np.float64) for shard in shards]

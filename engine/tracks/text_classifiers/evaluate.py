@@ -11,13 +11,10 @@ import numpy as np
 import pandas as pd
 
 from engine.classifiers.audit import Evaluation, evaluation
-from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.layout import TEXTS
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.record import MASK_FILE
-from engine.tracks.text_classifiers.metrics import MATTHEWS, BorkanMeasure, TaskMetric
 from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 
 if TYPE_CHECKING:
@@ -90,15 +87,12 @@ def _measured(
         )
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
-    measure = GroupMeasure(table, texts.classes, axes, answers, split=split, items=TEXTS)
-    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm
-    whole = []
-    if texts.metric == MATTHEWS:
-        task = TaskMetric(table, texts.classes, answers, split=split).dense_arm
-        whole.append(task.pooled("dense"))
-    groups = borkan.pooled("dense")
+    from engine.tracks.text_classifiers.tables import Measures
+
+    measures = Measures(texts, table, axes, answers, split)
+    whole, groups = measures.own()
     notes = _notes(classifier, texts, table, second)
-    return evaluation(model, texts.name, measure, notes, whole, [groups] if len(groups) else [])
+    return evaluation(model, texts.name, measures.groups, notes, whole, groups)
 
 
 def _notes(

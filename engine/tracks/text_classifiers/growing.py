@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
 
 from engine.audit.growing import Grown
 from engine.audit.request import Growth
@@ -37,6 +38,7 @@ from engine.report.hand_told import classifier_rows, told_of
 from engine.resident.warm import Warm
 from engine.stats.measured_sets import Learnt, learnt
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.surgery.named import mask_of_units
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
@@ -124,11 +126,13 @@ def ahead_of_set(run: Run, choice: Choice, units: Units) -> Ahead | None:
     found = known(run)
     if found is None or nothing_said(run, choice):
         return None
-    name, guesses = name_of(mask_of_units(run, units).digest), found.guess(units)
+    name = name_of(mask_of_units(run, units).digest)
+    guesses = found.guess(units).assign(variant=name, split=TEST, verdict="")
+    is_group = guesses["group"] != ""
     tables = {
         "variants": pd.DataFrame([_variant(run, name, units)]),
-        "results": pd.DataFrame(_results(run, name, choice, guesses)),
-        "groups": pd.DataFrame(_groups(run, name, guesses)),
+        "results": pd.concat([guesses[~is_group], _ends(run, guesses)], ignore_index=True),
+        "groups": guesses[is_group].assign(n_positive=math.nan).reset_index(drop=True),
     }
     return Ahead(name, tables, _said(found, len(units)), seconds(run))
 
@@ -158,38 +162,17 @@ def _variant(run: Run, name: str, units: Units) -> dict[str, Any]:
     }
 
 
-def _results(run: Run, name: str, choice: Choice, guesses: pd.DataFrame) -> list[dict[str, Any]]:
-    """All texts, the gap of every axis, and the full model's worst and best group, which are groups
-    as they are."""
-    whole = guesses[
-        (guesses["group"] == "") & ((guesses["axis"] == "") | (guesses["metric"] == GAP))
-    ]
-    rows = [_result(name, {**row, "group": ""}) for row in whole.to_dict("records")]
-    for axis in run.meta["request"]["axes"]:
-        for end in ("worst_accuracy", "best_accuracy"):
-            was = lookup.result(run, "dense", end, axis)
-            mine = guesses[
-                (guesses["axis"] == axis) & (guesses["group"] == (was or {}).get("group"))
-            ]
-            rows += [_result(name, {**row, "metric": end}) for row in mine.to_dict("records")]
-    return rows
-
-
-def _result(name: str, row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "variant": name, "split": TEST, "verdict": ""}
-
-
-def _groups(run: Run, name: str, guesses: pd.DataFrame) -> list[dict[str, Any]]:
-    mine = guesses[guesses["group"] != ""].to_dict("records")
-    return [
-        {**row, "variant": name, "split": TEST, "verdict": "", "n_positive": math.nan}
-        for row in mine
-    ]
+def _ends(run: Run, guesses: pd.DataFrame) -> pd.DataFrame:
+    """What is predicted of the full model's worst and best group of every axis, which are groups as
+    they are."""
+    dense = where(lookup.frame(run, "results"), variant="dense", split=TEST)
+    ends = dense.loc[dense["metric"].isin(ENDS), list(VIEW)]
+    return guesses.drop(columns="metric").merge(ends, on=["axis", "group"])
 
 
 def _said(found: Known, count: int) -> str:
     """What the prediction rests on."""
-    sets, missed = found.model.sets, _missed(found)
+    sets, missed = found.model.sets, phrasing.number(found.missed)
     said = (
         f"The prediction for {phrasing.count(count, 'head')} off is learnt from {sets} sets of "
         "heads, most of them random, measured on test texts. It misses the accuracy of a set "
@@ -201,13 +184,6 @@ def _said(found: Known, count: int) -> str:
             " say too little."
         )
     return said
-
-
-def _missed(found: Known) -> str:
-    """How far predicted accuracies of all texts were off, in words, at the full model's level of
-    odds."""
-    place = found.views.index(found.whole)
-    return phrasing.number(float(found.off[place]))
 
 
 def seconds(run: Run) -> float:
@@ -226,7 +202,8 @@ def seconds(run: Run) -> float:
     return 8.0 + (0.0 if done else trained * share)
 
 
-GAP = "accuracy_gap"
+GAP, ENDS = "accuracy_gap", ("worst_accuracy", "best_accuracy")
+VIEW = ("axis", "group", "metric")
 View = tuple[str, str, str]
 """Axis, group and metric of a number: ("", "", the task's) of all texts, (axis, group, "accuracy"),
 (axis, "", GAP)."""
@@ -250,19 +227,22 @@ class Known:
         """The view of all texts."""
         return next(view for view in self.views if not view[0])
 
+    @property
+    def missed(self) -> float:
+        """How far predicted accuracies of all texts were off."""
+        return float(self.off[self.views.index(self.whole)])
+
     def guess(self, units: Sequence[int]) -> pd.DataFrame:
         """A row per view: axis, group, metric, n; value, low, high; delta, delta_low,
         delta_high."""
         member = np.zeros((1, self.model.member.shape[1]))
         member[0, list(units)] = 1
-        ends = [
-            _back(self.views, _forth(self.views, self.dense, self.texts) + part[0])
-            for part in self.model.guess(member)
-        ]
-        table = pd.DataFrame(self.views, columns=["axis", "group", "metric"]).assign(n=self.texts)
-        for name, end in zip(("value", "low", "high"), ends, strict=True):
-            table[name] = self.dense if not len(units) else end
-            table["delta" if name == "value" else f"delta_{name}"] = table[name] - self.dense
+        dense = _forth(self.views, self.dense, self.texts)
+        table = pd.DataFrame(self.views, columns=list(VIEW)).assign(n=self.texts)
+        for end, change in zip(("", "_low", "_high"), self.model.guess(member), strict=True):
+            name = end.removeprefix("_") or "value"
+            table[name] = _back(self.views, dense + change[0]) if len(units) else self.dense
+            table[f"delta{end}"] = table[name] - self.dense
         return table
 
 
@@ -281,112 +261,71 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
     measured = _measured_sets(run)
     if measured.empty:
         return None
-    dense = _dense(run, list(measured.columns))
-    views = tuple(view for view in measured.columns if view in dense)
-    was, texts = (np.array([dense[view][place] for view in views], dtype=float) for place in (0, 1))
+    dense, texts = (
+        _by_view(run, of)["dense"].reindex(measured.columns).to_numpy() for of in ("value", "n")
+    )
+    there = np.isfinite(dense)
+    views, dense, texts = tuple(measured.columns[there]), dense[there], texts[there]
+    values = measured.loc[:, there].to_numpy(dtype=float)
     member = np.zeros((len(measured), lookup.total_heads(run)))
     for row, units in enumerate(measured.index):
         member[row, list(units)] = 1
-    changes = _forth(views, measured[list(views)].to_numpy(dtype=float), texts) - _forth(
-        views, was, texts
-    )
+    was = _forth(views, dense, texts)
+    changes = _forth(views, values, texts) - was
     model = learnt(member, changes)
     if model is None:
         return None
-    left_out = changes[model.places] - model.residuals.T + _forth(views, was, texts)
-    off = np.median(
-        np.abs(_back(views, left_out) - measured[list(views)].to_numpy(dtype=float)[model.places]),
-        axis=0,
-    )
-    return Known(views, was, texts, model, off)
+    left_out = _back(views, changes[model.places] - model.residuals.T + was)
+    off = np.median(np.abs(left_out - values[model.places]), axis=0)
+    return Known(views, dense, texts, model, off)
 
 
 def _measured_sets(run: Run) -> pd.DataFrame:
-    """A row per measured set (index: its heads), a column per view: means over seeds."""
+    """A row per measured set (index: its heads), a column per view: means over seeds. Random masks,
+    then sets that were kept by hand."""
     table = lookup.frame(run, "random_masks")
     if table.empty:
         return pd.DataFrame()
     key = ["sparsity", "mask"]
-    heads = (
-        table[table["units"] != ""]
-        .groupby(key)["units"]
-        .first()
-        .map(lambda units: tuple(json.loads(units)))
-    )
-    groups = (
-        table[table["axis"] != ""]
-        .groupby([*key, "seed", "axis"])["value"]
-        .agg(["max", "min", "size"])
-    )
-    gaps = (
-        (groups["max"] - groups["min"])[groups["size"] > 1]
-        .reset_index(name="value")
-        .assign(group="", metric=GAP)
-    )
-    rows = pd.concat([table[[*key, "axis", "group", "metric", "value"]], gaps.drop(columns="seed")])
-    wide = rows.pivot_table(
-        index=key, columns=["axis", "group", "metric"], values="value", aggfunc="mean"
-    )
-    wide.index = pd.Index([heads[place] for place in wide.index], tupleize_cols=False)
-    both = pd.concat([wide, _kept(run, list(wide.columns))]).dropna()
+    heads = table[table["units"] != ""].groupby(key)["units"].first().map(_units)
+    groups = table[table["axis"] != ""].groupby([*key, "seed", "axis"])["value"]
+    groups = groups.agg(["max", "min", "size"])
+    gaps = (groups["max"] - groups["min"])[groups["size"] > 1].reset_index(name="value")
+    rows = pd.concat([table, gaps.assign(group="", metric=GAP)])
+    wide = rows.pivot_table(index=key, columns=list(VIEW), values="value", aggfunc="mean")
+    variants = lookup.reported(run)
+    mine = variants[variants["method"].str.startswith(PREFIX)]
+    kept = _by_view(run, "value").reindex(index=wide.columns, columns=mine["variant"]).T
+    both = pd.concat([wide, kept])
+    units = [*heads.loc[wide.index], *mine["cut"].map(_units)]
+    both.index = pd.Index(units, tupleize_cols=False)
+    both = both.dropna()
     return both[~both.index.duplicated()]
 
 
-def _kept(run: Run, views: list[View]) -> pd.DataFrame:
-    """The same of sets that were kept by hand."""
-    variants = lookup.reported(run)
-    mine = variants[variants["method"].str.startswith(PREFIX)]
-    rows = [[_value(run, name, view) for view in views] for name in mine["variant"]]
-    index = pd.Index([tuple(json.loads(cut)) for cut in mine["cut"]], tupleize_cols=False)
-    return pd.DataFrame(
-        rows, index=index, columns=pd.MultiIndex.from_tuples(views) if len(views) else None
-    )
+def _units(cut: str) -> tuple[int, ...]:
+    return tuple(json.loads(cut))
 
 
-def _value(run: Run, variant: str, view: View) -> float:
-    row = _row(run, variant, view)
-    return float("nan") if row is None else float(row["value"])
-
-
-def _dense(run: Run, views: Sequence[View]) -> dict[View, tuple[float, float]]:
-    """The full model's value of every view, and how many texts stand behind it; without those it
-    has none of."""
-    found = {view: _row(run, "dense", view) for view in views}
-    return {
-        view: (float(row["value"]), float(row["n"]))
-        for view, row in found.items()
-        if row is not None and np.isfinite(row["value"])
-    }
-
-
-def _row(run: Run, variant: str, view: View) -> dict | None:
-    axis, group, metric = view
-    if not group:
-        return lookup.result(run, variant, metric, axis, TEST)
-    rows = lookup.groups_of(run, variant, metric, axis, TEST)
-    rows = rows[rows["group"] == group]
-    return None if rows.empty else rows.iloc[0].to_dict()
+def _by_view(run: Run, column: str) -> pd.DataFrame:
+    """A column of the tables `results` and `groups` on test texts: rows are views, columns
+    variants."""
+    whole = lookup.frame(run, "results").assign(group="")
+    table = where(pd.concat([whole, lookup.frame(run, "groups")]), split=TEST)
+    return table.pivot_table(index=list(VIEW), columns="variant", values=column)
 
 
 def _forth(views: Sequence[View], values: np.ndarray, texts: np.ndarray) -> np.ndarray:
     """Numbers [..., views] as they are learnt: log odds, of a correlation's distance from -1; gaps
     as they are."""
-    found = np.array(values, dtype=float)
-    for place, (_, _, metric) in enumerate(views):
-        if metric != GAP:
-            share = (1 + found[..., place]) / 2 if metric == "matthews" else found[..., place]
-            share = np.clip(share, 0.5 / texts[place], 1 - 0.5 / texts[place])
-            found[..., place] = np.log(share / (1 - share))
-    return found
+    metric = np.array([view[2] for view in views])
+    share = np.where(metric == "matthews", (1 + values) / 2, values)
+    odds = logit(np.clip(share, 0.5 / texts, 1 - 0.5 / texts))
+    return np.where(metric == GAP, values, odds)
 
 
 def _back(views: Sequence[View], values: np.ndarray) -> np.ndarray:
     """The inverse of `_forth`; a gap lies between 0 and 1."""
-    found = np.array(values, dtype=float)
-    for place, (_, _, metric) in enumerate(views):
-        if metric == GAP:
-            found[..., place] = np.clip(found[..., place], 0.0, 1.0)
-        else:
-            share = 1 / (1 + np.exp(-found[..., place]))
-            found[..., place] = 2 * share - 1 if metric == "matthews" else share
-    return found
+    metric, share = np.array([view[2] for view in views]), expit(values)
+    share = np.where(metric == "matthews", 2 * share - 1, share)
+    return np.where(metric == GAP, np.clip(values, 0.0, 1.0), share)

@@ -17,7 +17,7 @@ from engine.core.types import Hooks
 from engine.report.hand_classifiers import MOST_TRIED, HandSet, rows_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.store.tables import pack, unpack
+from engine.store.tables import pack, unpack, where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.under_masks import answers_under
@@ -48,7 +48,7 @@ def measured_heads(
     texts, dense, answers = (_on_test if is_test else _tried)(audit, trials, units, grown.split)
     with timed(audit.progress, "statistics", "groups and intervals"):
         given = dense if context.settings.retune else dense[min(dense)]
-        measures = Measures(context, texts, grown.axes, given, grown.split)
+        measures = Measures(context.texts, texts, grown.axes, given, grown.split)
         rows = rows_of(
             measures.dense().pooled("dense"), measures.variant(answers), chosen.name, answers
         )
@@ -73,7 +73,7 @@ def _on_test(
     silenced = [TextShard("silenced", off=units, trial=shard.trial) for shard in trials]
     audit.finish("measure", silenced)
     dense, answers = (
-        {shard.trial: context.answers(shard).astype(np.float64) for shard in found}
+        dict(zip((shard.trial for shard in found), context.exact(found), strict=True))
         for found in (trials, silenced)
     )
     return context.table(split), dense, answers
@@ -125,13 +125,10 @@ def _restored(context: TextContext, run: Run, trials: list[TextShard]) -> list[s
         str(run.meta["provenance"]["device"]).split(":")[0]
         == str(context.any_model.device).split(":")[0]
     )
-    weights = (
-        run.table("weights")
-        if run.has("weights") and same_device
-        else pd.DataFrame({"variant": []})
-    )
+    has = run.has("weights") and same_device
+    weights = run.table("weights") if has else pd.DataFrame({"variant": []})
     for shard in missing:
-        mine = weights[weights["variant"] == f"dense#{shard.trial}"]
+        mine = where(weights, variant=f"dense#{shard.trial}")
         if len(mine):
             context.keeper.put(context.key(shard), _as_tuned(context, run, shard, mine))
     again = sum(not context.kept(shard) for shard in missing)
@@ -147,33 +144,28 @@ def _as_tuned(
         f"weights/{name}": value
         for name, value in unpack(weights.drop(columns="variant"))[0].items()
     }
-    answers = run.table("predictions").query(
-        "variant == @name", local_dict={"name": f"dense#{shard.trial}"}
-    )
-    in_order = answers.set_index("text_id").loc[context.table(TEST)["text_id"]].filter(regex="^p_")
-    curve = run.table("curves").query(
-        "variant == @name", local_dict={"name": f"dense#{shard.trial}"}
-    )
-    steps = {
-        f"curve/{name}": curve[of].to_numpy() for name, of in (("epoch", "step"), ("loss", "loss"))
-    }
-    steps |= {"curve/rate": curve["rate"].to_numpy()}
+    name = f"dense#{shard.trial}"
+    curve = where(run.table("curves"), variant=name)
+    if len(curve):
+        columns = {"epoch": "step", "loss": "loss", "rate": "rate"}
+        arrays |= {f"curve/{key}": curve[column].to_numpy() for key, column in columns.items()}
+    answers = _stored(run, name, context.table(TEST)).astype(np.float32)
     plain = {"parameters": context.any_model.n_parameters, "max_logit_difference": 0.0}
-    return pack(
-        {"probabilities": in_order.to_numpy(np.float32), **arrays, **(steps if len(curve) else {})},
-        plain,
-    )
+    return pack({"probabilities": answers, **arrays}, plain)
+
+
+def _stored(run: Run, variant: str, texts: pd.DataFrame) -> np.ndarray:
+    """What the audit's model answered to the texts, [texts, classes]."""
+    rows = where(run.table("predictions"), variant=variant).set_index("text_id")
+    return rows.loc[texts["text_id"]].filter(regex="^p_").to_numpy()
 
 
 def _apart(run: Run, dense: Mapping[int, np.ndarray], texts: pd.DataFrame) -> list[str]:
     """What must be said of full models that answer otherwise than in the audit: changes are against
     them."""
-    stored, several, notes = run.table("predictions"), len(dense) > 1, []
+    several, notes = len(dense) > 1, []
     for seed, answers in dense.items():
-        rows = stored[stored["variant"] == (f"dense#{seed}" if several else "dense")].set_index(
-            "text_id"
-        )
-        was = rows.loc[texts["text_id"]].filter(regex="^p_").to_numpy()
+        was = _stored(run, f"dense#{seed}" if several else "dense", texts)
         others = int((was.argmax(axis=1) != answers.argmax(axis=1)).sum())
         apart = float(np.abs(was - answers).max())
         if apart > APART:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.data.texts.load import CLASS
 from engine.stats.multi_reader import FIXED, Trials, difference
+from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import TextArm, importance_shards, truth_shards
 from engine.tracks.text_classifiers.context import TRAIN, TextContext
 from engine.tracks.text_classifiers.scores.base import (
@@ -28,21 +30,7 @@ Found = tuple[pd.DataFrame, np.ndarray]
 """Numbers per text (index: text_id, or 0 where a score reads none) and unit; n_constant [units]."""
 MIN_TEXTS = 10
 """Scored texts below which a group has no importance of its own."""
-COLUMNS = [
-    "stage",
-    "score",
-    "seed",
-    "axis",
-    "group",
-    "unit",
-    "layer",
-    "head",
-    "value",
-    "low",
-    "high",
-    "n",
-    "n_constant",
-]
+COLUMNS = "stage score seed axis group unit layer head value low high n n_constant"
 
 
 def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int) -> pd.DataFrame:
@@ -66,7 +54,8 @@ def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int)
         parts += _rows(
             context, (stage, score, POOLED), _together(of_trials), by_text[list(axes)], tables
         )
-    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return table.reindex(columns=COLUMNS.split())
 
 
 def _together(trials: Sequence[Found]) -> Found:
@@ -127,7 +116,7 @@ def _rows(
     """
     method, model = head_importance(which[1]), context.any_model
     table, n_constant = found
-    per_text, units = table.to_numpy(), np.arange(context.n_units)
+    per_text = table.to_numpy()
     for axis, group, rows in _groups(
         groups.loc[table.index] if method.reads_texts else None, len(table)
     ):
@@ -141,23 +130,24 @@ def _rows(
             shown = aggregate(method, per_text[rows], model.n_layers)
         constant = n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0)
         silent = says_nothing(np.isnan(per_text[rows]).sum(axis=0), len(rows))
-        yield pd.DataFrame(
-            {
-                "stage": which[0],
-                "score": which[1],
-                "seed": which[2],
-                "axis": axis,
-                "group": group,
-                "unit": units,
-                "layer": units // model.n_heads,
-                "head": units % model.n_heads,
-                "value": np.where(silent, 0.0, shown.value),
-                "low": shown.low,
-                "high": shown.high,
-                "n": len(rows) if method.reads_texts else 0,
-                "n_constant": constant,
-            }
+        yield _by_head(
+            context,
+            **dict(zip(("stage", "score", "seed"), which, strict=True)),
+            axis=axis,
+            group=group,
+            value=np.where(silent, 0.0, shown.value),
+            low=shown.low,
+            high=shown.high,
+            n=len(rows) if method.reads_texts else 0,
+            n_constant=constant,
         )
+
+
+def _by_head(context: TextContext, **columns: Any) -> pd.DataFrame:
+    """A row per head: unit, layer, head, and these columns, [units] or one value for all."""
+    units = np.arange(context.n_units)
+    layer, head = np.divmod(units, context.any_model.n_heads)
+    return pd.DataFrame({"unit": units, "layer": layer, "head": head, **columns})
 
 
 def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -178,18 +168,9 @@ def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.n
 
 TRUTH_DRAWS = 400
 COSTS = ("loss", "accuracy")
-TRUTH = ["metric", "seed", "unit", "layer", "head", "cost", "low", "high", "n"]
-AGREEMENT = [
-    "score",
-    "metric",
-    "seed",
-    "pearson",
-    "spearman",
-    "slope",
-    "slope_low",
-    "slope_high",
-    "n_heads",
-]
+TRUTH = "metric seed unit layer head cost low high n"
+NUMBERS = ("pearson", "spearman", "slope", "slope_low", "slope_high")
+AGREEMENT = ["score", "metric", "seed", *NUMBERS, "n_heads"]
 
 
 def truth_table(context: TextContext, trials: int) -> pd.DataFrame:
@@ -201,24 +182,20 @@ def truth_table(context: TextContext, trials: int) -> pd.DataFrame:
     the mean over texts and seeds.
     """
     parts = []
-    for metric in COSTS:
+    for metric in COSTS if truth_shards(context, trials) else ():
         found = _trials(context, metric, trials)
-        if found is None:
-            continue
+        each = {number: found.only(number) for number in found.numbers}
         parts += [
-            _head_truth_rows(context, found.only(number), metric, number)
-            for number in found.numbers
+            _head_truth_rows(context, some, metric, seed)
+            for seed, some in {**each, POOLED: found}.items()
         ]
-        parts.append(_head_truth_rows(context, found, metric, POOLED))
-    return pd.concat(parts, ignore_index=True)[TRUTH] if parts else pd.DataFrame(columns=TRUTH)
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return table.reindex(columns=TRUTH.split())
 
 
-def _trials(context: TextContext, metric: str, trials: int) -> Trials | None:
-    """Costs of every head in every trial, the same redrawn texts in all; None where nothing was
-    measured."""
+def _trials(context: TextContext, metric: str, trials: int) -> Trials:
+    """Costs of every head in every trial, the same redrawn texts in all."""
     shards = truth_shards(context, trials)
-    if not shards:
-        return None
     per_text = [_costs(context.without_weights(shard)[0], metric) for shard in shards]
     n, units = per_text[0].shape
     weights = rng("leave one out", n).multinomial(n, np.full(n, 1 / n), size=TRUTH_DRAWS) / n
@@ -244,21 +221,10 @@ def _costs(arrays: dict[str, np.ndarray], metric: str) -> np.ndarray:
 def _head_truth_rows(context: TextContext, trials: Trials, metric: str, seed: int) -> pd.DataFrame:
     shape = (1, *trials.draws.shape[1:])
     zero = Trials((FIXED,), np.zeros((1, shape[2])), np.zeros(shape), trials.shares, trials.units)
-    found, units = difference(trials, zero), np.arange(shape[2])
-    heads = context.any_model.n_heads
-    return pd.DataFrame(
-        {
-            "metric": metric,
-            "seed": seed,
-            "unit": units,
-            "layer": units // heads,
-            "head": units % heads,
-            "cost": found.value,
-            "low": found.low,
-            "high": found.high,
-            "n": trials.units.astype(int),
-        }
-    )
+    found = difference(trials, zero)
+    ends = {"cost": found.value, "low": found.low, "high": found.high}
+    n = trials.units.astype(int)
+    return _by_head(context, metric=metric, seed=seed, **ends, n=n)
 
 
 def agreement_table(importance: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
@@ -268,47 +234,22 @@ def agreement_table(importance: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFra
     slope: of the cost on the score in standard deviations of the score, least squares: what a head
     that stands one deviation higher costs more. Its interval is 95 %, of the regression over heads.
     """
-    mine = importance[(importance["stage"] == "fine-tuned") & (importance["group"] == "")]
-    rows = [
-        row
-        for keys, part in mine.groupby(["score", "seed"])
-        for row in _agreements(keys, part, truth)
-    ]
+    rows, mine = [], where(importance, stage="fine-tuned", group="")
+    for (score, seed), part in mine.groupby(["score", "seed"]):
+        for metric, costs in where(truth, seed=seed).groupby("metric"):
+            both = part[["unit", "value"]].merge(costs[["unit", "cost"]]).dropna()
+            found = agreement(both["value"], both["cost"])
+            rows.append({"score": score, "metric": metric, "seed": seed, **found})
     return pd.DataFrame(rows, columns=AGREEMENT)
-
-
-def _agreements(
-    keys: tuple[str, int], part: pd.DataFrame, truth: pd.DataFrame
-) -> Iterator[dict[str, object]]:
-    for metric, costs in truth[truth["seed"] == keys[1]].groupby("metric"):
-        both = (
-            part.set_index("unit")["value"]
-            .to_frame("score")
-            .join(costs.set_index("unit")["cost"])
-            .dropna()
-        )
-        yield {
-            "score": keys[0],
-            "metric": metric,
-            "seed": keys[1],
-            **agreement(both["score"], both["cost"]),
-        }
 
 
 def agreement(score: Sequence[float], cost: Sequence[float]) -> dict[str, float]:
     """Pearson, Spearman and slope (see `agreement_table`) of scores and costs [heads]; NaN where
     one never varies."""
     x, y = np.asarray(score, dtype=float), np.asarray(cost, dtype=float)
-    nothing = dict.fromkeys(("pearson", "spearman", "slope", "slope_low", "slope_high"), np.nan)
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return {**nothing, "n_heads": len(x)}
-    fit = linregress((x - x.mean()) / x.std(ddof=1), y)
-    half = t.isf(0.025, len(x) - 2) * fit.stderr
-    return {
-        "pearson": float(fit.rvalue),
-        "spearman": float(spearmanr(x, y).statistic),
-        "slope": float(fit.slope),
-        "slope_low": float(fit.slope - half),
-        "slope_high": float(fit.slope + half),
-        "n_heads": len(x),
-    }
+    found = [np.nan] * len(NUMBERS)
+    if len(x) >= 3 and np.ptp(x) and np.ptp(y):
+        fit = linregress((x - x.mean()) / x.std(ddof=1), y)
+        half, rho = t.isf(0.025, len(x) - 2) * fit.stderr, spearmanr(x, y).statistic
+        found = [fit.rvalue, rho, fit.slope, fit.slope - half, fit.slope + half]
+    return {**dict(zip(NUMBERS, map(float, found), strict=True)), "n_heads": len(x)}

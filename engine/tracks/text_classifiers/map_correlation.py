@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
+from scipy.stats import kendalltau
 from torch import Tensor
 
 from engine.core.errors import RequestError, unknown
@@ -61,7 +62,10 @@ def _where_both_vary(x: Tensor, y: Tensor, of: Callable[[Tensor, Tensor], Tensor
     for values in (x, y):
         least, most = torch.aminmax(values, dim=1)
         varies &= least != most
-    return of(x, y).masked_fill(~varies, torch.nan)
+    found = torch.full((len(x),), torch.nan, dtype=torch.float64, device=x.device)
+    if varies.any():
+        found[varies] = of(x[varies], y[varies])
+    return found
 
 
 def _spearman(x: Tensor, y: Tensor) -> Tensor:
@@ -126,52 +130,10 @@ def _pearson(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _kendall(x: Tensor, y: Tensor) -> Tensor:
-    """Kendall's tau-b of each row: x, y [rows, numbers] -> [rows] float64.
-
-    From the number of discordant pairs: inversions of y once x is sorted, ties in x broken by y
-    (Knight).
-    """
-    x, y = (_dense_ranks(values) for values in (x, y))
-    width = x.shape[1]
-    both = x * width + y
-    total = width * (width - 1) // 2
-    tied_x, tied_y, tied = (_tied_pairs(values) for values in (x, y, both))
-    ordered = both.sort(dim=1).values % width
-    gap = total - tied_x - tied_y + tied - 2 * _inversions(ordered)
-    return _within_one(
-        gap.double() / ((total - tied_x).double().sqrt() * (total - tied_y).double().sqrt())
-    )
-
-
-def _dense_ranks(values: Tensor) -> Tensor:
-    """Whole numbers from 0 in each row, equal where values are equal: [rows, numbers] int64."""
-    ordered, order = _sorted(values)
-    new = torch.zeros_like(order)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return torch.empty_like(order).scatter_(1, order, new.cumsum(1))
-
-
-def _tied_pairs(ranks: Tensor) -> Tensor:
-    """Pairs of equal numbers in each row: [rows, numbers] -> [rows] int64."""
-    ordered = ranks.sort(dim=1).values
-    left, right = (torch.searchsorted(ordered, ordered, right=side) for side in (False, True))
-    return ((right - left).sum(1) - ranks.shape[1]) // 2
-
-
-def _inversions(ranks: Tensor) -> Tensor:
-    """Pairs of each row where the earlier number is larger: [rows, numbers] -> [rows] int64.
-
-    By merging blocks of doubling width.
-    """
-    rows, width = ranks.shape
-    full = 1 << (width - 1).bit_length()
-    blocks = torch.nn.functional.pad(ranks, (0, full - width), value=width).view(rows, full, 1)
-    found = ranks.new_zeros(rows)
-    while blocks.shape[1] > 1:
-        left, right = blocks[:, 0::2].contiguous(), blocks[:, 1::2].contiguous()
-        found += (left.shape[2] - torch.searchsorted(left, right, right=True)).sum((1, 2))
-        blocks = torch.cat([left, right], dim=2).sort(dim=2).values
-    return found
+    """Kendall's tau-b of each row: x, y [rows, numbers] -> [rows] float64. By scipy, row by row."""
+    pairs = zip(x.double().cpu().numpy(), y.double().cpu().numpy(), strict=True)
+    found = [kendalltau(*pair).statistic for pair in pairs]
+    return torch.tensor(found, dtype=torch.float64, device=x.device)
 
 
 def _within_one(values: Tensor) -> Tensor:

@@ -118,21 +118,15 @@ KEEP = {"first": "Of the first seed", "all": "Of every seed", "none": "Of none"}
 def look_at(data: str) -> TextInfo | None:
     """What a source of texts offers; None where nothing can read it, which the check will say.
     Downloads nothing."""
-    return (
-        None
-        if not data or data.startswith("glue:")
-        else attempt(lambda: look_texts(absolute(data)), [])
-    )
+    is_here = data and not data.startswith("glue:")
+    return attempt(lambda: look_texts(absolute(data)), []) if is_here else None
 
 
 def usual_axes(data: str, target: str | None = None) -> tuple[str, ...]:
     """The axes of a set of texts where the request names none: its usual groups but what is
     predicted, and classes."""
-    own = (
-        axis
-        for axis in look_texts(data).default_groups
-        if axis.casefold() != (target or "").casefold()
-    )
+    taken = (target or "").casefold()
+    own = (axis for axis in look_texts(data).default_groups if axis.casefold() != taken)
     return (*own, CLASS_AXIS)
 
 
@@ -782,9 +776,8 @@ def _shared_faults(info: Any) -> list[Fault]:
         return []
     what = (
         f"{info.name} goes through its layers several times in one pass: attributions to a layer's"
-        " attention would "
+        " attention would mix its depths. Its heads can be masked and cut (apply)."
     )
-    what += "mix its depths. Its heads can be masked and cut (apply)."
     return [Fault("model", what, "Audit a model whose layers are its own.")]
 
 
@@ -807,21 +800,10 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
     if start is not None and info.has_head and start.weight_hash == info.weight_hash:
         what = f"{start.name} holds the same weights as the model, which are fine-tuned already."
         faults.append(Fault("pretrained", what, "Name the weights before fine-tuning."))
-    if start is not None and width_of(start) != width_of(info):
-        what = f"{start.name} is {width_of(start)} wide, {info.name} {width_of(info)}."
-        faults.append(
-            Fault("pretrained", what, "Name the weights that this model was fine-tuned from.")
-        )
-    if start is not None and (start.model_type, start.n_layers, start.n_heads) != (
-        info.model_type,
-        info.n_layers,
-        info.n_heads,
-    ):
-        what = f"{start.name} is {start.model_type} with {start.n_layers} x {start.n_heads} heads, "
-        what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
-        faults.append(
-            Fault("pretrained", what, "Name the weights that this model was fine-tuned from.")
-        )
+    if start is not None and shape_of(start) != shape_of(info):
+        what = f"{start.name} is {shape_of(start)}, {info.name} {shape_of(info)}."
+        fix = "Name the weights that this model was fine-tuned from."
+        faults.append(Fault("pretrained", what, fix))
     faults += _kept_faults(request, info)
     counts = [
         exact_count(value, total)
@@ -829,50 +811,33 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
         if is_number(value) and 0 < value < 1
     ]
     if counts and min(counts) == 0:
-        faults.append(
-            Fault(
-                "sparsity",
-                f"the smallest cuts none of {total} heads.",
-                f"Give {1 / total:.3g} or more.",
-            )
-        )
+        what = f"the smallest cuts none of {total} heads."
+        faults.append(Fault("sparsity", what, f"Give {1 / total:.3g} or more."))
     if len(set(counts)) < len(counts):
-        faults.append(
-            Fault("sparsity", f"two of them cut equally many of {total} heads.", "Leave one out.")
-        )
+        what = f"two of them cut equally many of {total} heads."
+        faults.append(Fault("sparsity", what, "Leave one out."))
     return faults
 
 
 def _null_faults(request: TextRequest) -> list[Fault]:
     """Random masks asked of arms that all train: the exact null of such an arm is one training per
     mask."""
-    named = [name for name, _ in request.arms if name in procedures()]
-    if (
-        not request.random_masks
-        or not named
-        or not all(procedures()[name].retrains for name in named)
-    ):
+    named = dict.fromkeys(name for name, _ in request.arms if name in procedures())
+    if not request.random_masks or not all(procedures()[name].retrains for name in named):
         return []
-    what = (
-        f"asked of {', '.join(dict.fromkeys(named))}, which train: every random mask would need a"
-        " training."
-    )
-    return [
-        Fault(
-            "random_masks",
-            what,
-            "Add once or alg61, which train nothing again, or ask for 0 random masks.",
-        )
-    ]
+    what = f"asked of {', '.join(named)}, which train: every random mask would need a training."
+    fix = "Add once or alg61, which train nothing again, or ask for 0 random masks."
+    return [Fault("random_masks", what, fix)] if named else []
 
 
-def width_of(info: Any) -> int:
-    """Width of the hidden states, from the model's config.json."""
+def shape_of(info: Any) -> str:
+    """E.g. "bert with 12 x 12 heads, 768 wide", from the model's config.json."""
     from engine.models.checkpoint import read_config
     from engine.models.structure.adapter import adapter_of
 
     config, _ = read_config(info.folder, causal=False)
-    return adapter_of(config, causal=False).head_dim * info.n_heads
+    width = adapter_of(config, causal=False).head_dim * info.n_heads
+    return f"{info.model_type} with {info.n_layers} x {info.n_heads} heads, {width} wide"
 
 
 def _kept_faults(request: TextRequest, info: Any) -> list[Fault]:
@@ -913,10 +878,5 @@ def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
     what = (
         f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
     )
-    return [
-        Fault(
-            str(root),
-            what,
-            "Ask for fewer trials, sparsities or procedures, or choose another store.",
-        )
-    ]
+    fix = "Ask for fewer trials, sparsities or procedures, or choose another store."
+    return [Fault(str(root), what, fix)]

@@ -21,6 +21,7 @@ from engine.core.errors import RequestError
 from engine.core.types import POOLED, Hooks
 from engine.models.load_text_classifier import NEW_HEAD, load_text_classifier, unknown_words
 from engine.store.runs import Store
+from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import (
     Finished,
     arms_of,
@@ -126,10 +127,9 @@ def run_meta(
     known about it."""
     plan, context = audit.plan, audit.context
     longer = truncated(context)
-    usual = audit.meta(f"{plan.model.name} on {plan.texts.name}")
-    return {
-        **usual,
-        "provenance": {**usual["provenance"], "conductance": dict(context.proof)},
+    found = audit.meta(f"{plan.model.name} on {plan.texts.name}")
+    found["provenance"] = {**found["provenance"], "conductance": dict(context.proof)}
+    return found | {
         "model": _model(plan, context),
         "data": _data(plan, tables, longer),
         "warnings": text_warnings(plan, context, tables, notes, longer),
@@ -137,16 +137,12 @@ def run_meta(
 
 
 def _model(plan: TextPlan, context: TextContext) -> dict[str, Any]:
+    told = ("name", "model_type", "revision", "weight_hash", "n_layers", "n_heads")
     return {
-        "name": plan.model.name,
-        "model_type": plan.model.model_type,
-        "revision": plan.model.revision,
-        "weight_hash": plan.model.weight_hash,
+        **{name: getattr(plan.model, name) for name in told},
         "pretrained": plan.start_name,
         "pretrained_hash": None if plan.start is None else plan.start.weight_hash,
         "retuned": plan.retune,
-        "n_layers": plan.model.n_layers,
-        "n_heads": plan.model.n_heads,
         "parameters": context.any_model.n_parameters,
         "classes": list(plan.texts.classes),
         "max_length": plan.max_length,
@@ -156,13 +152,8 @@ def _model(plan: TextPlan, context: TextContext) -> dict[str, Any]:
 def _data(plan: TextPlan, tables: Tables, longer: Mapping[str, int]) -> dict[str, Any]:
     texts = plan.texts
     return {
-        "name": texts.name,
-        "digest": texts.digest,
-        "notes": list(texts.notes),
-        "stand_in": texts.stand_in,
-        "metric": texts.metric,
-        "classes": list(texts.classes),
-        "groups": list(texts.groups),
+        **{name: getattr(texts, name) for name in ("name", "digest", "stand_in", "metric")},
+        **{name: list(getattr(texts, name)) for name in ("notes", "classes", "groups")},
         "pair": bool(texts.pair),
         "counts": counts_of(tables),
         "texts": {str(split): int(n) for split, n in texts.table["split"].value_counts().items()},
@@ -241,12 +232,7 @@ def _notes_of_model(plan: TextPlan, context: TextContext) -> list[str]:
 
 def _learned_nothing(plan: TextPlan, tables: Tables) -> list[str]:
     """Where the full model cannot be told from one that always names the most frequent class."""
-    results = tables["results"]
-    row = results[
-        (results["variant"] == "dense")
-        & (results["axis"] == "")
-        & (results["metric"] == plan.texts.metric)
-    ]
+    row = where(tables["results"], variant="dense", axis="", metric=plan.texts.metric)
     guess = 0.0
     if plan.texts.metric == "accuracy":
         guess = float(tables["texts"]["label"].value_counts(normalize=True).iloc[0])

@@ -41,6 +41,7 @@ class Tickets(Summary):
             f"\n{metric} as mean ± standard deviation over {seeds}; full model"
             f" {_spread(full, 'full_')}"
         ]
+        whole = whole.assign(by_spread=by_spread_only(whole))
         found += [_level(row) for row in whole.to_dict("records")]
         found += [*_compared(run, metric), *_classes(run)]
         for axis in run.meta["request"]["axes"]:
@@ -96,8 +97,7 @@ def _level(row: dict[str, Any]) -> str:
     """One arm at one sparsity."""
     flat = f"  ! {row['degenerate']} predict one class only" if row["degenerate"] else ""
     word = row["word"] or "too few seeds"
-    if by_spread_only(row["matching"], row["mean"], row["full_mean"], row["full_std"]):
-        word += ", by its spread only"
+    word += ", by its spread only" if row["by_spread"] else ""
     return f"  {row['method']:<26} {row['sparsity']:>6.1%} cut  {_spread(row, '')}  {word}{flat}"
 
 

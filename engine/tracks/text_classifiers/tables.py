@@ -25,6 +25,7 @@ from engine.classifiers.tables import (
     variant_row,
     weights_table,
 )
+from engine.data.texts.load import TextSet
 from engine.store.tables import within
 from engine.tracks.text_classifiers.arms import (
     DENSE,
@@ -66,23 +67,34 @@ DIFFERENCE_COLUMNS = (
 class Measures:
     """Everything that is measured on answers [texts, classes] to the same texts.
 
-    dense: answers of the full model, or of that of every trial. The task's metric stands beside
-    `groups` where it is not accuracy, which those measure anyway.
+    about: what the texts are, their classes and metric. dense: answers of the full model, or of
+    that of every trial. The task's metric stands beside `groups` where it is not accuracy, which
+    those measure anyway.
     """
 
     def __init__(
         self,
-        context: TextContext,
+        about: TextSet,
         texts: pd.DataFrame,
         axes: Sequence[str],
         dense: Answers,
         split: str = TEST,
+        n_boot: int = 400,
     ) -> None:
-        classes = context.any_model.classes
-        is_matthews = context.texts.metric == MATTHEWS
-        self.groups = GroupMeasure(texts, classes, axes, dense, split=split, items=TEXTS)
-        self.task = TaskMetric(texts, classes, dense, split=split) if is_matthews else None
-        self.borkan = BorkanMeasure(texts, classes, axes, dense, split=split)
+        classes = about.classes
+        more: dict[str, Any] = {"n_boot": n_boot, "split": split}
+        is_matthews = about.metric == MATTHEWS
+        self.groups = GroupMeasure(
+            texts, classes, axes, dense, n_permutations=n_boot // 2, items=TEXTS, **more
+        )
+        self.task = TaskMetric(texts, classes, dense, **more) if is_matthews else None
+        self.borkan = BorkanMeasure(texts, classes, axes, dense, **more)
+
+    def own(self) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
+        """Rows of the full model, of all texts and of groups, beside those of `groups`."""
+        task = [] if self.task is None else [self.task.dense_arm.pooled(DENSE)]
+        borkan = self.borkan.dense_arm.pooled(DENSE)
+        return task, [borkan] if len(borkan) else []
 
     def variant(self, trials: ByTrial) -> MeasuredText:
         """One variant, measured from the answers of its trials."""
@@ -117,7 +129,8 @@ class MeasuredText:
 
 
 def _joined(parts: Sequence[pd.DataFrame | None]) -> pd.DataFrame:
-    return pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
+    known = [part for part in parts if part is not None]
+    return pd.concat([part for part in known if len(part)] or known[:1], ignore_index=True)
 
 
 def text_tables(
@@ -127,14 +140,13 @@ def text_tables(
     context, request = audit.context, audit.request
     check, texts = context.hooks.check, context.table(TEST)
     dense = dense_trials(context, request.trials)
-    answers = [context.answers(shard).astype(np.float64) for shard in dense]
+    answers = context.exact(dense)
     is_several = context.settings.retune
-    measures = Measures(context, texts, request.axes, answers if is_several else answers[0])
+    measures = Measures(context.texts, texts, request.axes, answers if is_several else answers[0])
     measured = {}
     for level in finished.levels:
         check()
-        trials = [context.answers(shard).astype(np.float64) for shard in level.shards()]
-        measured[level] = measures.variant(trials)
+        measured[level] = measures.variant(context.exact(level.shards()))
     levels, tickets = ticket_tables(context, finished, dense, measures.groups)
     masks, ranks = null_tables(context, finished, measures.groups)
     importance = importance_table(context, finished.arms, request.trials)
@@ -142,14 +154,14 @@ def text_tables(
     check()
     full = {f"{DENSE}#{shard.trial}": shard for shard in dense} if is_several else {}
     tables = {
-        "variants": _variants(context, finished, dense, full, levels),
-        **_numbers(measures, measured, full),
-        "arm_differences": differences_table(_differences(measured), DIFFERENCE_COLUMNS),
+        "variants": variants_table(context, finished, dense, full, levels),
+        **numbers_tables(measures, measured, full),
+        "arm_differences": differences_table(score_differences(measured), DIFFERENCE_COLUMNS),
         "texts": texts[["text_id", "split", "label", *context.texts.groups, "text", "text_b"]],
-        "predictions": _predictions(context, finished, dense, full, texts),
+        "predictions": predictions_table(context, finished, dense, full, texts),
         "importance": importance,
-        "iterations": _iterations(context, finished),
-        "iteration_scores": _iteration_scores(finished),
+        "iterations": iterations_table(context, finished),
+        "iteration_scores": iteration_scores(finished),
         "ticket_levels": levels,
         "tickets": tickets,
         "random_masks": masks,
@@ -168,7 +180,7 @@ def text_tables(
     return tables | ({"weights": weights} if len(weights) else {}), list(measures.groups.notes)
 
 
-def _numbers(
+def numbers_tables(
     measures: Measures,
     measured: Mapping[ArmLevel, MeasuredText],
     full: Mapping[str, TextShard],
@@ -187,7 +199,7 @@ def _numbers(
     }
 
 
-def _differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
+def score_differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataFrame]:
     """Every score minus its references, by procedure and sparsity: conductance minus each, any
     other score minus random."""
     for one, mine in measured.items():
@@ -206,7 +218,7 @@ def _differences(measured: Mapping[ArmLevel, MeasuredText]) -> Iterator[pd.DataF
             )
 
 
-def _variants(
+def variants_table(
     context: TextContext,
     finished: Finished,
     dense: Sequence[TextShard],
@@ -272,7 +284,7 @@ def _trial_row(context: TextContext, level: ArmLevel, trial: int) -> dict[str, A
     )
 
 
-def _predictions(
+def predictions_table(
     context: TextContext,
     finished: Finished,
     dense: Sequence[TextShard],
@@ -287,7 +299,7 @@ def _predictions(
     return answers_table({DENSE: mean, **answers}, texts, "text_id")
 
 
-def _iterations(context: TextContext, finished: Finished) -> pd.DataFrame:
+def iterations_table(context: TextContext, finished: Finished) -> pd.DataFrame:
     """Every round of every procedure: what it cut, the task's metric of the model after it, how far
     its attributions are from complete, and on how many texts they rest."""
     labels, rows = context.table(TEST)["label"].to_numpy(), []
@@ -317,7 +329,7 @@ def _iterations(context: TextContext, finished: Finished) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _iteration_scores(finished: Finished) -> pd.DataFrame:
+def iteration_scores(finished: Finished) -> pd.DataFrame:
     """The importance that each round cut by; NaN for heads that were gone."""
     parts = [
         pd.DataFrame({"unit": np.arange(len(one.values)), "value": one.values}).assign(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ RANKS = [
     *("method", "sparsity", "axis", "group", "metric", "value", "percentile", "p", "q"),
     *("null_mean", "null_low", "null_high", "n_masks", "n_seeds", "n"),
 ]
+NUMBERS = ("mean", "std", "full_mean", "full_std", "n_seeds", "n")
 ENDS = (0.025, 0.975)
 SAME = 1e-12
 """Means of equal numbers may differ in their last digits."""
@@ -57,11 +58,7 @@ def ticket_tables(
                     "method": level.arm.name,
                     "sparsity": level.sparsity,
                     **_named(view),
-                    "mean": found.mean,
-                    "std": found.std,
-                    "full_mean": found.full_mean,
-                    "full_std": found.full_std,
-                    "n_seeds": found.n_seeds,
+                    **asdict(found),
                     "matching": found.matching,
                     "n": len(rows),
                     "word": found.word(level.arm.procedure.retrains),
@@ -69,7 +66,7 @@ def ticket_tables(
                 }
             )
     table = pd.DataFrame(levels)
-    return table, _largest(table)
+    return table, tickets_of(table)
 
 
 def _named(view: View) -> dict[str, str]:
@@ -98,13 +95,13 @@ def values_of(
     """One value per trial of a view (axis, group, metric) with the test texts `rows` [texts]
     int."""
     labels = context.table(TEST)["label"].to_numpy()
-    answers = [context.answers(shard).astype(np.float64) for shard in shards]
+    answers = context.exact(shards)
     if view[0] == "":
         return [task_metric(view[2], part, labels) for part in answers]
     return [float((predicted(part)[rows] == labels[rows]).mean()) for part in answers]
 
 
-def _largest(levels: pd.DataFrame) -> pd.DataFrame:
+def tickets_of(levels: pd.DataFrame) -> pd.DataFrame:
     """The largest matching sparsity of every arm and group, with the numbers at that sparsity."""
     rows: list[dict[str, Any]] = []
     key = ["method", "axis", "group", "metric"]
@@ -117,8 +114,7 @@ def _largest(levels: pd.DataFrame) -> pd.DataFrame:
                 **dict(zip(key, values, strict=True)),
                 "sparsity": most,
                 "unbroken": unbroken,
-                **{name: row[name] for name in ("mean", "std", "full_mean", "full_std")},
-                **{name: row[name] for name in ("n_seeds", "n")},
+                **{name: row[name] for name in NUMBERS},
             }
         )
     return pd.DataFrame(rows)
@@ -206,11 +202,7 @@ def _rank_rows(
                 "sparsity": level.sparsity,
                 **_named(view),
                 "value": float(values.mean()),
-                "percentile": found.percentile,
-                "p": found.p,
-                "null_mean": found.mean,
-                "null_low": found.low,
-                "null_high": found.high,
+                **asdict(found),
                 "n_masks": chance.shape[1],
                 "n_seeds": len(values),
                 "n": len(rows),
@@ -220,15 +212,15 @@ def _rank_rows(
 @dataclass(frozen=True)
 class Rank:
     """percentile: share of random masks below the arm's, ties half, mean over trials, 0 to 1. p:
-    one-sided, of a value as high; mean, low, high: of random masks' means over trials and the band
-    of 95 % (same heads in each trial).
+    one-sided, of a value as high; null_mean, null_low, null_high: of random masks' means over
+    trials and the band of 95 % (same heads in each trial).
     """
 
     percentile: float
     p: float
-    mean: float
-    low: float
-    high: float
+    null_mean: float
+    null_low: float
+    null_high: float
 
 
 def rank_among(values: np.ndarray, chance: np.ndarray) -> Rank:

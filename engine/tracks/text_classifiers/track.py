@@ -87,14 +87,14 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     row = (
         None
         if variant["variant"] == "dense" or lookup.is_predicted(variant)
-        else level_row(run, dict(variant))
+        else level_row(run, variant)
     )
     if row is None:
         return always
     if row["state"] not in TICKET:
         doubt = "" if row["state"] == LOST else few_seeds(run) or own.SAME_MODELS
         return f"{doubt} {always}".strip()
-    lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
+    lost = [words.quoted(group) for group in lost_groups(run, variant, choice.measured)]
     alone = f", but not for {in_words.names(lost)} alone" if lost else ""
     return (
         "Over all texts the cut model is as good as the full one, by the spread of its"

@@ -13,9 +13,9 @@ did is not done again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,19 +23,18 @@ import pandas as pd
 
 from engine.audit.session import Executor, Local
 from engine.audit.tracks import request_from
-from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.layout import TEXTS
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import at_level
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
+from engine.store.tables import where
 from engine.tracks.text_classifiers.arms import dense_trials
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.measurements.under_masks import random_units
-from engine.tracks.text_classifiers.metrics import MATTHEWS, TaskMetric, task_metric
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, validate_text
 from engine.tracks.text_classifiers.run import AUDIT, at_chance
-from engine.tracks.text_classifiers.ticket_tables import rank_among
+from engine.tracks.text_classifiers.tables import Measures
+from engine.tracks.text_classifiers.ticket_tables import rank_among, values_of
 from engine.tracks.text_classifiers.winning_tickets import level_of
 
 RANDOM = "random"
@@ -129,21 +128,11 @@ def _task(run: Run, ask: Ask) -> Task:
         raise RequestError(Fault("RUN", "no audit of a text classifier.", "See `runs list`."))
     masks = _masks(run, ask)
     request = request_from(run.meta["request"])
-    small = (
-        {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
-        if ask.quick
-        else {}
-    )
-    plan = validate_text(
-        replace(
-            request,
-            methods=(ask.method,),
-            sparsities=(ask.sparsity,),
-            random_masks=0,
-            leave_one_out=False,
-            **small,
-        )
-    )
+    kept: dict[str, Any] = {"random_masks": 0, "leave_one_out": False}
+    if ask.quick:
+        kept |= {"max_texts": QUICK_TEXTS, "tune": {**request.tune, "epochs": QUICK_EPOCHS}}
+    one = {"methods": (ask.method,), "sparsities": (ask.sparsity,)}
+    plan = validate_text(replace(request, **one, **kept))
     faults = []
     if plan.start is None:
         faults.append(
@@ -227,9 +216,11 @@ def _on_task(
         "fine-tune the masks",
         list(dict.fromkeys(shard for part in shards.values() for shard in part)),
     )
-    change = _changes(context, full)
-    doubt = at_chance(context.answers(full[0]), context.table(TEST)["label"].to_numpy())
+    first = context.answers(full[0])
+    doubt = at_chance(first, context.table(TEST)["label"].to_numpy())
+    measures = _measures(context, full)
     values = {name: _values(context, part) for name, part in shards.items()}
+    full_values = _values(context, full)
     chance = [values[name] for name in masks if name.startswith(RANDOM + " ")]
     rows = [
         {
@@ -238,8 +229,8 @@ def _on_task(
             "own": name == task.name,
             "metric": context.texts.metric,
             "n_cut": len(masks[name][0]),
-            **_level(values[name], _values(context, full), doubt),
-            **change(part),
+            **_level(values[name], full_values, doubt),
+            **_change(context, measures, part),
             **_among(values[name], () if name.startswith(RANDOM + " ") else chance),
         }
         for name, part in shards.items()
@@ -249,47 +240,30 @@ def _on_task(
 
 def _values(context: TextContext, shards: Sequence[TextShard]) -> np.ndarray:
     """The task's metric of every trial, [trials] float."""
-    labels = context.table(TEST)["label"].to_numpy()
-    answers = [context.answers(shard).astype(np.float64) for shard in shards]
-    return np.array([task_metric(context.texts.metric, part, labels) for part in answers])
+    everything = np.arange(len(context.table(TEST)))
+    return np.array(values_of(context, shards, everything, ("", "", context.texts.metric)))
 
 
 def _level(values: np.ndarray, full: np.ndarray, doubt: str) -> dict[str, Any]:
     found = level_of(list(values), list(full))
-    numbers = {
-        "mean": found.mean,
-        "std": found.std,
-        "full_mean": found.full_mean,
-        "full_std": found.full_std,
-    }
     word = "" if doubt else found.word(retrained=True)
-    return {**numbers, "n_seeds": found.n_seeds, "word": word, "doubt": doubt}
+    return {**asdict(found), "word": word, "doubt": doubt}
 
 
-def _changes(
-    context: TextContext, full: Sequence[TextShard]
-) -> Callable[[Sequence[TextShard]], Mapping[str, Any]]:
+def _measures(context: TextContext, full: Sequence[TextShard]) -> Measures:
+    dense = context.exact(full)
+    given = dense if context.settings.retune else dense[0]
+    return Measures(context.texts, context.table(TEST), (), given)
+
+
+def _change(
+    context: TextContext, measures: Measures, shards: Sequence[TextShard]
+) -> Mapping[str, Any]:
     """How a mask differs from the full model on the same texts, with an interval over trials and
     texts."""
-    texts, classes = context.table(TEST), context.any_model.classes
-    answers = [context.answers(shard).astype(np.float64) for shard in full]
-    dense: Any = answers if context.settings.retune else answers[0]
-    is_matthews = context.texts.metric == MATTHEWS
-    measure: Any = (
-        TaskMetric(texts, classes, dense)
-        if is_matthews
-        else GroupMeasure(texts, classes, (), dense, items=TEXTS)
-    )
-
-    def change(shards: Sequence[TextShard]) -> Mapping[str, Any]:
-        found = measure.variant(
-            [context.answers(shard).astype(np.float64) for shard in shards]
-        ).pooled("mask")
-        table = found if is_matthews else found.results
-        row = table[(table["metric"] == context.texts.metric) & (table["axis"] == "")].iloc[0]
-        return {name: row[name] for name in ("delta", "delta_low", "delta_high", "n")}
-
-    return change
+    table = measures.variant(context.exact(shards)).pooled("mask").results
+    row = where(table, metric=context.texts.metric, axis="").iloc[0]
+    return {name: row[name] for name in ("delta", "delta_low", "delta_high", "n")}
 
 
 def _among(values: np.ndarray, chance: Sequence[np.ndarray]) -> dict[str, float]:

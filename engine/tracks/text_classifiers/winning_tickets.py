@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 MIN_SEEDS = 3
 """Seeds below which nothing is called a ticket."""
@@ -65,13 +66,15 @@ def level_of(
     )
 
 
-def by_spread_only(matching: bool, mean: float, full_mean: float, full_std: float) -> bool:
-    """Whether a level matches only because its seeds differ widely. Its mean is then below the full
-    model's by more than the full model's own standard deviation (0 where that is one fixed model).
+def by_spread_only(levels: pd.DataFrame) -> pd.Series:
+    """Which levels match only because their seeds differ widely, bool. Their mean is then below the
+    full model's by more than the full model's own standard deviation (0 where that is one fixed
+    model).
+
+    levels: columns matching, mean, full_mean and full_std.
     """
-    return bool(
-        matching and mean < full_mean - (0.0 if np.isnan(full_std) else full_std) - ROUNDING
-    )
+    least = levels["full_mean"] - levels["full_std"].fillna(0.0) - ROUNDING
+    return levels["matching"].astype(bool) & (levels["mean"] < least)
 
 
 def _spread(values: Sequence[float]) -> float:

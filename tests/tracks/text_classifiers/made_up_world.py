@@ -3,7 +3,6 @@ seed."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,84 +164,3 @@ def answers(world: TextWorld, arm: str, sparsity: float, seed: int) -> np.ndarra
         logit = -6.0 + 0.1 * logit
     one = 1 / (1 + np.exp(-logit))
     return np.stack([1 - one, one], axis=1)
-
-
-def variant_rows(world: TextWorld) -> pd.DataFrame:
-    """The full model and its seeds, every pooled variant, every seed's."""
-    usual = {
-        "base": "",
-        "score": "",
-        "sparsity": 0.0,
-        "realised": 0.0,
-        "n_cut": 0,
-        "seed": -1,
-        "pooled": "",
-        "chosen": True,
-        "degenerate": 0,
-        "retrained": False,
-        "cut": "[]",
-        "mask_digest": "",
-        "parameters": 530_000,
-        "ticket": "",
-    }
-    rows = [{"variant": "dense", "method": "dense", **usual}]
-    for seed in range(world.options["trials"]):
-        rows.append(
-            {
-                "variant": f"dense#{seed}",
-                "method": "dense",
-                **usual,
-                "seed": seed,
-                "pooled": "dense",
-                "chosen": False,
-                "retrained": True,
-            }
-        )
-    for arm in world.arms:
-        for sparsity in world.options["sparsities"]:
-            trials = [
-                _trial(world, arm, sparsity, seed, usual) for seed in range(world.options["trials"])
-            ]
-            n_cut, wrong = (sum(row[name] for row in trials) for name in ("n_cut", "degenerate"))
-            pooled = {
-                **trials[0],
-                "variant": trials[0]["pooled"],
-                "pooled": "",
-                "seed": -1,
-                "chosen": True,
-                "cut": "",
-                "n_cut": round(n_cut / len(trials)),
-                "degenerate": wrong,
-                "mask_digest": "",
-            }
-            rows += [pooled, *trials]
-    return pd.DataFrame(rows)
-
-
-def variant_id(arm: str, sparsity: float, seed: int | None = None) -> str:
-    return f"{arm}-{100 * sparsity:g}%" + ("" if seed is None else f"#{seed}")
-
-
-def _trial(
-    world: TextWorld, arm: str, sparsity: float, seed: int, usual: dict[str, Any]
-) -> dict[str, Any]:
-    mask = cut_of(world, arm, sparsity, seed)
-    procedure, score = arm.split(":")
-    return {
-        **usual,
-        "variant": variant_id(arm, sparsity, seed),
-        "method": arm,
-        "base": procedure,
-        "score": score,
-        "sparsity": sparsity,
-        "realised": mask.sparsity,
-        "n_cut": len(mask.cut),
-        "seed": seed,
-        "pooled": variant_id(arm, sparsity),
-        "chosen": False,
-        "retrained": procedure in RETRAINED,
-        "degenerate": int((arm, sparsity, seed) == DEGENERATE),
-        "cut": json.dumps(list(mask.units)),
-        "mask_digest": mask.digest,
-        "parameters": 530_000 - 4_000 * len(mask.cut),
-    }

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from engine.classifiers.groups import GROUPS, GroupMeasure
 from engine.classifiers.layout import TEXTS
 from engine.core.errors import PruneAuditError, RequestError
+from engine.store.tables import where
 from engine.tracks.text_classifiers.metrics import BORKAN, BorkanMeasure
 
 CLASSES = ["kind", "insulting"]
@@ -40,9 +41,19 @@ def guesses(texts, seed=0, noise=0.3):
 
 
 def cell(table, group, metric, axis="people"):
-    found = table[(table["axis"] == axis) & (table["group"] == group) & (table["metric"] == metric)]
-    assert len(found) == 1
-    return found.iloc[0]
+    (found,) = where(table, axis=axis, group=group, metric=metric).to_dict("records")
+    return found
+
+
+def dense_of(texts, scores) -> pd.DataFrame:
+    """Rows of one model that gives these scores to class 1."""
+    measure = BorkanMeasure(texts, CLASSES, ["people"], answers(scores), n_boot=20)
+    return measure.dense_arm.pooled("dense")
+
+
+def both(table, group) -> list[float]:
+    """BPSN and BNSP of a group."""
+    return [cell(table, group, metric)["value"] for metric in BORKAN]
 
 
 def test_by_hand():
@@ -50,38 +61,18 @@ def test_by_hand():
     # pairs are won by .9, 1 by .7 over .6. Its positives score .2 and .5 against the negatives .1
     # and .3 of v.
     texts = frame([0, 0, 1, 1, 1, 1, 0, 0], list("uuuuvvvv"))
-    measure = BorkanMeasure(
-        texts, CLASSES, ["people"], answers([0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3]), n_boot=20
-    )
-    found = measure.dense_arm.pooled("dense")
-    assert cell(found, "u", "bpsn_auc")["value"] == 0.75
-    assert cell(found, "u", "bnsp_auc")["value"] == 0.75  # .5 beats both, .2 beats .1
+    found = dense_of(texts, [0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3])
+    assert both(found, "u") == [0.75, 0.75]  # of BNSP .5 beats both, .2 beats .1
     # With two groups, the one's BPSN is the other's BNSP.
-    assert (
-        cell(found, "v", "bpsn_auc")["value"] == 0.75
-        and cell(found, "v", "bnsp_auc")["value"] == 0.75
-    )
-    ties = BorkanMeasure(
-        texts, CLASSES, ["people"], answers([0.5] * 8), n_boot=20
-    ).dense_arm.pooled("dense")
-    assert (ties["value"] == 0.5).all()
+    assert both(found, "v") == [0.75, 0.75]
+    assert (dense_of(texts, [0.5] * 8)["value"] == 0.5).all()
 
 
 def test_bpsn_and_bnsp_are_not_exchanged():
     # The model takes harmless texts of u for insults, and nothing else goes wrong.
     texts = frame([0, 0, 1, 1, 0, 1, 0, 1], list("uuuuvvvv"))
-    found = BorkanMeasure(
-        texts, CLASSES, ["people"], answers([0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7]), n_boot=20
-    )
-    table = found.dense_arm.pooled("dense")
-    assert (
-        cell(table, "u", "bpsn_auc")["value"] == 0.0
-        and cell(table, "u", "bnsp_auc")["value"] == 1.0
-    )
-    assert (
-        cell(table, "v", "bpsn_auc")["value"] == 1.0
-        and cell(table, "v", "bnsp_auc")["value"] == 0.0
-    )
+    table = dense_of(texts, [0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7])
+    assert both(table, "u") == [0.0, 1.0] and both(table, "v") == [1.0, 0.0]
 
 
 def test_values_and_changes_are_those_of_plain_subsets():
@@ -170,13 +161,7 @@ def test_groups_that_lack_a_class_and_texts_without_a_group():
     )
     assert cell(table, "u", "bpsn_auc")["verdict"] == "one class only"
     assert cell(table, "v", "bpsn_auc")["verdict"] == "too few texts"
-    alone = frame([0, 1] * 4, ["u"] * 8)
-    assert (
-        BorkanMeasure(alone, CLASSES, ["people"], p, n_boot=20)
-        .dense_arm.pooled("dense")["value"]
-        .isna()
-        .all()
-    )
+    assert dense_of(frame([0, 1] * 4, ["u"] * 8), p[:, 1])["value"].isna().all()
 
 
 def test_more_than_two_classes_have_no_rows():

@@ -20,7 +20,7 @@ from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
 from engine.tracks.text_classifiers.panels import groups, lens
 from engine.tracks.text_classifiers.run import run_text_audit
-from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
+from tests.tracks.text_classifiers.worlds import changed, model_folder, text_request, text_world
 
 METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance")
 
@@ -48,14 +48,6 @@ def brought(world, tmp_path_factory) -> Run:
             world, methods=METHODS[2:], axes=("side",), trials=1, sparsities=(0.25,), retune=False
         ),
         store,
-    )
-
-
-def changed(run: Run, folder, table: str, edit) -> Run:
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables[table] = edit(tables[table])
-    return Store(folder).write(
-        "changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables
     )
 
 

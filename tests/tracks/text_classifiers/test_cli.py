@@ -18,88 +18,42 @@ def world(tmp_path_factory):
     return text_world(tmp_path_factory.mktemp("world"))
 
 
-def words(world, store, *more):
-    return [
-        "tickets",
-        "--model",
-        str(world / "model"),
-        "--task",
-        str(world / "colours.csv"),
-        "--axis",
-        "side",
-        "--store",
-        str(store),
-        "--seeds",
-        "1",
-        "--sparsity",
-        "0.5",
-        "--score-texts",
-        "6",
-        "--max-length",
-        "16",
-        *more,
-    ]
+def words(world, store, more: str = "") -> list[str]:
+    asked = (
+        f"tickets --model {world}/model --task {world}/colours.csv --axis side --store {store}"
+        f" --seeds 1 --sparsity 0.5 --score-texts 6 --max-length 16 {more}"
+    )
+    return asked.split()
+
+
+def scores(world, folder, more: str) -> list[str]:
+    asked = (
+        f"scores --model {world}/model --task {world}/colours.csv --store {folder}/store"
+        f" --out {folder}/scores.csv {more}"
+    )
+    return asked.split()
 
 
 def test_tickets_end_to_end(world, tmp_path, capsys):
-    asked = words(
-        world,
-        tmp_path,
-        "--procedure",
-        "once,isp",
-        "--score",
-        "magnitude",
-        "--retune",
-        "--step",
-        "0.25",
-        "--tune",
-        "epochs=1",
-        "--json",
-    )
-    assert main(asked) == 0
+    more = "--procedure once,isp --score magnitude --retune --step 0.25 --tune epochs=1 --json"
+    assert main(words(world, tmp_path, more)) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["track"] == "text_classifiers" and found["request"]["methods"] == [
-        "once:magnitude",
-        "isp:magnitude",
-    ]
-    assert {row["variant"] for row in found["results"]} == {
-        "dense",
-        "once:magnitude-50%",
-        "isp:magnitude-50%",
-    }
+    assert found["track"] == "text_classifiers"
+    assert found["request"]["methods"] == ["once:magnitude", "isp:magnitude"]
+    variants = {row["variant"] for row in found["results"]}
+    assert variants == {"dense", "once:magnitude-50%", "isp:magnitude-50%"}
     assert any("nothing is called a ticket" in one for one in found["warnings"])
     assert main(["runs", "verify", found["run"], "--store", str(tmp_path)]) == 0
 
 
-def test_scores_of_a_text_classifier(world, tmp_path, capsys):
-    out = tmp_path / "scores.csv"
-    asked = [
-        "scores",
-        "--model",
-        str(world / "model"),
-        "--task",
-        str(world / "colours.csv"),
-        "--method",
-        "conductance",
-        "--method",
-        "michel",
-        "--set",
-        "conductance.steps=2",
-        "--score-texts",
-        "6",
-        "--seeds",
-        "1",
-        "--store",
-        str(tmp_path / "store"),
-        "--out",
-        str(out),
-    ]
-    assert main(asked) == 0
-    table = pd.read_csv(out, keep_default_na=False)
-    assert set(table["score"]) == {"conductance", "michel"} and set(table["stage"]) == {
-        "pre-trained",
-        "fine-tuned",
-    }
+def test_scores_of_a_text_classifier(world, tmp_path):
+    more = (
+        "--method conductance --method michel --set conductance.steps=2 --score-texts 6 --seeds 1"
+    )
+    assert main(scores(world, tmp_path, more)) == 0
+    table = pd.read_csv(tmp_path / "scores.csv", keep_default_na=False)
+    assert set(table["score"]) == {"conductance", "michel"}
+    assert set(table["stage"]) == {"pre-trained", "fine-tuned"}
     assert (table[table["axis"] == ""].groupby(["stage", "score"]).size() == 12).all()
 
 
@@ -112,46 +66,15 @@ def test_faults_are_named_together_and_nothing_is_written(world, tmp_path, capsy
 
 
 def test_options_of_the_other_kind_are_refused(world, tmp_path, capsys):
-    asked = [
-        "scores",
-        "--model",
-        str(world / "model"),
-        "--task",
-        str(world / "colours.csv"),
-        "--gamma",
-        "0.2",
-        "--judge",
-        "x",
-        "--store",
-        str(tmp_path / "s"),
-        "--out",
-        str(tmp_path / "s.csv"),
-        "--json",
-    ]
-    assert main(asked) == 2
-    assert {"--gamma", "--judge"} <= {
-        fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]
-    }
-    assert (
-        main(
-            [
-                "scores",
-                "--model",
-                "demo-gpt2",
-                "--max-length",
-                "9",
-                "--out",
-                str(tmp_path / "s.csv"),
-                "--store",
-                str(tmp_path / "s"),
-                "--json",
-            ]
-        )
-        == 2
-    )
-    assert "--max-length" in {
-        fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]
-    }
+    asked = scores(world, tmp_path, "--gamma 0.2 --judge x --json")
+    other = f"scores --model demo-gpt2 --max-length 9 --out {tmp_path}/s.csv --store {tmp_path}/s"
+    for words_, named in (
+        (asked, {"--gamma", "--judge"}),
+        (f"{other} --json".split(), {"--max-length"}),
+    ):
+        assert main(words_) == 2
+        faults = json.loads(capsys.readouterr().out)["faults"]
+        assert named <= {fault["where"] for fault in faults}
 
 
 def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
@@ -161,30 +84,9 @@ def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_pa
     info = inspect_text_model(world / "model")
     record = MaskRecord(info.name, None, info.weight_hash, 3, 4, ((0, 1), (2, 3)), realised=2 / 12)
     mask = write_mask(tmp_path / "mask.json", record)
-    assert (
-        main(
-            [
-                "apply",
-                str(mask),
-                "--model",
-                str(world / "model"),
-                "--to",
-                str(tmp_path / "cut"),
-                "--json",
-            ]
-        )
-        == 0
-    )
+    assert main(f"apply {mask} --model {world}/model --to {tmp_path}/cut --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["heads_cut"] == 2
-    asked = [
-        "evaluate",
-        "--model",
-        str(tmp_path / "cut"),
-        "--data",
-        str(world / "colours.csv"),
-        "--axis",
-        "side",
-    ]
+    asked = f"evaluate --model {tmp_path}/cut --data {world}/colours.csv --axis side".split()
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["texts"] == 45 and not any("longer than" in note for note in found["notes"])
@@ -196,21 +98,8 @@ def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_pa
 
 
 def test_scores_of_random_are_refused(world, tmp_path, capsys):
-    asked = [
-        "scores",
-        "--model",
-        str(world / "model"),
-        "--task",
-        str(world / "colours.csv"),
-        "--method",
-        "random",
-        "--store",
-        str(tmp_path / "s"),
-        "--out",
-        str(tmp_path / "s.csv"),
-        "--json",
-    ]
-    assert main(asked) == 2 and "say nothing about heads" in capsys.readouterr().out
+    assert main(scores(world, tmp_path, "--method random --json")) == 2
+    assert "say nothing about heads" in capsys.readouterr().out
 
 
 def test_a_model_that_is_a_circle_of_links_is_refused(world, tmp_path, capsys):

@@ -53,14 +53,18 @@ def csv_of(table: pd.DataFrame, names: tuple[str, str], file: Path) -> Path:
     return file
 
 
+def asked(capsys, model: Path, data: Path, classes: str = ""):
+    """The exit code of evaluate, and what it says."""
+    more = ("--classes", classes) if classes else ()
+    return evaluated(capsys, "--model", str(model), "--data", str(data), *more)
+
+
 def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
     """Before, classes in the order of letters were taken for the outputs: accuracy 0.000, and no
     note."""
-    model, data = (
-        text_model(tmp_path / "m"),
-        csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv"),
-    )
-    code, found = evaluated(capsys, "--model", str(model), "--data", str(data))
+    model = text_model(tmp_path / "m")
+    data = csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
+    code, found = asked(capsys, model, data)
     assert code == 2
     (fault,) = found["faults"]
     assert (
@@ -76,21 +80,12 @@ def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
         "labelled hate; the model says output 1",
         "labelled normal; the model says output 0",
     }
-    code, found = evaluated(
-        capsys, "--model", str(model), "--data", str(data), "--classes", "normal,hate"
-    )
+    code, found = asked(capsys, model, data, "normal,hate")
     assert code == 0 and accuracy(found) == 1.0
     assert any(
         "said by the request: output 0 = normal, output 1 = hate" in note for note in found["notes"]
     )
-    assert (
-        accuracy(
-            evaluated(
-                capsys, "--model", str(model), "--data", str(data), "--classes", "hate,normal"
-            )[1]
-        )
-        == 0.0
-    )
+    assert accuracy(asked(capsys, model, data, "hate,normal")[1]) == 0.0
 
 
 def test_the_hub_numbers_rte_otherwise_than_its_files(answered, tmp_path, capsys):
@@ -106,20 +101,18 @@ def test_the_hub_numbers_rte_otherwise_than_its_files(answered, tmp_path, capsys
         )
         pairs[["sentence1", "sentence2", "label"]].to_csv(task / f"{file}.tsv", sep="\t")
     model = text_model(tmp_path / "m")
-    code, found = evaluated(capsys, "--model", str(model), "--data", str(task))
+    code, found = asked(capsys, model, task)
     assert (
         code == 2 and "The hub numbers them entailment,not_entailment" in found["faults"][0]["fix"]
     )
-    code, found = evaluated(
-        capsys, "--model", str(model), "--data", str(task), "--classes", "entailment,not_entailment"
-    )
+    code, found = asked(capsys, model, task, "entailment,not_entailment")
     assert accuracy(found) == 1.0
     named = text_model(
         tmp_path / "named",
         id2label={0: "Entailment", 1: "not entailment"},
         label2id={"Entailment": 0, "not entailment": 1},
     )
-    code, found = evaluated(capsys, "--model", str(named), "--data", str(task))
+    code, found = asked(capsys, named, task)
     assert code == 0 and accuracy(found) == 1.0
 
 
@@ -149,7 +142,7 @@ def test_an_audit_asks_as_evaluate_does(answered, tmp_path):
 
 def test_numbers_are_names_of_outputs_and_that_is_said(answered, tmp_path, capsys):
     model, data = text_model(tmp_path / "m"), csv_of(answered, ("0", "1"), tmp_path / "texts.csv")
-    code, found = evaluated(capsys, "--model", str(model), "--data", str(data))
+    code, found = asked(capsys, model, data)
     assert code == 0 and accuracy(found) == 1.0
     assert any("class 0 is taken to be its output 0" in note for note in found["notes"])
 
@@ -159,14 +152,12 @@ def test_classes_that_contradict_the_files_are_refused(answered, tmp_path, capsy
         tmp_path / "m", id2label={0: "normal", 1: "hate"}, label2id={"normal": 0, "hate": 1}
     )
     data = csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
-    assert accuracy(evaluated(capsys, "--model", str(model), "--data", str(data))[1]) == 1.0
+    assert accuracy(asked(capsys, model, data)[1]) == 1.0
     for classes, said in (
         ("hate,normal", "name its outputs in another order"),
         ("hate,kind", "are not the classes"),
     ):
-        code, found = evaluated(
-            capsys, "--model", str(model), "--data", str(data), "--classes", classes
-        )
+        code, found = asked(capsys, model, data, classes)
         assert code == 2 and said in found["faults"][0]["what"]
 
 

@@ -18,22 +18,17 @@ from engine.report.charts import (
     classifier_groups,
     compare,
     lookup,
-    metric_curve,
     pareto,
 )
 from engine.report.charts.panel import Choice
 from engine.report.model_card import model_card
-from engine.report.tables import HIDDEN, shown
 from engine.report.tracks import track_of, tracks
 from engine.report.verdict import verdict
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import (
-    curve as tickets_curve,
-)
-from engine.tracks.text_classifiers.panels import curve as tickets_table
-from engine.tracks.text_classifiers.panels import (
+    curve,
     groups,
     help,
     importance,
@@ -41,13 +36,22 @@ from engine.tracks.text_classifiers.panels import (
     published,
     survival,
 )
-from engine.tracks.text_classifiers.panels import help as tickets_chance
-from tests.tracks.text_classifiers.made_up_run import _tickets, make_run
+from engine.tracks.text_classifiers.panels import (
+    lookup as tickets,
+)
+from engine.tracks.text_classifiers.ticket_tables import tickets_of
+from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
+from tests.tracks.text_classifiers.worlds import changed
 
-ISP = Choice("isp:conductance", "length", 0.5, None, "accuracy")
-ONCE = Choice("once:conductance", "length", 0.5, None, "accuracy")
-DENSE = Choice("dense", "length", 0.0, None, "accuracy")
+
+def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
+    return Choice(method, axis, level, None, "accuracy")
+
+
+ISP = at("isp:conductance")
+ONCE = at("once:conductance")
+DENSE = at("dense", 0.0)
 ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 
 
@@ -66,17 +70,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-def changed(run: Run, folder, table: str, edit, **meta) -> Run:
-    """The run with one table edited, or left out when `edit` is None."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    if edit is None:
-        del tables[table]
-    else:
-        tables[table] = edit(tables[table].copy())
-    kept = {name: value for name, value in run.meta.items() if name != "tables"}
-    return Store(folder).write("changed", {**kept, **meta}, tables)
 
 
 @pytest.mark.parametrize(("name", "dark"), [("plain", False), ("scores", True)])
@@ -121,20 +114,20 @@ def test_the_track_declares_what_pages_ask(run):
 
 
 def test_the_verdict_says_whether_it_is_a_ticket(run):
-    quarter = verdict(run, Choice("isp:conductance", "length", 0.25, None, "accuracy")).more
+    quarter = verdict(run, at("isp:conductance", 0.25)).more
     assert "as good as the full one" in quarter and "not for “short” alone" in quarter
     assert "as good" not in verdict(run, ISP).more
 
 
 def test_only_what_was_trained_from_pretrained_weights_wins(run):
-    levels = tickets_curve.ticket_levels(run, "length", "long")
+    levels = tickets.ticket_levels(run, "length", "long")
     assert set(levels.loc[levels["method"] == "isp:conductance", "state"]) == {"winning"}
     assert set(levels.loc[levels["method"] == "once:conductance", "state"]) == {"matching", "no"}
-    answer = tickets_curve.tickets_curve(run, ONCE, group="long").said
+    answer = curve.tickets_curve(run, ONCE, group="long").said
     assert "matching, but no winning ticket up to 50 %" in answer
     stars = [
         symbol
-        for part in tickets_curve.tickets_curve(run, ONCE, group="long").parts
+        for part in curve.tickets_curve(run, ONCE, group="long").parts
         for trace in part.data
         if trace.mode == "lines+markers" and trace.x[0] is not None
         for symbol in trace.marker.symbol
@@ -143,7 +136,7 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
 
 
 def test_bars_and_band_are_the_definition(run):
-    panel = tickets_curve.tickets_curve(run, ISP)
+    panel = curve.tickets_curve(run, ISP)
     line = next(trace for trace in panel.parts[0].data if trace.name == "ISP")
     rows = (
         run.table("ticket_levels")
@@ -164,7 +157,7 @@ def test_bars_and_band_are_the_definition(run):
 
 
 def test_the_table_says_for_whom_it_is_lost_first(run):
-    panel = tickets_table.tickets_table(run, ISP)
+    panel = curve.tickets_table(run, ISP)
     assert "winning ticket up to 25 % of heads cut" in panel.said
     assert (
         "lost first for “short”, which alone has it at no level; “long” has it up to 75 %"
@@ -173,19 +166,20 @@ def test_the_table_says_for_whom_it_is_lost_first(run):
     cells = {annotation.text for annotation in panel.figure.layout.annotations}
     assert {"★<br>25 %", "★<br>75 %", "none", "50 %"} <= cells, "winning, none, matching only"
     assert cells & {"★<br>75 %†", "(★)<br>75 %†"}, "some smaller share is none"
-    by_group = tickets_curve.tickets_by_group(run, ISP)
-    assert "lost first for “short”, at the first cut" in by_group.said
-    classes = tickets_table.tickets_table(
-        run, Choice("once:conductance", "class", 0.5, None, "accuracy")
-    )
+    by_group = curve.tickets_by_group(run, ISP)
+    assert "The ticket of ISP by conductance is lost first for “short”" in by_group.said
+    classes = curve.tickets_table(run, at("once:conductance", 0.5, "class"))
     assert "no subgroup of class has it at any level" in classes.said
 
 
 def levels_as(run: Run, folder, edit) -> Run:
-    """The run with other levels of tickets, and the largest that follow from them."""
+    """The run with other levels of tickets, and what follows from them."""
     levels = edit(run.table("ticket_levels"))
+    won = np.where(levels["method"].str.startswith("isp"), "winning", "matching")
+    levels["word"] = np.where(levels["matching"], won, "no")
+    levels.loc[levels["n_seeds"] < 3, "word"] = ""
     other = changed(run, folder / "levels", "ticket_levels", lambda table: levels)
-    return changed(other, folder / "tickets", "tickets", lambda table: _tickets(levels))
+    return changed(other, folder / "tickets", "tickets", lambda table: tickets_of(levels))
 
 
 def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_path):
@@ -198,20 +192,18 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
         )
 
     tied = levels_as(run, tmp_path, edit)
-    curve = tickets_curve.tickets_curve(
-        tied, Choice("once:random", "length", 0.5, None, "accuracy")
-    ).said
+    said = curve.tickets_curve(tied, at("once:random")).said
     assert (
-        "single scoring by conductance, matching, but no winning ticket" in curve
-        and "winning tickets" in curve
+        "single scoring by conductance, matching, but no winning ticket" in said
+        and "winning tickets" in said
     )
     wide = "not at 50 % and at 75 % only because its seeds differ widely"
-    assert f"ISP by random choice ({wide})" in curve
-    mine = Choice("isp:random", "length", 0.75, None, "accuracy")
-    panel = tickets_table.tickets_table(tied, mine)
+    assert f"ISP by random choice ({wide})" in said
+    mine = at("isp:random", 0.75)
+    panel = curve.tickets_table(tied, mine)
     assert f"winning ticket up to 75 % of heads cut, though {wide}" in panel.said
     assert "(★)<br>75 %†" in {note.text for note in panel.figure.layout.annotations}
-    for text in (panel.said, tickets_curve.tickets_by_group(tied, mine).said):
+    for text in (panel.said, curve.tickets_by_group(tied, mine).said):
         assert "75 %) match only because seeds differ widely" in text
         assert "(75 %) have it again at a larger share" in text
 
@@ -225,24 +217,22 @@ def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
 
     open_ = levels_as(run, tmp_path, edit)
     for make in (
-        tickets_curve.tickets_curve,
-        tickets_table.tickets_table,
-        tickets_curve.tickets_by_group,
+        curve.tickets_curve,
+        curve.tickets_table,
+        curve.tickets_by_group,
     ):
         answer = make(open_, ONCE).said
         is_open = "left open" in answer or "fewer than three of its seeds" in answer
         assert is_open and "no ticket" not in answer, make.__name__
     assert own.SAME_MODELS in verdict(open_, ONCE).more
-    texts = {
-        note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations
-    }
+    texts = {note.text for note in curve.tickets_table(open_, ONCE).figure.layout.annotations}
     assert "?" in texts
 
 
 def test_lines_differ_by_more_than_colour_where_stars_hide_symbols(run):
     for figure in (
-        *tickets_curve.tickets_curve(run, ISP).parts,
-        tickets_curve.tickets_by_group(run, ISP).figure,
+        *curve.tickets_curve(run, ISP).parts,
+        curve.tickets_by_group(run, ISP).figure,
     ):
         drawn = [trace.line.dash for trace in figure.data if trace.x[0] is not None]
         assert len(drawn) > 1 and len(set(drawn)) == len(drawn)
@@ -268,14 +258,14 @@ def test_the_card_beside_one_seed_is_about_that_seed(run):
 
 def test_with_two_seeds_nothing_is_called_a_ticket(store):
     run = store.open("same")
-    for panel in (tickets_curve.tickets_curve(run, ISP), tickets_table.tickets_table(run, ISP)):
+    for panel in (curve.tickets_curve(run, ISP), curve.tickets_table(run, ISP)):
         assert own.FEW_SEEDS in panel.said and "winning ticket up to" not in panel.said
     assert own.FEW_SEEDS in verdict(run, ISP).more
 
 
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
     fixed = changed(run, tmp_path, "ticket_levels", lambda table: table.assign(full_std=np.nan))
-    panel = tickets_curve.tickets_curve(fixed, ISP)
+    panel = curve.tickets_curve(fixed, ISP)
     assert (
         "one fixed model" in panel.caveat
         and "accuracy is 0.914." in panel.said
@@ -293,7 +283,7 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
         phrasing.number(row["difference"]) in panel.said
         and "Of the subgroups it helps “short”" in panel.said
     )
-    control = Choice("once:random", "length", 0.5, None, "accuracy")
+    control = at("once:random")
     assert help.score_difference(run, control).said == panel.said, (
         "the control shows what it is for"
     )
@@ -338,7 +328,7 @@ def test_survival_by_hand(run):
     assert "more than chance" in panel.said and "chance gives 50 %" in panel.said
     assert (
         "No seed keeps a head of layers 2 and 3"
-        in survival.survival(run, Choice("isp:conductance", "length", 0.75)).said
+        in survival.survival(run, at("isp:conductance", 0.75)).said
     )
     assert survival.survival(run, DENSE).figure is None
 
@@ -373,11 +363,9 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
     assert panel.figure is not None and "in common; chance gives 50 %" in panel.said
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
-    missing = survival.between_tasks(
-        run, Choice("isp:conductance", "length", 0.75), [store.open("scores")]
-    )
+    missing = survival.between_tasks(run, at("isp:conductance", 0.75), [store.open("scores")])
     assert "have no ISP by conductance at 75 %: other remarks" in missing.said
-    drawn = survival.between_tasks(run, Choice("isp:random", "length", 0.5), [store.open("scores")])
+    drawn = survival.between_tasks(run, at("isp:random"), [store.open("scores")])
     assert drawn.figure is None and "draws the same heads for the same seed" in drawn.said
 
 
@@ -462,7 +450,7 @@ def test_borkan_in_one_order_and_with_its_meaning(run):
     )
     assert "“fair” texts are ranked above others' “insult” ones more often" in panel.said
     assert "Borkan" in panel.caveat
-    assert not groups.has_borkan(run, Choice("isp:conductance", "class", 0.5))
+    assert not groups.has_borkan(run, at("isp:conductance", 0.5, "class"))
 
 
 def test_iterations_name_what_they_cut(run, tmp_path):
@@ -560,12 +548,12 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
     run = store.open("hostile")
     assert track_of(run).offers(run) == ("accuracy", "auc", "matthews")
     choice = Choice("isp:conductance", "length", 0.5, None, "matthews")
-    assert "Matthews correlation" in tickets_curve.tickets_curve(run, choice).said
-    assert "accuracy is" in tickets_curve.tickets_curve(run, choice, group=HOSTILE["long"]).said
+    assert "Matthews correlation" in curve.tickets_curve(run, choice).said
+    assert "accuracy is" in curve.tickets_curve(run, choice, group=HOSTILE["long"]).said
 
 
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
-    wrong = Choice("once:random", "length", 0.75, None, "accuracy")
+    wrong = at("once:random", 0.75)
     assert "predicts one class for every text" in verdict(run, wrong).more
     for panel in (classifier_along.gap_along(run, wrong), pareto.pareto(run, wrong)):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
@@ -573,23 +561,8 @@ def test_degenerate_seeds_are_warned_of_and_crossed(run):
     assert " of 3 seeds end" in verdict(run, wrong).more, "not trials"
 
 
-def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
-    few, many = (classifier_along.quality_along(one, ISP) for one in (run, store.open("scores")))
-    for panel, crowded in ((few, False), (many, True)):
-        bars = [
-            trace.name
-            for trace in panel.figure.data
-            if trace.mode == "lines+markers" and trace.error_y.array is not None
-        ]
-        assert (bars == ["ISP by conductance"]) == crowded
-        assert (
-            panel.caveat.endswith(metric_curve.ONE_INTERVAL) == crowded
-            and panel.figure.layout.showlegend
-        )
-
-
 def test_too_few_texts_and_one_class_get_no_verdict(run):
-    source = Choice("isp:conductance", "source", 0.5, None, "accuracy")
+    source = at("isp:conductance", 0.5, "source")
     panel = classifier_groups.paid_by_group(run, source)
     assert (
         "texts of one class only, so no verdict" in panel.said
@@ -628,12 +601,6 @@ def test_masks_are_those_of_seeds(run, tmp_path):
         write_masks(run, tmp_path, "dense")
 
 
-def test_texts_and_tokens_leave_only_when_asked(run):
-    for name, column in (("texts", "text"), ("texts", "text_b"), ("lens", "tokens")):
-        assert set(shown(run.table(name), name, False)[column]) == {HIDDEN}
-        assert HIDDEN not in set(shown(run.table(name), name, True)[column])
-
-
 def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     tables = {name: run.table(name) for name in ("variants", "results", "groups")}
     bare = Store(tmp_path).write(
@@ -654,8 +621,8 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
 
 
 def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_path):
-    panel = tickets_chance.random_masks(run, ONCE)
-    rows = run.table("random_ranks").query("sparsity == 0.5").set_index("method")
+    panel = help.random_masks(run, ONCE)
+    rows = run.table("random_ranks").query("sparsity == 0.5 and axis == ''").set_index("method")
     assert (
         "With 50 % of heads cut and nothing trained again" in panel.said
         and "isp" not in panel.said.lower()
@@ -667,7 +634,7 @@ def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_
         )
         assert f"(p = {phrasing.number(row['p'])})" in panel.said
     none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5, value=2.0))
-    said = tickets_chance.random_masks(none, ONCE).said
+    said = help.random_masks(none, ONCE).said
     assert "no score clearly differs from 50 random masks" in said and "after correction" in said
     best = changed(
         run,
@@ -676,14 +643,14 @@ def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_
         lambda table: table.assign(q=np.where(table["method"] == "once:conductance", 0.01, 0.5)),
     )
     assert "single scoring by conductance stands above 50 random masks" in (
-        tickets_chance.random_masks(best, ISP).said
+        help.random_masks(best, ISP).said
     )
 
 
 def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_path):
     older = changed(run, tmp_path, "random_ranks", None, provenance={"versions": {}, "code": {}})
-    assert "holds no random masks" in tickets_chance.random_masks(older, ONCE).said
-    assert not tickets_chance.random_masks(older, ONCE).has_chart
+    assert "holds no random masks" in help.random_masks(older, ONCE).said
+    assert not help.random_masks(older, ONCE).has_chart
     assert not any("Captum" in note for note in track_of(older).notes(older))
     assert (
         "--leave-one-out"
@@ -693,8 +660,7 @@ def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_p
 
 def test_percentiles_read_as_english():
     said = [
-        tickets_chance._place({"percentile": share})
-        for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
+        help._place({"percentile": share}) for share in (0.01, 0.02, 0.03, 0.11, 0.12, 0.22, 0.97)
     ]
     assert [one.split()[0] for one in said] == ["1st", "2nd", "3rd", "11th", "12th", "22nd", "97th"]
 
@@ -733,7 +699,7 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     panel = published.thesis_tables(run, ONCE)
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
     assert "can be compared with this audit: synthetic remarks is none of its tasks." in panel.said
-    assert "80 scored texts instead of 2000" in panel.caveat and "4 x 4 heads" in panel.caveat
+    assert "training texts a score reads 80, not 2000" in panel.caveat
     levels = run.table("ticket_levels").assign(
         sparsity=lambda table: table["sparsity"].replace({0.75: 0.8})
     )

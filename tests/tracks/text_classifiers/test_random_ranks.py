@@ -12,7 +12,7 @@ def test_percentile_and_p_by_hand():
     chance = np.array([[0.1, 0.2, 0.3, 0.4]])
     found = rank_among(np.array([0.3]), chance)
     assert found.percentile == pytest.approx((2 + 0.5) / 4)  # two below, one tie
-    assert found.p == pytest.approx((1 + 2) / (1 + 4)) and found.mean == pytest.approx(0.25)
+    assert found.p == pytest.approx((1 + 2) / (1 + 4)) and found.null_mean == pytest.approx(0.25)
     assert rank_among(np.array([0.9]), chance).p == pytest.approx(1 / 5)
     assert rank_among(np.array([0.0]), chance).percentile == 0
 

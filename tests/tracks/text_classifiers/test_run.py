@@ -10,16 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import accuracy_score
 
-from engine.audit.tracks import track_of_run
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled, RequestError
-from engine.core.files import sha256_of
 from engine.core.types import HeadMask, Hooks
-from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store
-from engine.store.tables import unpack
+from engine.store.tables import unpack, where
 from engine.surgery import agreement as equivalence
 from engine.surgery.agreement import Agreement
 from engine.surgery.filters.cut import with_weights
@@ -28,11 +24,11 @@ from engine.tracks.text_classifiers.arms import arms_of, forecast
 from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.measurements import cost, tuned
 from engine.tracks.text_classifiers.measurements.importance import answers_of, scored_texts
-from engine.tracks.text_classifiers.request import TextRequest, validate_text
+from engine.tracks.text_classifiers.request import validate_text
 from engine.tracks.text_classifiers.run import context_of, importance_only, run_text_audit
 from engine.training import fit as fitting
-from tests.audit.run_checks import assert_tables
-from tests.builders import seal
+from tests.classifiers.whole_runs import COLUMNS as SHARED
+from tests.classifiers.whole_runs import WholeRun, models_of, rewritten
 from tests.classifiers.worlds import stop_after
 from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
 
@@ -41,14 +37,7 @@ COLUMNS = {
         "variant method base score sparsity realised n_cut seed pooled chosen degenerate retrained"
         " cut mask_digest parameters ticket"
     ),
-    "results": (
-        "variant split axis metric value low high n null_mean null_low null_high null_p delta"
-        " delta_low delta_high delta_p group verdict"
-    ),
-    "groups": (
-        "variant split axis metric group value low high n n_positive delta delta_low delta_high"
-        " verdict"
-    ),
+    **{name: SHARED[name] for name in ("results", "groups", "weights")},
     "texts": "text_id split label side text text_b",
     "predictions": "variant text_id p_0 p_1 p_2",
     "importance": "stage score seed axis group unit layer head value low high n n_constant",
@@ -79,7 +68,6 @@ COLUMNS = {
     "arm_differences": (
         "base score other sparsity axis metric group value low high p q n n_trials verdict"
     ),
-    "weights": "variant name shape dtype data",
 }
 
 
@@ -112,20 +100,27 @@ def run(request_, store, events, compared) -> Run:
 
 
 def trials(run) -> pd.DataFrame:
-    variants = run.table("variants")
-    return variants[(variants["seed"] >= 0) & (variants["method"] != "dense")].set_index("variant")
+    models = models_of(run)
+    return models[models["method"] != "dense"]
 
 
-def test_all_tables_have_the_columns_of_docs(run, request_):
-    assert_tables(run, COLUMNS)
-    assert run.meta["track"] == "text_classifiers" == track_of_run(run).name
-    again = TextRequest.from_dict(run.meta["request"])
-    assert (again.methods, again.sparsities, again.axes) == (
-        METHODS,
-        request_.sparsities,
-        request_.axes,
-    )
-    assert validate_text(again).run_id == run.id  # a run's own request is that run
+class TestWhole(WholeRun):
+    columns = COLUMNS
+    phases = {
+        "load",
+        "fine-tune the full model",
+        "score, cut and fine-tune",
+        "attention lens",
+        "measure",
+    }
+    follow = 3
+    told = ("one-shot-isp:conductance", "left")
+
+    def test_progress_reaches_its_end(self, run, events):
+        """The forecast is an upper end: masks that two arms share count for each."""
+        done = [event.done for event in events]
+        assert done == sorted(done) and events[-1].done <= events[-1].total
+        assert self.phases <= {event.phase for event in events}
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
@@ -133,96 +128,35 @@ def test_every_variant_is_in_every_table_it_belongs_to(run):
     pooled = {f"{arm}-{share}%" for arm in METHODS for share in (25, 75)}
     single = {f"{name}#{trial}" for name in pooled for trial in range(3)}
     dense = {"dense", "dense#0", "dense#1", "dense#2"}
-    assert (
-        set(variants["variant"]) == dense | pooled | single
-        and not variants["variant"].duplicated().any()
-    )
+    assert set(variants["variant"]) == dense | pooled | single
     assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | pooled
-    for name in ("results", "groups"):
-        assert set(run.table(name)["variant"]) == set(variants["variant"]), name
     assert set(run.table("predictions")["variant"]) == dense | single
     assert set(run.table("costs")["variant"]) == {"dense"} | pooled
     kept = {"dense#0"} | {
         name for name in single if name.endswith("#0") and not name.startswith(("once", "alg61"))
     }
     assert set(run.table("weights")["variant"]) == kept
-    assert set(trials(run).query("sparsity == 0.25")["n_cut"]) == {3}
-    assert set(trials(run).query("sparsity == 0.75")["n_cut"]) == {9}
+    counts = trials(run).groupby("sparsity")["n_cut"].unique()
+    assert counts.map(list).to_dict() == {0.25: [3], 0.75: [9]}
+    levels = run.table("ticket_levels")
+    assert set(where(levels, axis="side")["group"]) == {"left", "right"}
 
 
 def test_masks_are_those_of_the_last_round(run):
     rounds = run.table("iterations")
     for row in trials(run).itertuples():
-        mine = rounds[
-            (rounds["method"] == row.method)
-            & (rounds["seed"] == row.seed)
-            & (rounds["n_cut"] == row.n_cut)
-        ]
+        mine = where(rounds, method=row.method, seed=row.seed, n_cut=row.n_cut)
         assert mine["units"].item() == row.cut and len(json.loads(row.cut)) == row.n_cut
 
 
 def test_each_round_cuts_the_heads_with_the_lowest_importance(run):
     rounds, scores = run.table("iterations"), run.table("iteration_scores")
     for row in rounds.itertuples():
-        mine = scores[
-            (scores["method"] == row.method)
-            & (scores["seed"] == row.seed)
-            & (scores["iteration"] == row.iteration)
-        ].set_index("unit")["value"]
+        mine = where(scores, method=row.method, seed=row.seed, iteration=row.iteration)
+        mine = mine.set_index("unit")["value"]
         newly, cut_now = json.loads(row.newly), json.loads(row.units)
         stay = [unit for unit in mine.index if unit not in cut_now]
         assert newly and mine[newly].max() <= mine[stay].min()
-
-
-def test_numbers_follow_from_the_stored_answers(run):
-    """The slow obvious way, for the whole and for one group."""
-    texts, results, groups = (
-        run.table("texts").set_index("text_id"),
-        run.table("results"),
-        run.table("groups"),
-    )
-    for name, part in run.table("predictions").groupby("variant"):
-        if name == "dense":
-            # The mean over seeds of what each seed measured, not the measure of the mean answer.
-            continue
-        truth = texts.loc[part["text_id"]]
-        guess = part.filter(like="p_").to_numpy().argmax(axis=1)
-        rows = results[
-            (results["variant"] == name)
-            & (results["axis"] == "")
-            & (results["metric"] == "accuracy")
-        ]
-        assert rows["value"].item() == pytest.approx(accuracy_score(truth["label"], guess))
-        left = (truth["side"] == "left").to_numpy()
-        mine = groups[
-            (groups["variant"] == name)
-            & (groups["metric"] == "accuracy")
-            & (groups["group"] == "left")
-        ]
-        assert mine["value"].item() == pytest.approx(
-            (guess[left] == truth["label"].to_numpy()[left]).mean()
-        )
-
-
-def test_tickets_follow_from_the_answers_of_every_seed(run):
-    levels, answers = run.table("ticket_levels"), run.table("predictions")
-    truth = run.table("texts").set_index("text_id")["label"]
-    values = {
-        name: float(
-            (
-                part.filter(like="p_").to_numpy().argmax(1) == truth[part["text_id"]].to_numpy()
-            ).mean()
-        )
-        for name, part in answers.groupby("variant")
-    }
-    full = np.mean([values[f"dense#{seed}"] for seed in range(3)])
-    for row in levels[levels["axis"] == ""].itertuples():
-        seeds = [values[f"{row.method}-{100 * row.sparsity:g}%#{seed}"] for seed in range(3)]
-        assert (row.mean, row.std, row.full_mean) == pytest.approx(
-            (np.mean(seeds), np.std(seeds, ddof=1), full)
-        )
-        assert row.matching == (full <= np.mean(seeds) + np.std(seeds, ddof=1) + 1e-9)
-    assert set(levels.loc[levels["axis"] == "side", "group"]) == {"left", "right"}
 
 
 def test_a_ticket_is_winning_only_where_it_was_trained_from_pretrained_weights(run):
@@ -257,71 +191,42 @@ def test_differences_between_scores_are_differences_of_pooled_values(run):
     results, table = run.table("results"), run.table("arm_differences")
     pairs = set(zip(table["base"], table["score"], table["other"], strict=True))
     assert pairs == {("once", "conductance", "random"), ("one-shot-isp", "conductance", "random")}
-    for row in table[(table["axis"] == "") & (table["metric"] == "accuracy")].itertuples():
+    values = where(results, metric="accuracy", axis="").set_index("variant")["value"]
+    for row in where(table, axis="", metric="accuracy").itertuples():
         one, other = (
-            results[
-                (results["variant"] == f"{row.base}:{score}-{100 * row.sparsity:g}%")
-                & (results["metric"] == "accuracy")
-                & (results["axis"] == "")
-            ]["value"].item()
+            values[f"{row.base}:{score}-{100 * row.sparsity:g}%"]
             for score in (row.score, row.other)
         )
         assert row.value == pytest.approx(one - other, abs=1e-9)
 
 
 def test_importance_of_both_stages_and_of_groups(run, request_, tmp_path):
-    table, context = (
-        run.table("importance"),
-        context_of(validate_text(request_), Store(tmp_path), Hooks()),
-    )
-    read = len(
-        {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
-    )  # a text counts once
-    assert set(table["stage"]) == {"pre-trained", "fine-tuned"} and set(table["seed"]) == {
-        -1,
-        0,
-        1,
-        2,
-    }
-    assert {"conductance", "michel", "magnitude"} == set(
-        table["score"]
-    )  # random says nothing about a head
-    pooled = table[
-        (table["seed"] == -1) & (table["score"] == "conductance") & (table["axis"] == "")
-    ]
-    assert (pooled.groupby("stage").size() == 12).all() and (pooled["n"] == read).all()
-    assert set(table.loc[table["axis"] == "side", "group"]) <= {"left", "right"}
+    table, context = run.table("importance"), context_of(validate_text(request_), Store(tmp_path))
+    read = {one for trial in range(3) for one in scored_texts(context, trial)["text_id"]}
+    assert set(table["stage"]) == {"pre-trained", "fine-tuned"}
+    assert set(table["seed"]) == {-1, 0, 1, 2}
+    scores = {"conductance", "michel", "magnitude"}
+    assert set(table["score"]) == scores, "random says nothing about a head"
+    pooled = where(table, seed=-1, score="conductance", axis="")
+    assert (pooled.groupby("stage").size() == 12).all()
+    assert (pooled["n"] == len(read)).all(), "a text counts once"
+    assert set(where(table, axis="side")["group"]) <= {"left", "right"}
 
 
 def test_matrices_of_the_lens(run):
     lens = run.table("lens")
     assert {"pre-trained", "fine-tuned", "one-shot-isp:conductance-75%#0"} <= set(lens["stage"])
     for row in lens.itertuples():
-        attention = np.frombuffer(row.attention, dtype=np.float16).reshape(
-            row.n_tokens, row.n_tokens
+        attention, shares = (
+            np.frombuffer(part, dtype=np.float16).astype(float)
+            for part in (row.attention, row.attribution)
         )
-        shares = np.frombuffer(row.attribution, dtype=np.float16)
-        assert (
-            len(json.loads(row.tokens)) == row.n_tokens
-            and np.abs(shares.astype(float)).max() <= 1.0
-        )
-        assert np.allclose(attention.astype(float).sum(axis=1), 1.0, atol=0.01) and row.scale > 0
-    assert (lens[lens["stage"] == "fine-tuned"].groupby("text_id").size() == 12).all()
-    assert (
-        lens[lens["stage"] == "one-shot-isp:conductance-75%#0"].groupby("text_id").size() == 3
-    ).all()
-
-
-def test_progress_reaches_its_end_and_a_round_is_never_done_twice(run, events):
-    done = [event.done for event in events]
-    assert done == sorted(done) and events[-1].done <= events[-1].total
-    assert {
-        "load",
-        "fine-tune the full model",
-        "score, cut and fine-tune",
-        "attention lens",
-        "measure",
-    } <= {event.phase for event in events}
+        assert len(json.loads(row.tokens)) == row.n_tokens and np.abs(shares).max() <= 1.0
+        rows = attention.reshape(row.n_tokens, row.n_tokens).sum(axis=1)
+        assert np.allclose(rows, 1.0, atol=0.01) and row.scale > 0
+    heads = lens.groupby(["stage", "text_id"]).size()
+    assert (heads["fine-tuned"] == 12).all()
+    assert (heads["one-shot-isp:conductance-75%#0"] == 3).all()
 
 
 def test_the_same_request_is_found_and_not_computed(run, request_, store, monkeypatch):
@@ -410,29 +315,11 @@ def test_masked_answers_are_those_of_the_masked_model(run, request_, store):
     assert np.allclose(stored, answers_of(context, small), atol=1e-5)
 
 
-def test_the_summary_is_json_and_names_every_reported_variant(run):
-    value = summary_of(run)
-    assert json.dumps(value, allow_nan=False)
-    assert {row["variant"] for row in value["results"]} == set(
-        run.table("variants").query("chosen")["variant"]
-    )
-    assert "one-shot-isp:conductance" in summary_text(run) and "left" in summary_text(run)
-
-
-def test_a_sound_run_verifies_and_a_changed_one_does_not(run, copy):
-    found = verify_run(run)
-    assert found["ok"] and any(
-        "ticket verdicts follow" in check["what"] for check in found["checks"]
-    )
+def test_changed_answers_do_not_verify(copy):
     table = copy.table("predictions")
     rows = table.index[table["variant"] == "isp:magnitude-25%#1"][:20]
-    table.loc[rows, "p_0"], table.loc[rows, "p_1"] = (
-        table.loc[rows, "p_1"] + 0.4,
-        table.loc[rows, "p_0"],
-    )
-    table.to_parquet(copy.path / "predictions.parquet", compression="zstd", index=False)
-    now = {"rows": len(table), "sha256": sha256_of(copy.path / "predictions.parquet")}
-    seal(copy.path, {**copy.meta, "tables": {**copy.meta["tables"], "predictions": now}})
+    table.loc[rows, ["p_0", "p_1"]] = table.loc[rows, ["p_1", "p_0"]].to_numpy() + [0.4, 0.0]
+    rewritten(copy, "predictions", table)
     assert not verify_run(Run(copy.path))["ok"]
 
 
@@ -441,44 +328,26 @@ def test_random_alone_is_an_audit_too_and_has_no_heat_map(request_, store):
     assert len(run.table("importance")) == 0 and len(run.table("iteration_scores"))
 
 
-def test_seeds_that_come_to_one_model_count_once(world, tmp_path):
-    """magnitude draws nothing: with a fixed full model three seeds cut the same heads: no ticket to
-    name."""
-    mine = text_request(
-        world, retune=False, methods=("once:magnitude", "isp:magnitude"), sparsities=(0.5,)
-    )
+def test_with_a_fixed_full_model_equal_seeds_and_equal_readings_count_once(world, tmp_path):
+    """magnitude draws nothing: three seeds cut the same heads, no ticket to name. And a sample that
+    is everything is read alike three times: the interval stays as it is."""
+    methods = ("once:magnitude", "isp:magnitude", "once:michel")
+    mine = text_request(world, retune=False, methods=methods, sparsities=(0.5,), score_texts=48)
     run = run_text_audit(mine, Store(tmp_path))
     levels = run.table("ticket_levels").query("axis == ''").set_index("method")
-    assert (
-        levels.loc["once:magnitude", "n_seeds"] == 1
-        and not levels.loc["once:magnitude", "matching"]
-    )
+    assert levels.loc["once:magnitude", "n_seeds"] == 1
+    assert not levels.loc["once:magnitude", "matching"]
     assert levels.loc["isp:magnitude", "n_seeds"] == 3  # these were fine-tuned with three seeds
-    assert any(
-        "once:magnitude: several seeds came to the same model" in one
-        for one in run.meta["warnings"]
-    )
+    said = "once:magnitude, once:michel: several seeds came to the same model"
+    assert any(said in one for one in run.meta["warnings"])
     assert verify_run(run)["ok"]
-
-
-def test_a_text_read_in_every_trial_counts_once(world, tmp_path):
-    """A fixed full model and a sample that is everything: three equal readings leave the interval
-    as it is."""
-    mine = text_request(
-        world, retune=False, methods=("once:michel",), sparsities=(0.5,), score_texts=48
-    )
-    table = (
-        run_text_audit(mine, Store(tmp_path))
-        .table("importance")
-        .query("stage == 'fine-tuned' and axis == ''")
-    )
-    one, pooled = table[table["seed"] == 0], table[table["seed"] == -1]
+    table = where(run.table("importance"), score="michel", stage="fine-tuned", axis="")
+    one, pooled = (where(table, seed=seed) for seed in (0, -1))
     assert (pooled["n"].to_numpy() == one["n"].to_numpy()).all()
     assert np.allclose(pooled["value"], one["value"], atol=1e-6)
     width, alone = ((rows["high"] - rows["low"]).to_numpy() for rows in (pooled, one))
-    assert np.allclose(width, alone, rtol=0.15) and np.median(width / alone) == pytest.approx(
-        1.0, abs=0.05
-    )
+    assert np.allclose(width, alone, rtol=0.15)
+    assert np.median(width / alone) == pytest.approx(1.0, abs=0.05)
 
 
 def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run, compared):

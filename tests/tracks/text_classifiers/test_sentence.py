@@ -24,7 +24,7 @@ from engine.training.losses import log_odds
 from tests.pages.checks import assert_calm, html_of, opened, use_store
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
-from tests.tracks.text_classifiers.worlds import text_request, text_world
+from tests.tracks.text_classifiers.worlds import changed, text_request, text_world
 
 METHODS = ("isp:magnitude", "once:random")
 TEXT = "w1 w10 w13 w15"
@@ -56,16 +56,6 @@ def ask(run, store, warm):
         return answer_here("sentence", {"run": run.id, "text": TEXT, **given}, store, warm=warm)
 
     return asked
-
-
-def changed(run: Run, folder, table: str, edit) -> Store:
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    tables[table] = edit(tables[table])
-    store = Store(folder)
-    store.write(
-        "changed", {name: part for name, part in run.meta.items() if name != "tables"}, tables
-    )
-    return store
 
 
 @pytest.mark.parametrize("variant", ["isp:magnitude-50%", "once:random-50%"])
@@ -168,13 +158,12 @@ def test_weights_that_were_not_kept_are_said_or_refused(run, tmp_path):
         return lambda table: table[table["variant"] != name]
 
     given = {"run": "changed", "text": TEXT, "variant": "isp:magnitude-50%"}
-    answer = answer_here(
-        "sentence", given, changed(run, tmp_path / "one", "weights", without("isp:magnitude-50%#0"))
-    )
+    changed(run, tmp_path / "one", "weights", without("isp:magnitude-50%#0"))
+    answer = answer_here("sentence", given, Store(tmp_path / "one"))
     assert ON_DENSE in answer["notes"] and answer["dense"] != answer["pruned"]
-    store = changed(run, tmp_path / "two", "weights", without("dense#0"))
+    changed(run, tmp_path / "two", "weights", without("dense#0"))
     with pytest.raises(RequestError, match="'dense#0' has no weights in this audit"):
-        answer_here("sentence", given, store)
+        answer_here("sentence", given, Store(tmp_path / "two"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 
 from engine.tracks.text_classifiers.winning_tickets import by_spread_only, largest, level_of
@@ -33,12 +34,15 @@ def test_fewer_than_three_seeds_name_no_ticket(values):
 def test_what_matches_by_its_spread_only():
     """.865 ± .114 reaches a full model of .957 ± .007, but nobody would call it as good; .951 ±
     .011 is."""
-    assert by_spread_only(True, 0.865, 0.957, 0.007) and not by_spread_only(
-        True, 0.951, 0.957, 0.007
+    levels = pd.DataFrame(
+        {
+            "matching": [True, True, False, True],
+            "mean": [0.865, 0.951, 0.5, 0.89],
+            "full_mean": [0.957, 0.957, 0.957, 0.9],
+            "full_std": [0.007, 0.007, 0.007, math.nan],
+        }
     )
-    assert not by_spread_only(False, 0.5, 0.957, 0.007) and by_spread_only(
-        True, 0.89, 0.9, math.nan
-    )
+    assert by_spread_only(levels).tolist() == [True, False, False, True]
 
 
 def test_the_largest_and_the_unbroken_one():

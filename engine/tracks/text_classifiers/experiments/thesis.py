@@ -37,20 +37,25 @@ from engine.tracks.text_classifiers.panels.curve import tickets_curve, tickets_t
 from engine.tracks.text_classifiers.panels.importance import importance, importance_maps
 from engine.tracks.text_classifiers.panels.lens import (
     examples,
+    heads_here,
     lens_heads,
     lens_maps,
     lens_scatter,
     stages,
 )
-from engine.tracks.text_classifiers.panels.published import ACHLATIS, full_models, printed
+from engine.tracks.text_classifiers.panels.published import (
+    ACHLATIS,
+    BERT,
+    FULL_62,
+    STANDS_FOR,
+    printed,
+    unlike_thesis,
+)
 from engine.tracks.text_classifiers.request import SCORE_TEXTS, THESIS, TextRequest, usual_axes
 
 PAPER = "IG-BERT"
-BERT = "bert-base-uncased"
 HUB = "glue"
 """Stands for all tasks of an experiment, from the hub."""
-STANDS_FOR = "sst2"
-"""The task that texts which are no GLUE task are laid beside."""
 METHODS = (
     "once:conductance",
     "once:michel",
@@ -156,63 +161,30 @@ def task_of(run: Run) -> str:
     return key if key in GLUE_TASKS else STANDS_FOR
 
 
-def unlike_thesis(run: Run, tasks: Sequence[str]) -> str:
-    """What a run does not share with the thesis, which shows these tasks."""
-    meta, request, name = run.meta, run.meta["request"], run.meta["data"]["name"]
-    near = next(task for task in (key_of_name(name), STANDS_FOR, tasks[0]) if task in tasks)
-    task = GLUE_TASKS[near].name
-    return differences(
-        {
-            "model": BERT,
-            "task": task,
-            "seeds": "3",
-            "training texts a score reads": str(SCORE_TEXTS),
-            "epochs": str(THESIS["epochs"]),
-        },
-        {
-            "model": meta["model"]["name"],
-            "task": task if key_of_name(name) == near else name,
-            "seeds": str(request["trials"]),
-            "training texts a score reads": str(request["score_texts"]),
-            "epochs": str(request["tune"].get("epochs")),
-        },
-    )
-
-
 FULL = "dense"
 Printed = Mapping[str, Mapping[str, float]]
 """By arm ("dense" for the full model), then by task."""
 NOT_RUN = "this task was not run here"
 
 
-def _of_table(table: str) -> Printed:
+def _of_table(table: str, column: str = "value") -> Printed:
     """A printed table as it is laid beside runs."""
-    found: dict[str, dict[str, float]] = {}
-    for cell in printed():
-        if cell.table == table and not cell.method.endswith(f":{ACHLATIS}"):
-            found.setdefault(cell.method, {})[key_of_name(cell.task)] = round(cell.value, 4)
-    return found
-
-
-TICKETS_PRINTED: Printed = {
-    method: {
-        key_of_name(cell.task): cell.sparsity
-        for cell in printed()
-        if (cell.table, cell.method) == ("6.2", method)
+    cells = printed()
+    cells = cells[(cells["table"] == table) & ~cells["method"].str.endswith(f":{ACHLATIS}")]
+    tasks = cells["task"].map(key_of_name)
+    return {
+        str(method): dict(zip(tasks[rows.index], rows[column], strict=True))
+        for method, rows in cells.groupby("method", sort=False)
     }
-    for method in _of_table("6.2")
-}
-"""Table 6.2: the largest sparsity with a winning ticket. Empty cells are left out. Where two
-sparsities share a printed cell, the row of values below it tells whose they are."""
-TICKET_VALUES: Printed = {FULL: full_models(), **_of_table("6.2")}
-"""Table 6.2: the metric of the full model, and of each winning ticket (printed in per cent)."""
+
+
+TICKETS_PRINTED = _of_table("6.2", "sparsity")
+"""Table 6.2: the largest sparsity with a winning ticket."""
+FULL_PRINTED = {key_of_name(task): round(mean / 100, 4) for task, (mean, _) in FULL_62.items()}
+TICKET_VALUES: Printed = {FULL: FULL_PRINTED, **_of_table("6.2")}
+"""Table 6.2: the metric of the full model, and of each winning ticket."""
 MASKED_PRINTED = _of_table("6.3")
-"""Table 6.3: 70 % cut from the fine-tuned model by Algorithm 6.1. Michel's row is another author's;
-the thesis did not repeat it."""
-LTH_PRINTED = {
-    method: cells for method, cells in _of_table("6.4").items() if method != "igspf:michel"
-}
-"""Table 6.4: 80 % cut, weights from the pre-trained model."""
+LTH_PRINTED = {name: cells for name, cells in _of_table("6.4").items() if name != "igspf:michel"}
 
 
 def levels(methods: Sequence[str]) -> Callable[[Run], Iterator[Finding]]:
@@ -235,25 +207,23 @@ def tickets(run: Run) -> Iterator[Finding]:
     )
     mine = table[(table["axis"] == "") & table["method"].isin(TICKETS_PRINTED)]
     for row in mine.to_dict("records"):
-        name = words.method_name(row["method"])
-        share, value = TICKETS_PRINTED[row["method"]], TICKET_VALUES[row["method"]]
+        name, ends = (
+            words.method_name(row["method"]),
+            (row["mean"] - row["std"], row["mean"] + row["std"]),
+        )
         about = {"n": float(full.get("n", NAN)), "seeds": row["n_seeds"]}
-        yield Finding(
-            f"largest share with a winning ticket, {name}",
-            share.get(task, NAN),
-            "Table 6.2" if task in share else "",
-            row["sparsity"],
-            **about,
-        )
-        spread = {"low": row["mean"] - row["std"], "high": row["mean"] + row["std"]}
-        yield Finding(
-            f"metric there, {name} (mean, one standard deviation)",
-            value.get(task, NAN),
-            "Table 6.2" if task in value else "",
-            row["mean"],
-            **spread,
-            **about,
-        )
+        for what, cells, ours, (low, high) in (
+            (
+                "largest share with a winning ticket, {}",
+                TICKETS_PRINTED,
+                row["sparsity"],
+                (NAN, NAN),
+            ),
+            ("metric there, {} (mean, one standard deviation)", TICKET_VALUES, row["mean"], ends),
+        ):
+            paper = cells[row["method"]].get(task, NAN)
+            place = "Table 6.2" if paper == paper else ""
+            yield Finding(what.format(name), paper, place, ours, low, high, **about)
 
 
 def near(
@@ -412,15 +382,12 @@ def scatter(run: Run, choice: Choice) -> Iterator[Panel]:
     """Fig. 6.5: attention against attribution of the head with the highest and with the lowest
     correlation."""
     place = _place(run, 2)
-    if place is None:
-        return
-    text, stage = place[:2]
-    rows = lookup.frame(run, "lens")
-    rows = rows[(rows["text_id"] == text) & (rows["stage"] == stage)].dropna(subset=["correlation"])
-    for at in (rows["correlation"].idxmin(), rows["correlation"].idxmax()):
-        yield lens_scatter(
-            run, choice, text, stage, int(rows.loc[at, "layer"]), int(rows.loc[at, "head"])
-        )
+    if place is not None:
+        text, stage = place[:2]
+        known = where(lookup.frame(run, "lens"), text_id=text, stage=stage)
+        order = known.dropna(subset=["correlation"]).sort_values("correlation", kind="stable")
+        for row in (order.iloc[0], order.iloc[-1]):
+            yield lens_scatter(run, choice, text, stage, int(row["layer"]), int(row["head"]))
 
 
 def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
@@ -436,13 +403,8 @@ def _place(run: Run, iteration: int) -> tuple[str, str, int, int] | None:
     if last + 1 < FIGURES[-1]:
         at = (0, last // 2 + last % 2, last)[FIGURES.index(iteration)]
     stage = rounds[at]
-    rows = lookup.frame(run, "lens")
-    row = (
-        rows[(rows["text_id"] == text) & (rows["stage"] == stage)]
-        .sort_values(["layer", "head"])
-        .iloc[0]
-    )
-    return text, stage, int(row["layer"]), int(row["head"])
+    layer, head = heads_here(run, text, stage)[0]
+    return text, stage, layer, head
 
 
 def _rounds(run: Run, text: str) -> list[str]:

@@ -14,7 +14,7 @@ from engine.core.ids import rng
 from engine.models.load_text_classifier import TextClassifier, probabilities_of
 from engine.store.tables import pack
 from engine.surgery.heads.mask import masked
-from engine.tracks.text_classifiers.context import TEST, TRAIN, TUNED, TextContext, TextShard
+from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
 from engine.tracks.text_classifiers.scores.base import head_importance, settings_of
 
 
@@ -44,7 +44,7 @@ class Importance(EachAlone):
         }
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return [context.tuned_shard(shard.trained, shard.trial)] if shard.stage == TUNED else []
+        return context.model_shards(shard)
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         method = head_importance(shard.score)

@@ -13,7 +13,7 @@ import torch
 from engine.classifiers.audit import EachAlone
 from engine.models.load_text_classifier import TextClassifier
 from engine.tracks.text_classifiers.conductance import Conductance, conductance
-from engine.tracks.text_classifiers.context import TEST, TUNED, TextContext, TextShard
+from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.map_correlation import correlations
 from engine.tracks.text_classifiers.measurements.importance import asked
 from engine.tracks.text_classifiers.scores.base import kept_units
@@ -48,7 +48,7 @@ class Lens(EachAlone):
         return {name: settings[name] for name in ("steps", "baseline", "correlation", "target")}
 
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return [context.tuned_shard(shard.trained, shard.trial)] if shard.stage == TUNED else []
+        return context.model_shards(shard)
 
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         classifier, settings = context.model_of(shard), asked(context, "conductance")

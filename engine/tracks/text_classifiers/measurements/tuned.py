@@ -36,9 +36,6 @@ class Tuned(EachAlone):
     name = "tuned"
     pace = 1.3
 
-    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
-        return {}
-
     def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         if not shard.trained and not context.settings.retune:
             brought = context.any_model

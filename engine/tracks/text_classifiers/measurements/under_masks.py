@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.audit.measurements import Measurement
 from engine.classifiers.audit import EachAlone
 from engine.classifiers.metrics import cross_entropy
 from engine.core.ids import rng
@@ -29,11 +28,8 @@ class UnderMasks(EachAlone):
 
     any_threads = True
 
-    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
-        return {}
-
     def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return [context.dense_shard(shard.trial)]
+        return [context.tuned_shard(shard.trained, shard.trial)]
 
 
 CPU_ROWS, GPU_ROWS = 256, 8192
@@ -96,28 +92,18 @@ def _stacked(
     return answers.unflatten(0, (len(gates), texts)).cpu().numpy()
 
 
-class Silenced(Measurement):
+class Silenced(UnderMasks):
     """Array table: probabilities [test texts, classes]."""
 
     name = "silenced"
-    any_threads = True
-
-    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
-        return {}
 
     def together(self, context: TextContext, shard: TextShard) -> Hashable:
         return shard.trained, shard.trial  # one model for all its masks
 
-    def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
-        return [context.tuned_shard(shard.trained, shard.trial)]
-
-    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
-        found = []
-        for shard in shards:
-            classifier = context.model_of(shard)
-            with masked(classifier, context.mask(shard.off)):
-                found.append(pack({"probabilities": answers_of(context, classifier)}, {}))
-        return found
+    def table(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+        classifier = context.model_of(shard)
+        with masked(classifier, context.mask(shard.off)):
+            return pack({"probabilities": answers_of(context, classifier)}, {})
 
     def size(self, context: TextContext, shard: TextShard) -> float:
         return float(len(context.texts.rows(TEST)))

@@ -3,6 +3,7 @@ where it was tried."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import bench, classifier_groups, lookup
-from engine.report.charts.heat_map import Scale, head_grid, mark
+from engine.report.charts.heat_map import head_grid, mark
 from engine.report.charts.marks import hover
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Bench, Units
@@ -20,6 +21,7 @@ from engine.store.runs import Run
 from engine.surgery.named import units_of, written_heads
 from engine.tracks.text_classifiers.growing import (
     GAP,
+    VIEW,
     Known,
     ahead_of_set,
     cut_of,
@@ -27,7 +29,7 @@ from engine.tracks.text_classifiers.growing import (
     nothing_said,
     seconds,
 )
-from engine.tracks.text_classifiers.panels.lookup import head_said
+from engine.tracks.text_classifiers.panels.lookup import head_said, two_sided
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 
@@ -41,20 +43,9 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
         question = (
             f"Which heads are off, and what would each alone do to the accuracy gap of {axis}?"
         )
-    end = float(table["change of gap"].abs().max() or 1.0)
-    end = end if np.isfinite(end) else 1.0
-    texts = [
-        f"smaller gap<br>{phrasing.signed(-end)}",
-        "0<br> ",
-        f"larger gap<br>{phrasing.signed(end)}",
-    ]
-    scale = Scale(
-        -end,
-        end,
-        [-0.8 * end, 0, 0.8 * end],
-        texts if found is not None else ["", "", ""],
-        diverges=True,
-    )
+    end = float(np.nan_to_num(table["change of gap"].abs().max())) or 1.0
+    scale = two_sided(end, "smaller gap", "larger gap")
+    scale = scale if found is not None else replace(scale, texts=["", "", ""])
     hovers = [_hover(run, row, row["unit"] in off) for row in table.to_dict("records")]
     values = table["change of gap"].fillna(0.0).to_numpy()
     figure = head_grid(run, choice, values, scale, hovers)
@@ -83,22 +74,14 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
 def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     """A row per head: what silencing it alone is predicted to do, and what it was measured to cost
     where it was."""
-    n_heads, total = int(run.meta["model"]["n_heads"]), lookup.total_heads(run)
-    units = np.arange(total)
+    n_heads, units = int(run.meta["model"]["n_heads"]), np.arange(lookup.total_heads(run))
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})
-    guesses = [found.guess((unit,)) for unit in range(total)]
-    for name, where in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
-        rows = [
-            (
-                guess.set_index(["axis", "group", "metric"]).loc[where]
-                if where in found.views
-                else None
-            )
-            for guess in guesses
-        ]
-        table[name] = [np.nan if row is None else row["delta"] for row in rows]
+    guesses = pd.concat([found.guess((unit,)).assign(unit=unit) for unit in units])
+    deltas = guesses.pivot(index="unit", columns=list(VIEW), values="delta")
+    for name, view in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
+        table[name] = deltas[view] if view in found.views else np.nan
     return table
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,25 +26,27 @@ from engine.report.palette import Style, quiet
 from engine.report.schema import group_or, hovers, readable
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import (
     LOST,
     MATCHING,
+    OF_GROUP,
     TICKET,
     UNJUDGED,
     WON,
     Reach,
+    all_levels,
     arm_of,
     but_said,
     few_seeds,
     first_and_last,
-    from_pretrained,
     groups_of_axis,
     measure_of,
     reach_of,
     reaches,
     spread,
-    state_of,
+    task,
     ticket_levels,
     tickets,
 )
@@ -63,6 +65,7 @@ MARKS = (
 FIXED = "The full model is one fixed model, so it has no deviation."
 EASY = "A model whose seeds differ widely meets it easily."
 COLUMNS = "method group sparsity realised metric mean std full_mean full_std n_seeds n state"
+SEVERAL = {WON: "winning tickets", MATCHING: "matching, but no winning tickets"}
 KINDS = {WON: "winning ticket", LOST: "no ticket", UNJUDGED: "too few seeds to judge"}
 SHARE, FULL = "share of heads cut", "full model"
 
@@ -77,50 +80,28 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
     if table.empty:
         return nothing("tickets_curve", question, ABSENT)
     there = set(table["method"])  # sets by hand have no levels
-    scores = list(
-        dict.fromkeys(arm_of(method)[1] for method in lookup.methods(run) if method in there)
-    )
-    room = _room(table)
-    parts = tuple(_column(run, choice, table, score, measure, room) for score in scores)
-    answer, rest = _answer(run, choice, table, group)
-    return Panel(
-        "tickets_curve",
-        question,
-        answer,
-        None,
-        _readable(table),
-        _note(run, table),
-        parts,
-        more=rest,
-    )
+    methods = [method for method in lookup.methods(run) if method in there]
+    scores, room = dict.fromkeys(arm_of(method)[1] for method in methods), _room(table)
+    parts = tuple(_column(choice, methods, table, score, measure, room) for score in scores)
+    answer, rest = _answer(run, choice, table, methods, measure)
+    shown, note = _readable(table), _note(run, table)
+    return Panel("tickets_curve", question, answer, None, shown, note, parts, more=rest)
 
 
 def tickets_by_group(run: Run, choice: Choice) -> Panel:
     """The chosen arm group by group: accuracy minus the full model's."""
-    key, question = (
-        "tickets_by_group",
-        f"For which groups of {words.axis_name(choice.measured)} does the cut model keep up?",
-    )
-    parts = {
-        group: ticket_levels(run, choice.measured, group)
-        for group in groups_of_axis(run, choice.measured)
-    }
-    parts = {
-        group: part[part["method"] == choice.method]
-        for group, part in parts.items()
-        if not part.empty
-    }
-    parts = {group: part for group, part in parts.items() if not part.empty}
-    if not parts:
-        return nothing(
-            key, question, "No subgroup of this axis has levels of its own for this choice."
-        )
-    table = pd.concat(parts.values(), ignore_index=True)
-    (answer, mind), figure = _groups_said(run, choice, parts), _group_figure(run, choice, parts)
-    rest = _here(run, choice, parts)
-    return Panel(
-        key, question, answer, figure, _readable(table), _note(run, table), mind=mind, more=rest
-    )
+    axis = words.axis_name(choice.measured)
+    question = f"For which groups of {axis} does the cut model keep up?"
+    table = where(all_levels(run), axis=choice.measured, method=choice.method)
+    order = groups_of_axis(run, choice.measured)
+    table = pd.concat([table[:0], *(where(table, group=group) for group in order)])
+    if table.empty:
+        why = "No subgroup of this axis has levels of its own for this choice."
+        return nothing("tickets_by_group", question, why)
+    answer, mind = _groups_said(run, choice, table)
+    figure, rest = _group_figure(choice, table), _here(run, choice, table)
+    shown, note = _readable(table), _note(run, table)
+    return Panel("tickets_by_group", question, answer, figure, shown, note, mind=mind, more=rest)
 
 
 def _room(table: pd.DataFrame) -> tuple[float, float]:
@@ -133,18 +114,16 @@ def _room(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def _column(
-    run: Run,
     choice: Choice,
+    methods: Sequence[str],
     table: pd.DataFrame,
     score: str,
     measure: Measure,
     room: tuple[float, float],
 ) -> go.Figure:
     """One score: a line per procedure; the full model's mean as a line, its deviation as a band."""
-    mine = table[table["method"].map(lambda method: arm_of(method)[1]) == score]
-    looks = {
-        name: _look(choice, name) for name in lookup.methods(run) if name in set(mine["method"])
-    }
+    looks = {name: _look(choice, name) for name in methods if arm_of(name)[1] == score}
+    mine = table[table["method"].isin(looks)]
     mean, std = (float(mine[name].fillna(0.0).iat[0]) for name in ("full_mean", "full_std"))
     figure = lines(
         choice,
@@ -195,27 +174,26 @@ def _look(choice: Choice, method: str) -> Style:
     return replace(style if chosen else quiet(style, choice.dark), dash=dash)
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> tuple[str, str]:
+def _answer(
+    run: Run, choice: Choice, table: pd.DataFrame, methods: Sequence[str], measure: Measure
+) -> tuple[str, str]:
     """How far the chosen arm gets; then the full model, and the arm that gets furthest."""
-    measure = measure_of(run, group)
-    row = table.iloc[0]
-    start = (
-        f"The full model's {measure.name} is {spread(row['full_mean'], row['full_std'], measure)}."
-    )
+    full = spread(table["full_mean"].iat[0], table["full_std"].iat[0], measure)
+    parts = [f"The full model's {measure.name} is {full}."]
     if few := few_seeds(run):
-        return few, start
-    parts = [start]
-    known = set(table["method"])
-    others = [
-        method for method in lookup.methods(run) if method != choice.method and method in known
-    ]
+        return few, parts[0]
+    reach = {method: reach_of(where(table, method=method)) for method in methods}
+    others = {method: one for method, one in reach.items() if method != choice.method}
     if others:
-        parts.append(
-            furthest_said({method: _reach(table, method) for method in others}, OTHER_ARMS)
-        )
-    return f"{phrasing.sentence(_reach_said(table, choice.method))}.", " ".join(
-        [*parts, *_easy_said(table)]
-    )
+        parts.append(furthest_said(others, OTHER_ARMS))
+    if choice.method == "dense":
+        said = "nothing is cut by the full model"
+    elif choice.method in reach:
+        levels = int((table["method"] == choice.method).sum())
+        said = reach_said(reach[choice.method], words.method_name(choice.method), levels)
+    else:
+        said = f"{words.method_name(choice.method)} was not measured here"
+    return f"{phrasing.sentence(said)}.", " ".join([*parts, *_easy_said(table)])
 
 
 def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
@@ -227,32 +205,24 @@ def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
         if unknown:
             return f"These data do not tell whether {other} is a ticket."
         return f"{other.replace('any', 'No')} is a ticket at any level."
-    best = [method for method, one in reach.items() if one.share == end]
-    kinds = {state: [method for method in best if reach[method].state == state] for state in TICKET}
-    parts = {}
-    for state, arms in kinds.items():
+    parts: dict[str, str] = {}
+    best = {name: one for name, one in reach.items() if one.share == end}
+    for state in TICKET:
         named = [
-            words.method_name(name) + (f" ({reach[name].but})" if reach[name].but else "")
-            for name in arms
+            words.method_name(name) + (f" ({one.but})" if one.but else "")
+            for name, one in best.items()
+            if one.state == state
         ]
         if named:
-            parts[_kind_said(state, len(named))] = phrasing.listing(named)
+            kind = Reach(state=state).kind if len(named) == 1 else SEVERAL[state]
+            parts[kind] = phrasing.listing(named)
     far = f"up to {phrasing.percent(end)} of heads cut"
     if len(parts) == 1:
-        kind, names = next(iter(parts.items()))
-        return (
-            f"{phrasing.sentence(whom)} {names} {'gets' if len(best) == 1 else 'get'} furthest:"
-            f" {kind} {far}."
-        )
+        ((kind, names),) = parts.items()
+        verb = "gets" if len(best) == 1 else "get"
+        return f"{phrasing.sentence(whom)} {names} {verb} furthest: {kind} {far}."
     each = "; ".join(f"{names}, {kind}" for kind, names in parts.items())
     return f"{phrasing.sentence(whom)} these get furthest, {far}: {each}."
-
-
-def _kind_said(state: str, n: int) -> str:
-    """What one or several arms are."""
-    if n == 1:
-        return Reach(state=state).kind
-    return "winning tickets" if state == WON else "matching, but no winning tickets"
 
 
 def _easy_said(table: pd.DataFrame) -> list[str]:
@@ -273,20 +243,6 @@ def _easy_said(table: pd.DataFrame) -> list[str]:
     return said
 
 
-def _reach(table: pd.DataFrame, method: str) -> Reach:
-    return reach_of(table[table["method"] == method])
-
-
-def _reach_said(table: pd.DataFrame, method: str) -> str:
-    if method == "dense":
-        return "nothing is cut by the full model"
-    mine = table[table["method"] == method].sort_values("sparsity")
-    reach, name = reach_of(mine), words.method_name(method)
-    if mine.empty:
-        return f"{name} was not measured here"
-    return reach_said(reach, name, len(mine))
-
-
 def reach_said(reach: Reach, name: str, levels: int) -> str:
     """How far an arm gets on all texts or one group; `levels`: how many were measured."""
     if reach.state == UNJUDGED:
@@ -305,13 +261,13 @@ def _note(run: Run, table: pd.DataFrame) -> str:
     return f"{n}, {trials_said(run)}. {own.WINNING} {EASY} {MARKS}{fixed}"
 
 
-def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> go.Figure:
+def _group_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     """A line per group: mean minus the full model's mean, stars where it is a ticket for that
     group."""
-    lost = {group: (part["mean"] - part["full_mean"]).min() for group, part in parts.items()}
-    worst = sorted(parts, key=lost.__getitem__)[:LONGEST]
-    looks = looks_of(choice, [group for group in parts if group in worst])
-    drawn = _drawn(pd.concat(parts.values()), measure_of(run, worst[0]))
+    lost = (table["mean"] - table["full_mean"]).groupby(table["group"], sort=False).min()
+    worst = set(lost.nsmallest(LONGEST).index)
+    looks = looks_of(choice, [group for group in lost.index if group in worst])
+    drawn = _drawn(table, OF_GROUP)
     ends = {name: drawn[name] - drawn["full_mean"] for name in ("mean", "mean_low", "mean_high")}
     return lines(
         choice,
@@ -328,50 +284,53 @@ def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> g
     )
 
 
-def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> tuple[str, str]:
-    """How far each group's ticket reaches, the shortest first; then what must be said about
-    them."""
+def _groups_said(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
+    """Which group loses it first; then what must be said about larger shares."""
     if few := few_seeds(run):
         return few, ""
-    every = {group: _reach(part, choice.method) for group, part in parts.items()}
+    parts = table.groupby("group", sort=False)
+    reach = {str(group): reach_of(part) for group, part in parts}
+    name = words.method_name(choice.method)
+    said, mind = lost_first(reach, choice, f"the ticket of {name}")
+    if not said:
+        whom = words.axis_name(choice.measured)
+        return f"Whether {name} is a ticket for any subgroup of {whom} is left open.", ""
+    return said, mind
+
+
+def lost_first(every: Mapping[str, Reach], choice: Choice, it: str = "it") -> tuple[str, str]:
+    """Which subgroup loses the ticket first as more and more is cut, and what must be said about
+    larger shares; "" where nothing can be judged of any."""
     reach = {group: one for group, one in every.items() if one.state != UNJUDGED}
-    name, whom = words.method_name(choice.method), f"subgroup of {words.axis_name(choice.measured)}"
     if not reach:
-        return f"Whether {name} is a ticket for any {whom} is left open.", ""
+        return "", ""
     first, last = first_and_last(reach)
     least, most = reach[first[0]].unbroken, reach[last[0]].unbroken
-    mind = but_said(reach).strip()
+    gone = "any level" if not any(one.share for one in reach.values()) else "the smallest share"
     if least == most:
-        at = "any level" if not any(one.share for one in reach.values()) else "the first cut"
-        far = (
-            f"reaches {phrasing.percent(least)} for every {whom}"
-            if least
-            else f"is no ticket for any {whom} at {at}"
-        )
-        return phrasing.sentence(f"{name} {far}."), mind
-    until = f"after {phrasing.percent(least)}" if least else "at the first cut"
+        who = "every" if least else "no"
+        far = f"up to {phrasing.percent(least)}" if least else f"at {gone}"
+        said = f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has {it} {far}."
+        return said, but_said(reach)
+    verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
+    far = f"{verbs[0]} it " + (f"up to {phrasing.percent(least)} only" if least else "at no level")
+    if not least and any(reach[group].share for group in first):
+        far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
+    alone = "which alone" if len(first) == 1 else "which by themselves"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    text = (
-        f"With {name} the ticket is lost first for {firsts}, {until}; it lasts longest for {lasts}"
-    )
-    return f"{text}, up to {phrasing.percent(most)}.", mind
+    first_lost = f"{phrasing.sentence(it)} is lost first for {firsts}, {alone} {far}"
+    return f"{first_lost}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}.", but_said(reach)
 
 
-def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
+def _here(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     """The largest loss at the chosen level."""
-    at, rows = lookup.level_of(run, choice), {}
-    for group, part in parts.items():
-        here = part[at_level(part["sparsity"], at)]
-        if len(here):
-            rows[group] = float((here["mean"] - here["full_mean"]).iloc[0])
-    if not rows:
+    at = lookup.level_of(run, choice)
+    here = table[at_level(table["sparsity"], at)].set_index("group")
+    if here.empty:
         return ""
-    group = min(rows, key=rows.__getitem__)
-    measure = measure_of(run, group)
-    return (
-        f"At {phrasing.percent(at)} {words.quoted(group)} loses most: {measure.signed(rows[group])}"
-        f" {measure.name}."
-    )
+    lost = here["mean"] - here["full_mean"]
+    value, group = OF_GROUP.signed(lost.min()), words.quoted(str(lost.idxmin()))
+    return f"At {phrasing.percent(at)} {group} loses most: {value} {OF_GROUP.name}."
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -400,45 +359,25 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
         return nothing("tickets_table", question, ABSENT)
     mine = table[(table["group"] == "") | (table["axis"] == choice.measured)]
     reach = reaches(run, choice.measured)
-    mine = mine.assign(state=[_table_state(run, reach, row) for row in mine.to_dict("records")])
-    groups = [
-        group for group in groups_of_axis(run, choice.measured) if group in set(mine["group"])
-    ]
-    figure = _table_figure(run, choice, mine, reach, ["", *groups[:MOST_GROUPS]])
+    of = [reach[key] for key in zip(mine["method"], mine["group"], strict=True)]
+    mine = mine.assign(state=[one.state for one in of], by_spread=[one.by_spread for one in of])
+    known = set(mine["group"])
+    groups = [group for group in groups_of_axis(run, choice.measured) if group in known]
+    arms = [method for method in lookup.methods(run) if method in set(mine["method"])]
+    drawn = track_of(run).compared(arms, choice.method)
+    figure = _table_figure(run, choice, mine, drawn, ["", *groups[:MOST_GROUPS]])
     hidden = len(groups) - MOST_GROUPS
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
-    more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
+    more += "" if len(drawn) == mine["method"].nunique() else OTHERS
     note = (
         f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only;"
-        " in brackets: only because its seeds differ widely; \u2020: some smaller share is"
+        f" in brackets: only because its seeds differ widely; {DAGGER}: some smaller share is"
         f" none.{more}"
     )
     answer, rest, mind = _table_answer(run, choice, mine, reach, groups)
-    return Panel(
-        "tickets_table",
-        question,
-        answer,
-        figure,
-        readable(
-            mine,
-            TICKET_COLUMNS,
-            group=group_or(ALL),
-            sparsity="largest share",
-            unbroken="unbroken up to",
-        ),
-        note,
-        mind=mind,
-        more=rest,
-    )
-
-
-def _table_state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
-    """The state of the largest ticket; where there is none, whether any level could be judged."""
-    if found := reach.get((row["method"], row["group"])):
-        return found.state
-    return state_of(
-        from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"]
-    )
+    titles = {"sparsity": "largest share", "unbroken": "unbroken up to"}
+    shown = readable(mine, TICKET_COLUMNS, group=group_or(ALL), **titles)
+    return Panel("tickets_table", question, answer, figure, shown, note, mind=mind, more=rest)
 
 
 def _table_answer(
@@ -448,71 +387,31 @@ def _table_answer(
     larger shares."""
     if few := few_seeds(run):
         return few, "", ""
-    mine = table[table["method"] == choice.method].set_index("group")
-    if mine.empty:
+    row = where(table, method=choice.method, group="")
+    if row.empty:
         whole = {method: one for (method, group), one in reach.items() if not group}
-        return furthest_said(whole, ALL_ARMS) if whole else "Nothing was measured.", "", ""
-    name, parts = words.method_name(choice.method), []
-    if "" in mine.index:
-        row, one = mine.loc[""], reach.get((choice.method, ""), Reach())
-        said = f"On all texts {reach_said(one, name, 0)}"
-        if not math.isnan(row["sparsity"]):
-            measure = measure_of(run, "")
-            full = spread(row["full_mean"], row["full_std"], measure)
-            said += f" ({measure.name} {spread(row['mean'], row['std'], measure)} against {full})"
-        parts.append(f"{said}.")
+        return furthest_said(whole, ALL_ARMS), "", ""
+    mean, std, full_mean, full_std = row[["mean", "std", "full_mean", "full_std"]].iloc[0]
+    name = words.method_name(choice.method)
+    said = f"On all texts {reach_said(reach[choice.method, ''], name, 0)}"
+    if math.isfinite(mean):
+        measure = task(run)
+        full = spread(full_mean, full_std, measure)
+        said += f" ({measure.name} {spread(mean, std, measure)} against {full})"
     alone = {
-        group: reach.get((choice.method, group), Reach()) for group in groups if group in mine.index
+        group: reach[choice.method, group] for group in groups if (choice.method, group) in reach
     }
-    alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
-    if alone:
-        parts.append(_lost_first(alone, choice))
-    first = phrasing.sentence(parts[0]) if parts else "Nothing can be judged."
-    return first, " ".join(parts[1:]), but_said(alone).strip() if alone else ""
-
-
-def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
-    """Which subgroup loses it first as more and more is cut."""
-    first, last = first_and_last(alone)
-    least, most = alone[first[0]].unbroken, alone[last[0]].unbroken
-    if least == most:
-        who = "every" if least else "no"
-        at = "any level" if not any(one.share for one in alone.values()) else "the smallest share"
-        far = f"up to {phrasing.percent(least)}" if least else f"at {at}"
-        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}."
-    verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
-    far = (
-        f"{verbs[0]} it up to {phrasing.percent(least)} only"
-        if least
-        else f"{verbs[0]} it at no level"
-    )
-    if not least and any(alone[group].share for group in first):
-        far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
-    alone_said = "which alone" if len(first) == 1 else "which by themselves"
-    firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    return (
-        f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to"
-        f" {phrasing.percent(most)}."
-    )
-
-
-def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
-    """Arms in the chart: those that are compared with the chosen one."""
-    known = [method for method in lookup.methods(run) if method in set(table["method"])]
-    return track_of(run).compared(known, choice.method)
+    return f"{said}.", *lost_first(alone, choice)
 
 
 def _table_figure(
-    run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]
+    run: Run, choice: Choice, table: pd.DataFrame, order: list[str], groups: list[str]
 ) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
-    order, known = _arms(run, choice, table), table.set_index(["method", "group"])
+    known = {(row["method"], row["group"]): row for row in table.to_dict("records")}
     keys = [[(method, group) for group in groups] for method in order]
-    found = {key: known.loc[key] for row in keys for key in row if key in known.index}
-    cells = [
-        [_cell(run, key, found.get(key), reach.get(key, Reach())) for key in row] for row in keys
-    ]
-    values = [[found[key]["sparsity"] if key in found else 0.0 for key in row] for row in keys]
+    cells = [[_cell(run, key, known.get(key)) for key in row] for row in keys]
+    values = [[known[key]["sparsity"] if key in known else 0.0 for key in row] for row in keys]
     names = [wrapped(words.method_name(method), 18) for method in order]
     if choice.method in order:
         place = order.index(choice.method)
@@ -523,7 +422,7 @@ def _table_figure(
     return figure
 
 
-def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, str]:
+def _cell(run: Run, key: tuple[str, str], row: dict[str, Any] | None) -> tuple[str, str]:
     """What stands in a cell, and what is said when it is pointed at."""
     method, group = key
     whom = f"<b>{words.method_name(method)}</b>, {plain(group_or(ALL)(group))}"
@@ -542,9 +441,10 @@ def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, 
         f"{'winning ticket' if won else 'matching only'} up to {share}",
         f"{measure.name} {spread(row['mean'], row['std'], measure)}, {full}",
         f"unbroken up to {until if row['unbroken'] > 0 else 'none'}" if broken else "",
-        "only because its seeds differ widely" if reach.by_spread else "",
+        "only because its seeds differ widely" if row["by_spread"] else "",
     ]
-    share, star = f"{share}{DAGGER if broken else ''}", f"{STAR}<br>" if won else ""
-    if reach.by_spread:
-        return f"({STAR})<br>{share}" if won else f"({share})", "<br>".join(filter(None, lines))
-    return f"{star}{share}", "<br>".join(filter(None, lines))
+    share, said = f"{share}{DAGGER if broken else ''}", "<br>".join(filter(None, lines))
+    star = STAR if won else ""
+    if row["by_spread"]:
+        star, share = (f"({STAR})", share) if won else ("", f"({share})")
+    return "<br>".join(filter(None, (star, share))), said

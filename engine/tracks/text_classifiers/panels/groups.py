@@ -52,13 +52,12 @@ def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
     """The table of every metric, the subgroup with the lowest AUC of its own on top in all of
     them."""
     found = {metric: pairs(run, choice, _measure(metric)) for metric in METRICS}
-    order = {group: place for place, group in enumerate(found["auc"]["group"])}
-
-    def places(groups: pd.Series) -> pd.Series:
-        return groups.map(order).fillna(len(order))
-
+    order = found["auc"]["group"].tolist()
+    known = dict(zip(order, range(len(order)), strict=True))
     return {
-        metric: table.sort_values("group", key=places, ignore_index=True)
+        metric: table.sort_values(
+            "group", key=lambda groups: groups.map(known).fillna(len(order)), ignore_index=True
+        )
         for metric, table in found.items()
     }
 
@@ -86,13 +85,10 @@ def _definitions() -> str:
 
 def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     """The lowest of the two that compare a subgroup with the rest, and what the cut did to it."""
-    rows = []
-    for metric in METRICS[1:]:
-        table = pairs(run, choice, _measure(metric))
-        rows += [
-            {**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")
-        ]
-    rows = [row for row in rows if pd.notna(row["value_dense"])]
+    tables = [pairs(run, choice, _measure(name)).assign(metric=name) for name in METRICS[1:]]
+    table = pd.concat(tables)
+    table = table[(table["verdict"] == "") & table["value_dense"].notna()]
+    rows = table.to_dict("records")
     if not rows:
         return "No subgroup has enough texts of both classes.", ""
     low = min(rows, key=lambda row: row["value_dense"])
@@ -103,32 +99,28 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
         return f"Uncut, the lowest is the {where}.", pairs_said
     lost = [row for row in rows if phrasing.direction(row) == "fell"]
     if not lost:
-        return (
-            (
-                f"Uncut, the lowest is the {where}; the cut does not clearly lower it for any "
-                "subgroup."
-            ),
-            pairs_said,
-        )
+        kept = "the cut does not clearly lower it for any subgroup"
+        return f"Uncut, the lowest is the {where}; {kept}.", pairs_said
     most = min(lost, key=lambda row: row["delta"])
-    name = _measure(most["metric"])
+    name, whose = _measure(most["metric"]), words.quoted(most["group"])
+    wrong = f"{_wrong(most['metric'], run)} more often"
     return (
-        (
-            f"The cut costs most in the {name.name} of {words.quoted(most['group'])}"
-            f" ({name.change(most)}): {_wrong(most['metric'], run)} more often."
-        ),
+        f"The cut costs most in the {name.name} of {whose} ({name.change(most)}): {wrong}.",
         f"Uncut, the lowest is the {where}. {pairs_said}",
     )
 
 
+def _sides(metric: str, run: Run) -> tuple[str, str, str, str]:
+    """Its own class, where that is rightly ranked, the other's class, and where it is wrongly."""
+    negative, positive = map(words.quoted, run.meta["data"]["classes"])
+    if metric == "bpsn_auc":
+        return negative, "below", positive, "above"
+    return positive, "above", negative, "below"
+
+
 def _as_pairs(row: dict[str, Any], run: Run) -> str:
     """What an AUC counts: pairs of texts in the right order."""
-    positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
-    inside, way, other = (
-        (negative, "below", positive)
-        if row["metric"] == "bpsn_auc"
-        else (positive, "above", negative)
-    )
+    inside, way, other, _ = _sides(row["metric"], run)
     share = phrasing.percent(round(float(row["value_dense"]), 3))
     return (
         f"in {share} of pairs its {inside} text is rightly ranked {way} another subgroup's"
@@ -138,7 +130,5 @@ def _as_pairs(row: dict[str, Any], run: Run) -> str:
 
 def _wrong(metric: str, run: Run) -> str:
     """What happens more often where an AUC falls."""
-    positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
-    if metric == "bpsn_auc":
-        return f"its {negative} texts are ranked above others' {positive} ones"
-    return f"its {positive} texts are ranked below others' {negative} ones"
+    inside, _, other, wrongly = _sides(metric, run)
+    return f"its {inside} texts are ranked {wrongly} others' {other} ones"

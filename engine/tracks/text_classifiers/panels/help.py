@@ -48,11 +48,7 @@ def score_difference(run: Run, choice: Choice) -> Panel:
     at = phrasing.percent(lookup.level_of(run, choice))
     table = differences(run, choice, procedure, score)
     name, arm = own.importance_name(score), own.procedure_name(procedure)
-    others = (
-        [own.importance_name(str(other)) for other in dict.fromkeys(table["other"])]
-        if len(table)
-        else []
-    )
+    others = [own.importance_name(str(other)) for other in table["other"].unique()]
     question = f"Does {name} choose better heads than {_or(others)}?"
     if table.empty:
         why = f"This audit does not compare {arm} by {name} and by another score at {at}."
@@ -65,16 +61,9 @@ def score_difference(run: Run, choice: Choice) -> Panel:
         f" {MAX_Q:g} are claimed."
     )
     (answer, rest), figure = _answer(run, choice, table, procedure, score), _figure(choice, table)
-    shown = readable(
-        table,
-        COLUMNS,
-        base=own.procedure_name,
-        score=own.importance_name,
-        other=own.importance_name,
-        group=ALL,
-        value="difference",
-        n_trials="seeds",
-    )
+    names = {"score": own.importance_name, "other": own.importance_name}
+    titles = {"value": "difference", "n_trials": "seeds"}
+    shown = readable(table, COLUMNS, base=own.procedure_name, group=ALL, **names, **titles)
     return Panel("score_difference", question, answer, figure, shown, note, more=rest)
 
 
@@ -82,56 +71,47 @@ def _asked(run: Run, choice: Choice) -> tuple[str, str]:
     """Procedure and score of the choice; where random choice was chosen, the score that it is a
     control for."""
     procedure, score = arm_of(choice.method)
-    if run.has("arm_differences") and (score in (RANDOM, "") or choice.method == "dense"):
-        rows = lookup.frame(run, "arm_differences")
-        known = rows[rows["base"] == procedure] if (rows["base"] == procedure).any() else rows
-        if len(known):
-            ordered = [name for name in own.IMPORTANCE if name in set(known["score"])] or list(
-                known["score"]
-            )
-            return (
-                procedure if (rows["base"] == procedure).any() else str(known["base"].iloc[0])
-            ), ordered[0]
-    return procedure, score
+    rows = _differences(run)
+    if rows.empty or score not in (RANDOM, ""):
+        return procedure, score
+    mine = where(rows, base=procedure)
+    mine = rows if mine.empty else mine
+    known = set(mine["score"])
+    first = next(filter(known.__contains__, own.IMPORTANCE), mine["score"].iloc[0])
+    return str(mine["base"].iloc[0]), str(first)
 
 
 def _or(others: list[str]) -> str:
     """ "random choice, magnitude or Michel"."""
-    return (
-        " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
-        if others
-        else "random choice"
-    )
+    *first, last = others or ["random choice"]
+    return " or ".join(filter(None, [", ".join(first), last]))
+
+
+def _differences(run: Run) -> pd.DataFrame:
+    if not run.has("arm_differences"):
+        return pd.DataFrame(columns=COLUMNS.split() + ["axis"])
+    return lookup.frame(run, "arm_differences")
 
 
 def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.DataFrame:
     """Rows of arm_differences at the chosen level: the task's metric on all texts, accuracy of the
     axis' groups."""
-    if not run.has("arm_differences"):
-        return pd.DataFrame()
-    table, metric = lookup.frame(run, "arm_differences"), task(run).metric
-    rows = where(table, base=procedure, score=score)
+    rows = where(_differences(run), base=procedure, score=score)
     rows = rows[at_level(rows["sparsity"], lookup.level_of(run, choice))]
-    whole = where(rows, axis="", metric=metric)
-    if whole.empty:
-        whole = where(rows, axis="", metric="accuracy")
+    whole = where(rows, axis="")
+    mine = where(whole, metric=task(run).metric)
+    mine = where(whole, metric="accuracy") if mine.empty else mine
     groups = groups_of_axis(run, choice.measured)
-    mine = rows[
-        (rows["axis"] == choice.measured)
-        & (rows["metric"] == "accuracy")
-        & rows["group"].isin(groups)
-    ]
-    found = pd.concat([whole, mine], ignore_index=True)
-    order = {group: place for place, group in enumerate(["", *groups])}
-    others = [RANDOM, *own.IMPORTANCE]
-    place = found["other"].map(
-        lambda other: others.index(other) if other in others else len(others)
-    )
-    found = found.round(
-        {"value": 9, "low": 9, "high": 9}
-    )  # means of equal numbers differ in their last digits
-    return found.assign(_group=found["group"].map(order), _other=place).sort_values(
-        ["_other", "_group"], ignore_index=True
+    each = where(rows, axis=choice.measured, metric="accuracy")
+    found = pd.concat([mine, each[each["group"].isin(groups)]], ignore_index=True)
+    others = dict.fromkeys([RANDOM, *own.IMPORTANCE, *found["other"]])
+    places = {name: order for order, name in enumerate(others)} | {
+        group: order for order, group in enumerate(["", *groups])
+    }
+    # means of equal numbers differ in their last digits
+    found = found.round({"value": 9, "low": 9, "high": 9})
+    return found.sort_values(
+        ["other", "group"], key=lambda names: names.map(places), ignore_index=True
     )
 
 
@@ -147,14 +127,13 @@ def _answer(
     parts: list[str] = []
     name, arm = own.importance_name(score), own.procedure_name(procedure)
     for other, rows in table.groupby("other", sort=False):
-        whole = rows[rows["group"] == ""]
-        if len(whole):
-            said = _said(whole.iloc[0].to_dict(), name, own.importance_name(str(other)))
+        for row in where(rows, group="").to_dict("records"):
+            said = _said(row, name, own.importance_name(str(other)))
             parts.append(phrasing.sentence(said) if parts else said)
         parts.append(_groups_said(rows[rows["group"] != ""]))
     start = f"{arm} at {phrasing.percent(lookup.level_of(run, choice))}: "
-    told = [part for part in parts if part]
-    return phrasing.sentence(start + "".join(told[:1])), " ".join(told[1:])
+    first, *rest = filter(None, parts)
+    return phrasing.sentence(start + first), " ".join(rest)
 
 
 def _said(row: dict[str, Any], name: str, other: str) -> str:
@@ -181,11 +160,9 @@ def _groups_said(table: pd.DataFrame) -> str:
     text = f"Of the subgroups {' and '.join(parts)}." if parts else ""
     text = "No subgroup alone shows a clear difference." if kinds and not parts else text
     if by_chance := kinds.get(BY_CHANCE):
-        text += (
-            f" The interval of {phrasing.listing(by_chance)} alone leaves out zero, which so many"
-            " comparisons can "
-        )
-        text += f"give by chance (q above {MAX_Q:g})."
+        whose, why = phrasing.listing(by_chance), f"by chance (q above {MAX_Q:g})"
+        text += f" The interval of {whose} alone leaves out zero, which so many comparisons can"
+        text += f" give {why}."
     return text
 
 
@@ -279,35 +256,25 @@ def _chance_answer(
     known = sorted(table["sparsity"].unique())
     level = level if at_level(table["sparsity"], level).any() else known[len(known) // 2]
     rows = table[at_level(table["sparsity"], level)].to_dict("records")
-    better = [words.method_name(row["method"]) for row in rows if row["q"] <= CLAIMED_Q]
-    many = f"{rows[0]['n_masks']} random masks"
-    verb = "stands" if len(better) == 1 else "stand"
-    start = (
-        f"{phrasing.listing(better)} {verb} above {many}"
-        if better
-        else f"no score clearly differs from {many}"
-    )
+    named = {row["method"]: words.method_name(row["method"]) for row in rows}
+    better = [named[row["method"]] for row in rows if row["q"] <= CLAIMED_Q]
     above = [
-        words.method_name(row["method"])
+        named[row["method"]]
         for row in rows
         if row["value"] > row["null_high"] and row["q"] > CLAIMED_Q
     ]
-    corrected = (
-        f"Above the 95 % band, but not after correction for all methods and shares compared:"
-        f" {phrasing.listing(above)}."
-        if above
-        else ""
-    )
+    many = f"{rows[0]['n_masks']} random masks"
+    verb = "stands" if len(better) == 1 else "stand"
+    start = f"{phrasing.listing(better)} {verb} above {many}"
+    start = start if better else f"no score clearly differs from {many}"
+    but = "Above the 95 % band, but not after correction for all methods and shares compared"
+    corrected = f"{but}: {phrasing.listing(above)}." if above else ""
     each = [
-        f"{words.method_name(row['method'])} {_place(row)} (p = {phrasing.number(row['p'])})"
-        for row in rows
+        f"{named[row['method']]} {_place(row)} (p = {phrasing.number(row['p'])})" for row in rows
     ]
+    mean, low, high = (measure.number(rows[0][f"null_{end}"]) for end in ("mean", "low", "high"))
+    band = f"random masks: {measure.name} {mean}, 95 % from {low} to {high}"
     at = f"With {phrasing.percent(level)} of heads cut and nothing trained again"
-    band = f"random masks: {measure.name} {measure.number(rows[0]['null_mean'])}"
-    band += (
-        f", 95 % from {measure.number(rows[0]['null_low'])} to"
-        f" {measure.number(rows[0]['null_high'])}"
-    )
     return (
         f"{at} {start} (q at most {CLAIMED_Q:g}).",
         corrected,

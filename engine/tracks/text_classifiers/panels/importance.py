@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -38,111 +38,95 @@ from engine.tracks.text_classifiers.panels.lookup import (
     PRETRAINED,
     TUNED,
     arm_of,
+    correlation_said,
     head_said,
     scoring,
+    target_said,
+    two_sided,
 )
 from engine.tracks.text_classifiers.panels.survival import mostly_cut
 
 BOTH_SIGNS = ("conductance", "fixed_class")
 """Scores that can be negative: zero is the middle of their colours."""
 ABSENT = "This run kept no importance of heads."
+ONE_SEED = "That takes an importance from at least two seeds."
+IN_TABLE = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "value"]
 COLUMNS = "stage layer head value low high n n_constant"
 OF_ONE_HEAD = "stage score group value low high rank n n_constant"
 
 
 def scores(run: Run, choice: Choice) -> list[str]:
     """Scores with an importance, that of the chosen arm first."""
-    if not run.has("importance"):
-        return []
-    known = set(lookup.frame(run, "importance")["score"])
-    ordered = [*filter(known.__contains__, own.IMPORTANCE), *sorted(known - set(own.IMPORTANCE))]
     mine = arm_of(choice.method)[1]
-    return sorted(ordered, key=lambda score: score != mine)
+    return sorted(_in_order(run), key=lambda score: score != mine)
+
+
+def _in_order(run: Run) -> list[str]:
+    known = set(_table(run)["score"])
+    return [*filter(known.__contains__, own.IMPORTANCE), *sorted(known - set(own.IMPORTANCE))]
+
+
+def _table(run: Run) -> pd.DataFrame:
+    has = run.has("importance")
+    return lookup.frame(run, "importance") if has else pd.DataFrame(columns=IN_TABLE)
 
 
 def groups(run: Run, choice: Choice) -> list[str]:
     """All texts (""), then the groups of the chosen axis whose texts were scored on their own."""
-    if not run.has("importance"):
-        return [""]
-    table = lookup.frame(run, "importance")
-    mine = table[(table["axis"] == choice.measured) & (table["group"] != "")]
+    mine = where(_table(run), axis=choice.measured)
     return ["", *sorted(mine["group"].unique())]
 
 
 def importance(
     run: Run, score: str, stage: str, axis: str = "", group: str = "", seed: int = POOLED
 ) -> pd.DataFrame:
-    """One row per head, in the order of units; the mean over seeds where nothing pooled was
-    kept."""
-    if not run.has("importance"):
-        return pd.DataFrame()
-    table = lookup.frame(run, "importance")
-    rows = where(table, score=score, stage=stage)
-    rows = where(rows, axis=axis if group else "", group=group)
-    mine = rows[rows["seed"] == seed]
-    if mine.empty and seed == POOLED and len(rows):
-        known = {"value": "mean", "n": "max", "n_constant": "max"}
-        mine = rows.groupby(["unit", "layer", "head"], as_index=False).agg(known)
-        mine = mine.assign(low=math.nan, high=math.nan)
-    return mine.sort_values("unit", ignore_index=True)
+    """One row per head, in the order of units; of one seed, or the mean over them."""
+    wanted = {"score": score, "stage": stage, "axis": axis if group else "", "group": group}
+    return where(_table(run), **wanted, seed=seed).sort_values("unit", ignore_index=True)
 
 
-def importance_maps(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
-    """Layer x head before and after fine-tuning, in the same colours."""
-    whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = (
-        f"Which heads matter by {own.importance_name(score)}{whom}, before and after fine-tuning?"
-    )
+def _both(run: Run, choice: Choice, score: str, group: str) -> dict[str, pd.DataFrame]:
+    """The importance at each stage that was scored, by stage."""
     found = {
         stage: importance(run, score, stage, choice.measured, group)
         for stage in (PRETRAINED, TUNED)
     }
-    found = {stage: table for stage, table in found.items() if len(table)}
+    return {stage: table for stage, table in found.items() if len(table)}
+
+
+def _on(group: str) -> str:
+    return f" on texts of {words.quoted(group)}" if group else ""
+
+
+def importance_maps(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
+    """Layer x head before and after fine-tuning, in the same colours."""
+    name = own.importance_name(score)
+    question = f"Which heads matter by {name}{_on(group)}, before and after fine-tuning?"
+    found = _both(run, choice, score, group)
     if not found:
-        return nothing(
-            "importance_maps",
-            question,
-            f"This run has no importance by {own.importance_name(score)} here.",
-        )
-    scale = _scale(score, pd.concat(found.values())["value"])
+        why = f"This run has no importance by {name} here."
+        return nothing("importance_maps", question, why)
+    table = pd.concat(
+        [part.assign(stage=stage) for stage, part in found.items()], ignore_index=True
+    )
+    scale = _scale(score, table["value"])
     cut = mostly_cut(run, choice) if arm_of(choice.method)[1] == score else []
     parts = tuple(
         _map(run, choice, score, stage, table, scale, cut) for stage, table in found.items()
     )
-    table = pd.concat(
-        [part.assign(stage=stage) for stage, part in found.items()], ignore_index=True
-    )
-    answer, rest = _answer(run, score, found)
-    return Panel(
-        "importance_maps",
-        question,
-        answer,
-        None,
-        readable(table, COLUMNS, value="importance", n="texts"),
-        _note(run, score, found, cut),
-        parts,
-        more=rest,
-    )
+    (answer, rest), note = _answer(run, score, found), _note(run, score, found, cut)
+    shown = readable(table, COLUMNS, value="importance", n="texts")
+    return Panel("importance_maps", question, answer, None, shown, note, parts, more=rest)
 
 
 def _scale(score: str, values: pd.Series) -> Scale:
     low, high = float(values.min()), float(values.max())
     if score in BOTH_SIGNS:
-        end = max(abs(low), abs(high)) or 1.0
-        texts = [
-            f"against<br>{phrasing.number(-end)}",
-            "0<br> ",
-            f"along<br>+{phrasing.number(end)}",
-        ]
-        return Scale(-end, end, [-0.86 * end, 0, 0.86 * end], texts, diverges=True)
+        return two_sided(max(abs(low), abs(high)) or 1.0, "against", "along")
     low = min(0.0, low)
     room = 0.08 * (high - low) or 1.0
-    return Scale(
-        low,
-        high,
-        [low + room, high - room],
-        [f"least<br>{phrasing.number(low)}", f"most<br>{phrasing.number(high)}"],
-    )
+    texts = [f"least<br>{phrasing.number(low)}", f"most<br>{phrasing.number(high)}"]
+    return Scale(low, high, [low + room, high - room], texts)
 
 
 def _map(
@@ -169,13 +153,16 @@ def _map(
     return figure
 
 
-def rank_correlation(first: pd.Series, second: pd.Series) -> float:
-    """Spearman's, over the heads both have; NaN where one does not vary."""
-    both = pd.concat([first, second], axis=1).dropna()
-    if len(both) < 3 or both.nunique().min() < 2:
-        return math.nan
-    ranks = both.rank()
-    return float(ranks.iloc[:, 0].corr(ranks.iloc[:, 1]))
+def _agreement(values: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Spearman's correlation of the values of several tables, over the heads that both have; NaN
+    where one does not vary."""
+    columns = {name: table.set_index("unit")["value"] for name, table in values.items()}
+    return pd.DataFrame(columns).corr(_spearman, min_periods=3)
+
+
+def _spearman(one: np.ndarray, other: np.ndarray) -> float:
+    ranks = pd.DataFrame({"one": one, "other": other}).rank()
+    return ranks["one"].corr(ranks["other"]) if ranks.nunique().min() > 1 else math.nan
 
 
 def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, str]:
@@ -183,34 +170,27 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
     that never vary."""
     parts = []
     if len(found) == 2:
-        r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
         total = lookup.total_heads(run)
-        parts.append(
-            f"{_kept_order(r, total)} (rank correlation {phrasing.correlation(r)} over {total}"
-            " heads)"
-        )
+        r = float(_agreement(found).iat[0, 1])
+        over = f"(rank correlation {phrasing.correlation(r)} over {total} heads)"
+        parts.append(f"{_kept_order(r, total)} {over}")
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [
             f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}"
             for stage, share in negative.items()
         ]
-        parts.append(
-            f"the correlation is negative for {phrasing.listing(shares)}, the first candidates for"
-            " a cut"
-        )
+        whose = f"the correlation is negative for {phrasing.listing(shares)}"
+        parts.append(f"{whose}, the first candidates for a cut")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
-    parts.append(
-        f"highest after fine-tuning is {head_said(run, int(top['unit']))}"
-        f" ({phrasing.number(top['value'])})"
-    )
+    named = f"{head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})"
+    parts.append(f"highest after fine-tuning is {named}")
     constant = int((tuned["n_constant"] >= tuned["n"].clip(lower=1)).sum())
     if constant:
-        verb = "have maps that never vary" if constant > 1 else "has maps that never vary"
-        parts.append(
-            f"{phrasing.count(constant, 'head')} {verb} and count{'s' * (constant == 1)} as 0"
-        )
+        verbs = ("has", "counts") if constant == 1 else ("have", "count")
+        heads = phrasing.count(constant, "head")
+        parts.append(f"{heads} {verbs[0]} maps that never vary and {verbs[1]} as 0")
     rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
     return f"{phrasing.sentence(parts[0])}.", rest
 
@@ -239,20 +219,14 @@ def _kept_order(r: float, total: int) -> str:
 def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
     word = own.IMPORTANCE.get(score)
     n = int(max(table["n"].max() for table in found.values()))
-    read = (
-        f"Mean over {phrasing.count(n, 'training text')}, {trials_said(run)}."
-        if n
-        else f"{trials_said(run)}."
-    )
+    over = f"Mean over {phrasing.count(n, 'training text')}, " if n else ""
+    read = f"{over}{trials_said(run)}."
     crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
     how = ""
     if score in BOTH_SIGNS:
-        which = "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
-        name = own.MAP_CORRELATIONS[str(scoring(run, "correlation", "spearman"))].name
-        how = (
-            f" {name} correlation, attributions of the {which} class, {scoring(run, 'steps', 20)}"
-            " integration steps."
-        )
+        which, steps = target_said(run), scoring(run, "steps", 20)
+        name = correlation_said(run)
+        how = f" {name}, attributions of the {which} class, {steps} integration steps."
     missing = "" if PRETRAINED in found else " The pre-trained weights were not scored."
     about = f"{word.definition} {word.caveat}".strip() if word else ""
     return f"{about} {read}{how}{crosses}{missing} {words.COUNTING}".strip()
@@ -262,39 +236,21 @@ def importance_scatter(
     run: Run, choice: Choice, score: str = "conductance", group: str = ""
 ) -> Panel:
     """Before against after, one point per head."""
-    whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = (
-        f"Does fine-tuning keep the order of the heads by {own.importance_name(score)}{whom}?"
-    )
-    before, after = (
-        importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED)
-    )
-    if before.empty or after.empty:
-        return nothing(
-            "importance_scatter", question, "That takes an importance before and after fine-tuning."
-        )
-    both = (
-        before.set_index("unit")["value"]
-        .to_frame("before")
-        .join(after.set_index("unit")["value"].rename("after"))
-    )
-    both = both.dropna()
-    r, up = rank_correlation(both["before"], both["after"]), both["after"] - both["before"]
+    name = own.importance_name(score)
+    question = f"Does fine-tuning keep the order of the heads by {name}{_on(group)}?"
+    found = _both(run, choice, score, group)
+    if len(found) < 2:
+        why = "That takes an importance before and after fine-tuning."
+        return nothing("importance_scatter", question, why)
+    both = found[PRETRAINED].merge(found[TUNED][["unit", "value"]], on="unit")
+    both = both.rename(columns={"value_x": "before", "value_y": "after"})
+    both = both.dropna(subset=["before", "after"]).set_index("unit", drop=False)
+    r, up = float(_agreement(found).iat[0, 1]), both["after"] - both["before"]
     most, least = (head_said(run, int(unit)) for unit in (up.idxmax(), up.idxmin()))
-    kept = _kept_order(r, lookup.total_heads(run))
-    answer = (
-        f"{kept} (rank correlation {phrasing.correlation(r)}). Most gains {most}; most loses"
-        f" {least}."
-    )
-    heads = int(run.meta["model"]["n_heads"])
-    table = pd.DataFrame(
-        {
-            "layer": both.index // heads,
-            "head": both.index % heads,
-            "pre-trained": both["before"],
-            "fine-tuned": both["after"],
-        }
-    )
+    kept = f"{_kept_order(r, lookup.total_heads(run))} (rank correlation {phrasing.correlation(r)})"
+    answer = f"{kept}. Most gains {most}; most loses {least}."
+    titles = {"before": PRETRAINED, "after": TUNED}
+    table = both[["layer", "head", *titles]].rename(columns=titles).reset_index(drop=True)
     note = (
         f"One point per head, mean over {trials_said(run)}. The pre-trained model's classification"
         " head is random."
@@ -304,7 +260,7 @@ def importance_scatter(
 
 
 def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Figure:
-    drawn = both.rename_axis("unit").reset_index()
+    drawn = both.reset_index(drop=True)
     said = hovers(drawn, "unit before after", unit=lambda unit: head_said(run, unit))
     titles = (f"{own.importance_name(score)}, pre-trained", "fine-tuned")
     look = {"zero": "xy" if score in BOTH_SIGNS else "", "customdata": drawn[["unit"]].to_numpy()}
@@ -318,44 +274,31 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     total = lookup.total_heads(run)
     if not 0 <= unit < total:
         raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
-    if not run.has("importance"):
-        return pd.DataFrame()
-    table = lookup.frame(run, "importance")
-    table = table[table["seed"] == POOLED]
-    rank = table.groupby(["stage", "score", "axis", "group"])["value"].rank(
-        ascending=False, method="min"
-    )
-    mine = table.assign(rank=rank)[table["unit"] == unit]
-    return readable(
-        mine.reset_index(drop=True),
-        OF_ONE_HEAD,
-        score=own.importance_name,
-        group=group_or("all"),
-        value="importance",
-    )
+    table = where(_table(run), seed=POOLED)
+    places = table.groupby(["stage", "score", "axis", "group"])["value"]
+    mine = table.assign(rank=places.rank(ascending=False, method="min"))
+    mine = where(mine, unit=unit).reset_index(drop=True)
+    names = {"score": own.importance_name, "group": group_or("all")}
+    return readable(mine, OF_ONE_HEAD, **names, value="importance")
 
 
 def scores_agree(run: Run, choice: Choice) -> Panel:
     """Rank correlation of the fine-tuned model's importance between scores, over heads."""
     question = "Do the scores agree on which heads matter?"
-    known = [score for score in own.IMPORTANCE if score in scores(run, choice)]
-    known += [score for score in scores(run, choice) if score not in known]
+    known = _in_order(run)
     if len(known) < 2:
-        return nothing(
-            "scores_agree", question, ABSENT if not known else "That takes at least two scores."
-        )
-    values = {score: importance(run, score, TUNED).set_index("unit")["value"] for score in known}
-    matrix = np.array([[rank_correlation(values[a], values[b]) for b in known] for a in known])
-    names, same = [own.importance_name(score) for score in known], np.eye(len(known), dtype=bool)
-    texts = [[phrasing.correlation(r) for r in row] for row in matrix]
-    for place in range(len(known)):
-        texts[place][place] = "1"
-    figure = matrix_figure(
-        np.nan_to_num(np.where(same, np.nan, matrix)), names, choice, -1.0, 1.0, texts
-    )
+        why = "That takes at least two scores." if known else ABSENT
+        return nothing("scores_agree", question, why)
+    found = _agreement({score: importance(run, score, TUNED) for score in known}).to_numpy()
+    names = [own.importance_name(score) for score in known]
+    texts = [[phrasing.correlation(r) for r in row] for row in found]
+    for place, row in enumerate(texts):
+        row[place] = "1"
+    drawn = np.nan_to_num(np.where(np.eye(len(known), dtype=bool), 0.0, found))
+    figure = matrix_figure(drawn, names, choice, -1.0, 1.0, texts)
     pairs = itertools.combinations(range(len(known)), 2)
     table = pd.DataFrame(
-        [{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]} for i, j in pairs]
+        [{"score": names[i], "and": names[j], "rank correlation": found[i, j]} for i, j in pairs]
     )
     total = lookup.total_heads(run)
     chance = chance_correlation(total)
@@ -387,56 +330,45 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
 def importance_repeats(run: Run, choice: Choice) -> Panel:
     """ICC of one seed per score, over heads."""
     question = "If the heads were scored with another seed, would the importance come out the same?"
-    rows = []
-    for score in scores(run, choice):
-        table = by_seed(run, score)
-        if table.shape[1] >= 2 and len(table) >= 2:
-            rows.append(row_of(own.importance_name(score), "all heads", repeats_of(table)))
+    rows = [
+        row_of(own.importance_name(score), "all heads", repeats_of(table))
+        for score, table in _by_seed(run, choice)
+        if len(table) >= 2
+    ]
     rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
-        return nothing(
-            "importance_repeats", question, "That takes an importance from at least two seeds."
-        )
+        return nothing("importance_repeats", question, ONE_SEED)
     table = pd.DataFrame(rows)
     answer = reliable_said(table, "score", "scores")
     note = (
         f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 %"
         " intervals, bootstrap over heads. The size of weights hardly depends on the seed."
     )
-    return Panel(
-        "importance_repeats", question, answer, icc_figure(table, choice), shown(table), note
-    )
+    figure = icc_figure(table, choice)
+    return Panel("importance_repeats", question, answer, figure, shown(table), note)
 
 
-def by_seed(run: Run, score: str) -> pd.DataFrame:
-    """Importance of the fine-tuned model on all texts, rows = units, columns = seeds."""
-    if not run.has("importance"):
-        return pd.DataFrame()
-    rows = lookup.frame(run, "importance")
-    rows = rows[
-        (rows["score"] == score)
-        & (rows["stage"] == TUNED)
-        & (rows["group"] == "")
-        & (rows["seed"] != POOLED)
-    ]
-    return rows.pivot(index="unit", columns="seed", values="value").dropna()
+def _by_seed(run: Run, choice: Choice) -> Iterator[tuple[str, pd.DataFrame]]:
+    """By score, of several seeds, the importance of the fine-tuned model on all texts: rows are
+    units, columns seeds."""
+    rows = where(_table(run), stage=TUNED, group="")
+    rows = rows[rows["seed"] != POOLED]
+    for score in scores(run, choice):
+        table = where(rows, score=score).pivot(index="unit", columns="seed", values="value")
+        if table.shape[1] >= 2:
+            yield score, table.dropna()
 
 
 def lowest_repeat(run: Run, choice: Choice) -> Panel:
     """The heads that every seed would cut first, by the score of the chosen arm, against chance."""
     question = "Would every seed cut the same heads first?"
     at, total, rows = lookup.level_of(run, choice), lookup.total_heads(run), []
-    for score in scores(run, choice):
-        table = by_seed(run, score)
-        if table.shape[1] < 2:
-            continue
+    for score, table in _by_seed(run, choice):
         size = max(1, round(at * len(table)))
         sets = [table[seed].sort_values(kind="stable").index[:size].tolist() for seed in table]
         rows.append({"score": score, **overlap_row(set_overlap(sets, total))})
     if not rows:
-        return nothing(
-            "lowest_repeat", question, "That takes an importance from at least two seeds."
-        )
+        return nothing("lowest_repeat", question, ONE_SEED)
     table = pd.DataFrame(rows)
     mine = table[table["score"] == arm_of(choice.method)[1]]
     row = (table if mine.empty else mine).iloc[0]
@@ -454,7 +386,12 @@ def lowest_repeat(run: Run, choice: Choice) -> Panel:
 
 
 def _overlap_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    said = hovers(table, "score shared", score=own.importance_name, shared=_in_common)
+    said = hovers(
+        table,
+        "score shared",
+        score=own.importance_name,
+        shared=lambda share: f"{share:.0%} in common",
+    )
     rows = {score: wrapped(own.importance_name(score), 18) for score in table["score"]}
     chance = {"null_low": table["chance low"], "null_high": table["chance high"]}
     drawn, title = table.assign(hover=said, all="", **chance), "share of the lowest heads in common"
@@ -464,7 +401,3 @@ def _overlap_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     )
     figure.update_xaxes(range=[-0.02, 1.03], tickformat=".0%")
     return figure
-
-
-def _in_common(share: float) -> str:
-    return f"{share:.0%} in common"

@@ -21,7 +21,13 @@ from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
+from engine.tracks.text_classifiers.panels.lookup import (
+    PRETRAINED,
+    TUNED,
+    correlation_said,
+    head_said,
+    target_said,
+)
 
 POINTS = 4000
 """Points of a scatter at most."""
@@ -81,11 +87,6 @@ def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[st
     return row
 
 
-def _target(run: Run) -> str:
-    """The class that attributions are of: "predicted" or "true"."""
-    return "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
-
-
 def _seed(run: Run) -> str:
     """Which seed's maps are kept, in a sentence."""
     return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
@@ -114,7 +115,7 @@ def lens_heads(
     known = rows.dropna(subset=["correlation"])
     table = rows[["layer", "head", "correlation"]].reset_index(drop=True)
     note = (
-        f"{_correlation_said(run)} of one text: read it beside the means of all. {_seed(run)}"
+        f"{correlation_said(run)} of one text: read it beside the means of all. {_seed(run)}"
         f" {words.COUNTING}"
     )
     if known.empty:
@@ -141,11 +142,6 @@ def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
     )
 
 
-def _correlation_said(run: Run) -> str:
-    found = own.MAP_CORRELATIONS.get(str(scoring(run, "correlation", "spearman")))
-    return f"{found.name} correlation" if found else "Correlation"
-
-
 def lens_maps(
     run: Run, choice: Choice, text_id: str, stage: str, layer: int, head: int, shown: bool = False
 ) -> Panel:
@@ -170,7 +166,7 @@ def lens_maps(
     table = _pairs(row, labels)
     note = (
         "Row: the token that attends; column: the token it attends to. Attribution: conductance of"
-        f" that attention for the {_target(run)} class; positive speaks for it. Padding is left"
+        f" that attention for the {target_said(run)} class; positive speaks for it. Padding is left"
         f" out. {_seed(run)}"
     )
     return Panel("lens_maps", question, _maps_said(run, row, labels), None, table, note, parts)
@@ -197,9 +193,7 @@ def lens_scatter(
     figure = points(choice, drawn.assign(hover=said, size=6, opacity=0.55), *titles, titles)
     some = "" if step == 1 else f" The chart shows every {step}th of them."
     pairs = phrasing.count(len(x), "pair")
-    note = (
-        f"{pairs} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
-    )
+    note = f"{pairs} of tokens.{some} {correlation_said(run)}; low ones are cut first. {_seed(run)}"
     return Panel(
         "lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note
     )
@@ -228,7 +222,7 @@ def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
             "Its classification head is still random, so its answer"
             f" ({words.quoted(str(row['predicted']))}) is too."
         )
-    return f"{says} {look}; the attention from {pair} speaks most for the {_target(run)} class."
+    return f"{says} {look}; the attention from {pair} speaks most for the {target_said(run)} class."
 
 
 def _token_said(labels: list[str], place: int) -> str:
@@ -251,7 +245,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
         kind = "The reverse: what it attends to more speaks against the class or for nothing"
     else:
         kind = "Hardly: its attention says little about what decides"
-    return f"{kind} ({_correlation_said(run)} {phrasing.correlation(value)})."
+    return f"{kind} ({correlation_said(run)} {phrasing.correlation(value)})."
 
 
 def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from engine.core import words
@@ -16,6 +17,8 @@ from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of
+from engine.report.charts.heat_map import Scale
+from engine.report.charts.lookup import remembered
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.store.runs import Run
@@ -29,6 +32,8 @@ LEAST_SEEDS = 3
 WON, MATCHING, LOST, UNJUDGED = "winning", "matching", "no", ""
 """What a level is; the last where there are too few seeds."""
 TICKET = (WON, MATCHING)
+OF_GROUP = Measure("accuracy", few="texts")
+"""What a ticket of a group is judged by."""
 
 
 def arm_of(method: str) -> tuple[str, str]:
@@ -44,7 +49,7 @@ def task(run: Run) -> Measure:
 
 def measure_of(run: Run, group: str) -> Measure:
     """What a ticket is judged by: the task's metric on all texts, accuracy on those of a group."""
-    return Measure("accuracy", few="texts") if group else task(run)
+    return OF_GROUP if group else task(run)
 
 
 def pooled(run: Run) -> pd.DataFrame:
@@ -81,41 +86,43 @@ def scoring(run: Run, name: str, usual: object) -> object:
     return (run.meta["request"].get("score_settings") or {}).get("conductance", {}).get(name, usual)
 
 
-def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
-    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant`,
-    `state` and `by_spread` (matching only because its seeds differ widely).
+@remembered("ticket_levels", "variants")
+def all_levels(run: Run) -> pd.DataFrame:
+    """The table `ticket_levels` with `realised` (the share that is cut), `state` and `by_spread`
+    (matching only because its seeds differ widely), by arm and share; empty where there is none.
 
-    state: "winning" (matching, trained from the pre-trained weights), "matching", "no", or "" with
-    too few seeds.
+    state: WON (matching, trained from the pre-trained weights), MATCHING, LOST, or UNJUDGED.
     """
     if not run.has("ticket_levels"):
-        return pd.DataFrame()
-    table = lookup.frame(run, "ticket_levels")
-    return _levels(run, where(table, axis=axis, group=group))
+        return pd.DataFrame(columns=["method", "axis", "group", "sparsity", "state", "by_spread"])
+    rows = lookup.frame(run, "ticket_levels")
+    arms = pooled(run)[["method", "sparsity", "realised"]].round({"sparsity": 9})
+    rows = rows.merge(arms, on=["method", "sparsity"], how="left")
+    rows["realised"] = rows["realised"].fillna(rows["sparsity"])
+    rows = rows.assign(state=rows["word"], by_spread=by_spread_only(rows))
+    return rows.sort_values(["method", "sparsity"], kind="stable", ignore_index=True)
 
 
-def _levels(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    rows = rows.drop(columns="degenerate", errors="ignore")
-    arms = pooled(run)[["method", "sparsity", "realised", "variant", "degenerate"]]
-    rows = rows.merge(arms.round({"sparsity": 9}), on=["method", "sparsity"], how="left")
-    rows = rows.assign(realised=rows["realised"].fillna(rows["sparsity"]))
-    tuned = {method: from_pretrained(run, method) for method in rows["method"].unique()}
-    state = [
-        state_of(tuned[row.method], bool(row.matching), row.n_seeds) for row in rows.itertuples()
-    ]
-    ends = rows[["matching", "mean", "full_mean", "full_std"]].itertuples(index=False)
-    rows = rows.assign(by_spread=[by_spread_only(*end) for end in ends])
-    return rows.assign(state=state).sort_values(["method", "sparsity"], ignore_index=True)
+def target_said(run: Run) -> str:
+    """The class that attributions are of: "predicted" or "true"."""
+    return "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
 
 
-def state_of(pretrained: bool, matching: bool, n_seeds: float) -> str:
-    """What a level of an arm is; `pretrained`: whether its models were trained from the pre-trained
-    weights."""
-    if n_seeds < LEAST_SEEDS:
-        return UNJUDGED
-    if not matching:
-        return LOST
-    return WON if pretrained else MATCHING
+def correlation_said(run: Run) -> str:
+    """Which correlation of maps a run's conductance takes, in words."""
+    name = str(scoring(run, "correlation", "spearman"))
+    return f"{own.MAP_CORRELATIONS[name].name} correlation"
+
+
+def two_sided(end: float, low: str, high: str) -> Scale:
+    """Colours around zero, whose ends are named; `end`: how far they go."""
+    signed = [f"{low}<br>{phrasing.number(-end)}", "0<br> ", f"{high}<br>+{phrasing.number(end)}"]
+    return Scale(-end, end, [-0.86 * end, 0, 0.86 * end], signed, diverges=True)
+
+
+def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
+    """Rows of `all_levels` about all texts or one group."""
+    return where(all_levels(run), axis=axis, group=group).reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -141,14 +148,10 @@ class Reach:
     @property
     def but(self) -> str:
         """What must be said with the largest share; "" where nothing must."""
-        parts = (
-            [f"not at {phrasing.listing(map(phrasing.percent, self.failed))}"]
-            if self.failed
-            else []
-        )
-        if self.by_spread:
-            parts.append(f"at {phrasing.percent(self.share)} only because its seeds differ widely")
-        return " and ".join(parts)
+        failed = phrasing.listing(map(phrasing.percent, self.failed))
+        wide = f"at {phrasing.percent(self.share)} only because its seeds differ widely"
+        parts = {f"not at {failed}": self.failed, wide: self.by_spread}
+        return " and ".join(part for part, holds in parts.items() if holds)
 
 
 def reach_of(levels: pd.DataFrame) -> Reach:
@@ -159,25 +162,17 @@ def reach_of(levels: pd.DataFrame) -> Reach:
         return Reach(state=LOST if len(lost) else UNJUDGED)
     last = good.iloc[-1]
     failed = lost.loc[lost["sparsity"] < last["sparsity"], "sparsity"].tolist()
-    whole = good.loc[good["sparsity"] < failed[0], "sparsity"].max() if failed else last["sparsity"]
-    unbroken = 0.0 if pd.isna(whole) else float(whole)
-    return Reach(
-        float(last["sparsity"]), unbroken, last["state"], tuple(failed), bool(last["by_spread"])
-    )
+    unbroken = good.loc[good["sparsity"] < min(failed, default=2.0), "sparsity"].max()
+    found = float(last["sparsity"]), float(np.nan_to_num(unbroken)), str(last["state"])
+    return Reach(*found, tuple(failed), bool(last["by_spread"]))
 
 
 def reaches(run: Run, axis: str) -> dict[tuple[str, str], Reach]:
     """(arm, group) -> how far it gets, for all texts ("") and the groups of an axis."""
-    if not run.has("ticket_levels"):
-        return {}
-    table = lookup.frame(run, "ticket_levels")
-    rows = table[(table["group"] == "") | (table["axis"] == axis)]
-    found = [(group, _levels(run, part)) for group, part in rows.groupby("group", sort=False)]
-    return {
-        (str(method), str(group)): reach_of(part)
-        for group, whole in found
-        for method, part in whole.groupby("method", sort=False)
-    }
+    table = all_levels(run)
+    mine = table[(table["group"] == "") | (table["axis"] == axis)]
+    parts = mine.groupby(["method", "group"], sort=False)
+    return {(str(method), str(group)): reach_of(part) for (method, group), part in parts}
 
 
 def first_and_last(reach: Mapping[str, Reach]) -> tuple[list[str], list[str]]:
@@ -195,28 +190,20 @@ def but_said(reach: Mapping[str, Reach]) -> str:
         [
             f"{words.quoted(group)} ({phrasing.percent(one.share)})"
             for group, one in reach.items()
-            if is_so(one)
+            if getattr(one, name)
         ]
-        for is_so in (lambda one: one.failed, lambda one: one.by_spread)
+        for name in ("failed", "by_spread")
     )
-    text = (
-        f" {phrasing.listing(again)} {'have' if len(again) > 1 else 'has'} it again at a larger"
-        " share."
-        if again
-        else ""
-    )
+    parts = []
+    if again:
+        verb = "have" if len(again) > 1 else "has"
+        parts.append(f"{phrasing.listing(again)} {verb} it again at a larger share.")
     if wide:
         ends = "largest shares" if len(wide) > 1 else "largest share"
         verb = "match" if len(wide) > 1 else "matches"
-        text += f" The {ends} of {phrasing.listing(wide)} {verb} only because seeds differ widely."
-    return text
-
-
-def from_pretrained(run: Run, method: str) -> bool:
-    """Whether an arm's models were trained from the pre-trained weights after heads were cut."""
-    rows = pooled(run)
-    rows = rows[rows["method"] == method]
-    return bool(rows["retrained"].astype(bool).any())
+        why = f"{verb} only because seeds differ widely"
+        parts.append(f"The {ends} of {phrasing.listing(wide)} {why}.")
+    return " ".join(parts)
 
 
 def tickets(run: Run) -> pd.DataFrame:
@@ -231,14 +218,21 @@ def groups_of_axis(run: Run, axis: str) -> list[str]:
     return rows.sort_values("value", kind="stable")["group"].tolist()
 
 
-def kept_by_seed(run: Run, choice: Choice) -> dict[int, set[int]]:
-    """Heads that every seed of the choice keeps, as flat units."""
-    at = Choice(choice.method, choice.axis, lookup.level_of(run, choice))
-    units = set(range(lookup.total_heads(run)))
-    return {
-        int(row["seed"]): units - set(json.loads(row["cut"]))
-        for row in trials_of(run, at).to_dict("records")
-    }
+def kept_by_seed(run: Run, choice: Choice) -> pd.DataFrame:
+    """Whether every seed of the choice keeps every head: bool, rows are units, columns seeds; none
+    of the dense model."""
+    at = replace(choice, level=lookup.level_of(run, choice))
+    units = np.arange(lookup.total_heads(run))
+    trials = trials_of(run, at)
+    trials = trials[trials["method"] != DENSE]
+    cut = zip(trials["seed"].astype(int), trials["cut"].map(json.loads), strict=True)
+    kept = {seed: ~np.isin(units, gone) for seed, gone in cut}
+    return pd.DataFrame(kept, index=units, dtype=bool)
+
+
+def units_of(kept: pd.DataFrame) -> list[list[int]]:
+    """Units that every seed keeps, by seed."""
+    return [kept.index[kept[seed]].tolist() for seed in kept]
 
 
 def head_said(run: Run, unit: int) -> str:
@@ -249,10 +243,8 @@ def head_said(run: Run, unit: int) -> str:
 
 def heads_said(run: Run, units: list[int], limit: int = 4) -> str:
     """Heads apart by semicolons, for their names hold commas."""
-    named = [head_said(run, unit) for unit in units]
-    return "; ".join(named[:limit]) + (
-        f"; and {len(named) - limit} more" if len(named) > limit else ""
-    )
+    more = [f"and {len(units) - limit} more"] if len(units) > limit else []
+    return "; ".join([*(head_said(run, unit) for unit in units[:limit]), *more])
 
 
 def spread(mean: float, std: float, measure: Any) -> str:
@@ -261,24 +253,18 @@ def spread(mean: float, std: float, measure: Any) -> str:
     return measure.number(mean) + ("" if math.isnan(std) else f" \u00b1 {phrasing.number(std)}")
 
 
-def level_row(
-    run: Run, variant: dict[str, Any], axis: str = "", group: str = ""
-) -> dict[str, Any] | None:
-    """The row of ticket_levels about a pooled variant."""
-    table = ticket_levels(run, axis, group)
-    if table.empty:
-        return None
-    rows = table[
-        (table["method"] == variant["method"]) & at_level(table["sparsity"], variant["sparsity"])
-    ]
+def level_row(run: Run, variant: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The row of ticket_levels about a pooled variant on all texts."""
+    rows = where(_levels_of(run, variant), group="")
     return None if rows.empty else rows.iloc[0].to_dict()
 
 
-def lost_groups(run: Run, variant: dict[str, Any], axis: str) -> list[str]:
+def lost_groups(run: Run, variant: Mapping[str, Any], axis: str) -> list[str]:
     """Groups of the axis for which alone a variant is no ticket."""
-    return [group for group in groups_of_axis(run, axis) if _lost(run, variant, axis, group)]
+    lost = set(where(_levels_of(run, variant), axis=axis, state=LOST)["group"])
+    return [group for group in groups_of_axis(run, axis) if group in lost]
 
 
-def _lost(run: Run, variant: dict[str, Any], axis: str, group: str) -> bool:
-    row = level_row(run, variant, axis, group)
-    return row is not None and row["state"] == LOST
+def _levels_of(run: Run, variant: Mapping[str, Any]) -> pd.DataFrame:
+    rows = where(all_levels(run), method=variant["method"])
+    return rows[at_level(rows["sparsity"], variant["sparsity"])]

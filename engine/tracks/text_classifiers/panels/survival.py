@@ -3,6 +3,7 @@ same ones."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Container, Sequence
@@ -19,6 +20,7 @@ from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
 from engine.report.charts.kinds import lines
+from engine.report.charts.marks import hover
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.charts.reliability_parts import chance_said, overlap_row
 from engine.report.contract import Measure
@@ -34,9 +36,12 @@ from engine.tracks.text_classifiers.panels.lookup import (
     heads_said,
     kept_by_seed,
     task,
+    units_of,
 )
 
 RANDOM = "random"
+UNCUT = "Nothing is cut here: every head survives."
+NO_ROUNDS = "This run keeps no iterations of this arm."
 MEAN = -1
 """In place of a seed: the mean over them."""
 SAME_DRAWS = (
@@ -50,32 +55,18 @@ def survival(run: Run, choice: Choice) -> Panel:
     """Share of seeds that keep each head at the chosen level; overlap between seeds against
     chance."""
     question = "Which heads survive, and do the seeds agree?"
-    kept = kept_by_seed(run, choice) if choice.method != "dense" else {}
-    if not kept:
-        return nothing("tickets_survival", question, "Nothing is cut here: every head survives.")
-    total, at = lookup.total_heads(run), phrasing.percent(lookup.level_of(run, choice))
-    share = np.array([np.mean([unit in units for units in kept.values()]) for unit in range(total)])
+    kept = kept_by_seed(run, choice)
+    if kept.empty:
+        return nothing("tickets_survival", question, UNCUT)
+    at, share = phrasing.percent(lookup.level_of(run, choice)), kept.mean(axis=1).to_numpy()
     scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
-    figure = head_grid(
-        run, choice, share, scale, [_hover(run, kept, unit) for unit in range(total)]
-    )
-    mark(
-        figure,
-        run,
-        choice,
-        [unit for unit in range(total) if share[unit] == 0],
-        "x-thin",
-        "cut by every seed",
-    )
-    table = _by_head(run, {"share of seeds": share})
-    for seed, units in kept.items():
-        table[f"kept by seed {seed}"] = table.index.isin(units)
-    found = set_overlap([sorted(units) for units in kept.values()], total)
-    name = words.method_name(choice.method)
-    answer, more = (
-        f"{name} at {at}: {_always(share)}",
-        f"{_agree(found, len(kept))}{_gone(run, share)}".strip(),
-    )
+    hover = [_hover(run, int(unit), row) for unit, row in kept.iterrows()]
+    figure = head_grid(run, choice, share, scale, hover)
+    mark(figure, run, choice, np.flatnonzero(share == 0).tolist(), "x-thin", "cut by every seed")
+    seeds = {f"kept by seed {seed}": kept[seed] for seed in kept}
+    table = _by_head(run, {"share of seeds": share, **seeds})
+    answer = f"{words.method_name(choice.method)} at {at}: {_always(share)}"
+    more = f"{_agree(set_overlap(units_of(kept), len(kept)), kept.shape[1])}{_gone(run, share)}"
     note = f"{trials_said(run)}. {SAME_ORDER} {words.COUNTING}"
     return Panel(
         "tickets_survival", question, phrasing.sentence(answer), figure, table, note, more=more
@@ -84,14 +75,14 @@ def survival(run: Run, choice: Choice) -> Panel:
 
 def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
     """A table with a row per head; the columns are [units] each."""
-    units, heads = np.arange(lookup.total_heads(run)), int(run.meta["model"]["n_heads"])
-    return pd.DataFrame({"layer": units // heads, "head": units % heads, **columns})
+    layers, heads = np.divmod(np.arange(lookup.total_heads(run)), int(run.meta["model"]["n_heads"]))
+    return pd.DataFrame({"layer": layers, "head": heads, **columns})
 
 
-def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
-    keeping = [str(seed) for seed, units in kept.items() if unit in units]
-    said = f"kept by seed {', '.join(keeping)}" if keeping else "cut by every seed"
-    return f"<b>{head_said(run, unit)}</b><br>{said}<br>{len(keeping)} of {len(kept)} seeds"
+def _hover(run: Run, unit: int, kept: pd.Series) -> str:
+    seeds = kept.index[kept]
+    said = f"kept by seed {', '.join(map(str, seeds))}" if len(seeds) else "cut by every seed"
+    return hover(head_said(run, unit), said, f"{len(seeds)} of {len(kept)} seeds")
 
 
 def _always(share: np.ndarray) -> str:
@@ -100,11 +91,11 @@ def _always(share: np.ndarray) -> str:
     every, never = int((share == 1).sum()), int((share == 0).sum())
     differ = len(share) - every - never
     kept = f"every seed keeps {phrasing.count(every, 'head')} of {len(share)}"
-    gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
     kept = kept if every else "no head is kept by every seed"
-    gone = (
-        gone if never else "no head is cut by every seed" if every else "none is cut by every seed"
-    )
+    if never:
+        gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
+    else:
+        gone = "no head is cut by every seed" if every else "none is cut by every seed"
     rest = f"about the other {differ} they differ" if differ else "they differ about none"
     return f"{kept} and {gone}; {rest}."
 
@@ -131,42 +122,31 @@ def _gone(run: Run, share: np.ndarray) -> str:
 def cut_order(run: Run, choice: Choice) -> Panel:
     """In which iteration each head was cut, mean over seeds."""
     question = "In which order do the heads go?"
-    table = _first_cut(run, choice.method)
+    table = steps(run, choice.method).explode("heads").dropna(subset=["heads"])
     if table.empty:
-        return nothing("tickets_order", question, "This run keeps no iterations of this arm.")
+        return nothing("tickets_order", question, NO_ROUNDS)
     total, last, n = lookup.total_heads(run), int(table["iteration"].max()), table["seed"].nunique()
-    mean = table.groupby("unit")["iteration"].mean().reindex(range(total))
-    counts = table.groupby("unit").size().reindex(range(total), fill_value=0)
-    hovers = [
-        f"<b>{head_said(run, unit)}</b><br>{_when_said(mean[unit], int(counts[unit]))}"
+    rounds = table.groupby(table["heads"].astype(int))["iteration"]
+    mean, counts = (
+        rounds.mean().reindex(range(total)),
+        rounds.size().reindex(range(total), fill_value=0),
+    )
+    said = [
+        hover(head_said(run, unit), _when_said(mean[unit], int(counts[unit])))
         for unit in range(total)
     ]
     values = last + 1 - mean.to_numpy(dtype=float)  # the first to go is darkest
-    ticks, texts = (
-        [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)],
-        ["first iteration", "last iteration"],
-    )
-    scale = Scale(0.5, last + 0.5, ticks, texts)
+    ticks = [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)]
+    scale = Scale(0.5, last + 0.5, ticks, ["first iteration", "last iteration"])
     if last == 1:
         scale = Scale(0, 1.5, [1], ["cut in the only iteration"])
-    figure = head_grid(run, choice, values, scale, hovers)
-    mark(
-        figure,
-        run,
-        choice,
-        [unit for unit in range(total) if not counts[unit]],
-        "circle-open",
-        "never cut",
-    )
+    figure = head_grid(run, choice, values, scale, said)
+    gone = np.flatnonzero(counts == 0).tolist()
+    mark(figure, run, choice, gone, "circle-open", "never cut")
     first = mean[counts == n].sort_values(kind="stable")
-    never = int((counts == 0).sum())
-    answer = (
-        f"{_first_said(run, first)}; {never} of {total} heads {'is' if never == 1 else 'are'} never"
-        " cut."
-    )
-    shown = _by_head(
-        run, {"iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()}
-    )
+    verb = "is" if len(gone) == 1 else "are"
+    answer = f"{_first_said(run, first)}; {len(gone)} of {total} heads {verb} never cut."
+    shown = _by_head(run, {"iteration (mean)": mean, "seeds that cut it": counts})
     arm, seeds = phrasing.sentence(words.method_name(choice.method)), phrasing.count(n, "seed")
     note = f"{arm}, {seeds}; mean over the seeds that cut a head. {words.COUNTING}"
     return Panel("tickets_order", question, phrasing.sentence(answer), figure, shown, note)
@@ -184,49 +164,30 @@ def _first_said(run: Run, first: pd.Series) -> str:
     if first.empty:
         return "no head is cut by every seed"
     tied = [int(unit) for unit in first.index[first <= first.iloc[0] + 1e-9]]
+    start = "of the heads that every seed cuts,"
     if len(tied) == 1:
-        return f"of the heads that every seed cuts, {head_said(run, tied[0])} goes first"
-    return (
-        f"of the heads that every seed cuts, {len(tied)} go first, in the same iteration"
-        f" ({heads_said(run, tied)})"
-    )
-
-
-def _first_cut(run: Run, method: str) -> pd.DataFrame:
-    """Columns seed, unit, iteration: when a seed cut a head."""
-    if not run.has("iterations"):
-        return pd.DataFrame()
-    rows = lookup.frame(run, "iterations")
-    rows = rows[rows["method"] == method]
-    found = [
-        (row.seed, unit, row.iteration)
-        for row in rows.itertuples()
-        for unit in json.loads(row.newly)
-    ]
-    return pd.DataFrame(found, columns=["seed", "unit", "iteration"])
+        return f"{start} {head_said(run, tied[0])} goes first"
+    return f"{start} {len(tied)} go first, in the same iteration ({heads_said(run, tied)})"
 
 
 def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
     """Runs on other texts, of the same shape and from the same pre-trained weights; the first of
     each set of texts."""
-    mine = run.meta["model"]
     names = ("n_layers", "n_heads", "pretrained_hash")
-    if not mine.get("pretrained_hash"):
-        return []
-    found: dict[str, Run] = {}
-    for other in others:
-        same = all(other.meta["model"].get(name) == mine.get(name) for name in names)
-        if same and other.meta["data"]["digest"] != run.meta["data"]["digest"]:
+    mine = [run.meta["model"].get(name) for name in names]
+    found: dict[str, Run] = {run.meta["data"]["digest"]: run}
+    for other in others if mine[-1] else ():
+        if [other.meta["model"].get(name) for name in names] == mine:
             found.setdefault(other.meta["data"]["digest"], other)
-    return list(found.values())
+    return list(found.values())[1:]
 
 
 def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel:
     """Overlap of surviving heads between this run and others from the same pre-trained weights,
     against chance."""
     question = "Do other tasks keep the same heads?"
-    if choice.method == "dense":
-        return nothing("tickets_tasks", question, "Nothing is cut here: every head survives.")
+    if choice.method == DENSE:
+        return nothing("tickets_tasks", question, UNCUT)
     if arm_of(choice.method)[1] == RANDOM:
         return nothing("tickets_tasks", question, SAME_DRAWS)
     at, total = lookup.level_of(run, choice), lookup.total_heads(run)
@@ -235,19 +196,18 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
         return nothing("tickets_tasks", question, _alone(run, choice, others, without))
     names, rows = list(found), []
     share = np.full((len(names), len(names)), np.nan)
-    texts = [["" for _ in names] for _ in names]
-    for i, first in enumerate(names):
-        for j, second in enumerate(names[: i + 1]):
-            one = (
-                set_overlap(found[first], total)
-                if i == j
-                else cross_overlap(found[first], found[second], total)
-            )
-            share[i, j] = share[j, i] = one.share
-            texts[i][j] = texts[j][i] = (
-                "\u2013" if math.isnan(one.share) else f"{100 * one.share:.0f} %"
-            )
-            rows.append({"task": first, "and": second, **overlap_row(one)})
+    for (i, first), (j, second) in itertools.combinations_with_replacement(enumerate(names), 2):
+        one = (
+            set_overlap(found[first], total)
+            if i == j
+            else cross_overlap(found[second], found[first], total)
+        )
+        share[i, j] = share[j, i] = one.share
+        rows.append({"task": second, "and": first, **overlap_row(one)})
+    texts = [
+        ["\u2013" if math.isnan(value) else f"{100 * value:.0f} %" for value in row]
+        for row in share
+    ]
     table = pd.DataFrame(rows)
     figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
     note = (
@@ -268,11 +228,11 @@ def _kept_of(
     without: list[str] = []
     for one in (run, *comparable(run, others)):
         name, axis = _task_name(one, found), one.meta["request"]["axes"][0]
-        if choice.method in lookup.methods(one) and is_level(
-            at, lookup.levels(one, choice.method, axis)
-        ):
-            kept = kept_by_seed(one, Choice(choice.method, axis, at))
-            found[name] = [sorted(units) for units in kept.values()]
+        known = (
+            lookup.levels(one, choice.method, axis) if choice.method in lookup.methods(one) else ()
+        )
+        if is_level(at, known):
+            found[name] = units_of(kept_by_seed(one, Choice(choice.method, axis, at)))
         else:
             without.append(name)
     return found, without
@@ -280,19 +240,15 @@ def _kept_of(
 
 def _task_name(run: Run, taken: Container[str]) -> str:
     name = str(run.meta["data"]["name"])
-    for longer in (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})"):
-        if longer not in taken:
-            return longer
-    return run.id
+    longer = (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})")
+    return next((one for one in longer if one not in taken), run.id)
 
 
 def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) -> str:
     if without:
         arm, at = words.method_name(choice.method), phrasing.percent(lookup.level_of(run, choice))
-        return (
-            f"Other audits of the same pre-trained weights have no {arm} at {at}:"
-            f" {phrasing.listing(without)}."
-        )
+        whose = f"Other audits of the same pre-trained weights have no {arm} at {at}"
+        return f"{whose}: {phrasing.listing(without)}."
     if not run.meta["model"].get("pretrained_hash"):
         return "This audit has no pre-trained weights, so there is nothing that tasks could share."
     many = phrasing.count(len(others), "other audit")
@@ -305,28 +261,20 @@ def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
     row, many = pairs.iloc[0], int(pairs["more than chance"].sum())
     by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     shared = phrasing.percent(round(row["shared"], 3))
-    text = f"{row['task']} and {row['and']} keep {shared} of their heads in common; {by_chance}."
-    text += (
-        f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
-        if len(pairs) > 1
-        else ""
-    )
-    return phrasing.sentence(
-        text + (f" Not at this level: {phrasing.listing(without)}." if without else "")
-    )
+    parts = [f"{row['task']} and {row['and']} keep {shared} of their heads in common; {by_chance}."]
+    if len(pairs) > 1:
+        parts.append(f"{many} of {len(pairs)} pairs of tasks share more than chance gives.")
+    if without:
+        parts.append(f"Not at this level: {phrasing.listing(without)}.")
+    return phrasing.sentence(" ".join(parts))
 
 
 def mostly_cut(run: Run, choice: Choice) -> list[int]:
     """Heads of the choice that most seeds cut, for marks on maps."""
-    if choice.method == "dense" or choice.level <= 0:
+    if choice.level <= 0:
         return []
-    kept = kept_by_seed(run, choice)
-    total = range(lookup.total_heads(run))
-    return [
-        unit
-        for unit in total
-        if np.mean([unit in units for units in kept.values()] or [True]) < 0.5
-    ]
+    share = kept_by_seed(run, choice).mean(axis=1)
+    return share.index[share < 0.5].tolist()
 
 
 SCORED_ONCE = ("once", "one-shot-isp")
@@ -339,7 +287,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
     question = "What did each iteration cut, and how good was the model after it?"
     table = steps(run, choice.method)
     if table.empty:
-        return nothing("tickets_iterations", question, "This run keeps no iterations of this arm.")
+        return nothing("tickets_iterations", question, NO_ROUNDS)
     measure, full = task(run), lookup.result(run, DENSE, task(run).metric)
     figure = _rounds_figure(run, choice, table, measure, full)
     answer, more = _rounds_answer(choice, table, measure, full)
@@ -359,7 +307,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
 def steps(run: Run, method: str) -> pd.DataFrame:
     """One row per seed and iteration of an arm; `heads`: the units it cut."""
     if not run.has("iterations"):
-        return pd.DataFrame()
+        return pd.DataFrame(columns=["heads"])
     rows = lookup.frame(run, "iterations")
     rows = rows[rows["method"] == method].sort_values(["seed", "iteration"], ignore_index=True)
     return rows.assign(heads=rows["newly"].map(json.loads))
@@ -413,23 +361,16 @@ def _rounds_answer(
     how = f"takes {phrasing.count(last, 'iteration')} to cut"
     if arm_of(choice.method)[0] in SCORED_ONCE:
         how = f"scores once and cuts {phrasing.count(last, 'time')}, in the end"
-    before = float(full["value"]) if full is not None else math.nan
-    drops = mean["metric"].diff()
-    drops.iloc[0] = mean["metric"].iloc[0] - before
-    text = (
-        f"{name} {how} {mean['n_cut'].iloc[-1]:.3g} heads; the {measure.name} ends at "
-        f"{measure.number(mean['metric'].iloc[-1])}{_against(measure, full)}"
-    )
-    if last > 1 and drops.notna().any() and drops.min() < 0:
-        return (
-            f"{text}.",
-            f"Iteration {int(drops.idxmin())} costs most ({measure.signed(float(drops.min()))}).",
-        )
-    return f"{text}.", ""
-
-
-def _against(measure: Measure, full: dict[str, Any] | None) -> str:
-    return "" if full is None else f", the full model's is {measure.number(full['value'])}"
+    before = math.nan if full is None else float(full["value"])
+    drops = mean["metric"] - mean["metric"].shift(fill_value=before)
+    end = measure.number(mean["metric"].iloc[-1])
+    text = f"{name} {how} {mean['n_cut'].iloc[-1]:.3g} heads; the {measure.name} ends at {end}"
+    text += "" if full is None else f", the full model's is {measure.number(before)}"
+    most = ""
+    if last > 1 and drops.min() < 0:
+        lost = measure.signed(float(drops.min()))
+        most = f"Iteration {int(drops.idxmin())} costs most ({lost})."
+    return f"{text}.", most
 
 
 def _rounds_note(table: pd.DataFrame) -> str:
@@ -442,10 +383,8 @@ def _rounds_note(table: pd.DataFrame) -> str:
     elif table["metric"].isna().any():
         parts.append("Fine-tuned, and measured, only where a level was asked for.")
     else:
-        parts.append(
-            f"{'Only some iterations are' if trained.any() else 'No iteration is'} followed by"
-            " fine-tuning."
-        )
+        some = "Only some iterations are" if trained.any() else "No iteration is"
+        parts.append(f"{some} followed by fine-tuning.")
     if (table["n_texts"] > 0).any():
         parts.append(f"Scored on {phrasing.count(int(table['n_texts'].max()), 'training text')}.")
     if table["delta"].notna().any():
