@@ -78,7 +78,7 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})
-    guesses = pd.concat([found.guess((unit,)).assign(unit=unit) for unit in units])
+    guesses = pd.concat([found.guess((int(unit),)).assign(unit=unit) for unit in units])
     deltas = guesses.pivot(index="unit", columns=list(VIEW), values="delta")
     for name, view in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
         table[name] = deltas[view] if view in found.views else np.nan
