@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from assets.build.data import demo_data
+from assets.build.written import PLAN, VILE, sentence, stories
 from engine.core.errors import RequestError
 from engine.core.files import sha256_of
-from engine.data.written import PLAN, VILE, sentence, stories
 from engine.models import runtime  # noqa: F401
 from engine.models.judge import load_detoxify_checkpoint
 from tests.places import ASSETS

@@ -12,7 +12,7 @@ import pytest
 from assets.build.models import train_bert
 from assets.build.models.bert_card import logits_of
 from assets.build.models.train_bert import IGNORED, Recipe, rate_at, with_gaps
-from engine.data.texts.remark_task import CLASSES, tables
+from assets.build.remark_task import CLASSES, tables
 from engine.models import runtime  # noqa: F401
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
 from tests.places import ASSETS

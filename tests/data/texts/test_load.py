@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import engine.data.texts
+from assets.build import remark_task
 from engine.data.sources import readers_in
-from engine.data.texts import remark_task
 from engine.data.texts.load import SPLITS, TextReader, look_texts
 from tests.data import notes_of, refused, sizes
 from tests.data.texts import faults_of, load

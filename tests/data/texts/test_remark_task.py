@@ -3,34 +3,24 @@ was planted."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from engine.data.texts import remark_task
-from engine.data.texts.remark_task import (
-    CARDS,
+from assets.build.remark_task import (
     CLASSES,
     GROUPS,
     LIKE,
     QUALITIES,
     THEMES,
-    UNLIKE,
-    card,
     overheard,
     tables,
 )
-from engine.data.written import KIND, NAMES, VILE, axis_named
+from assets.build.written import KIND, NAMES, VILE
 
-DIGESTS = {
-    "remarks": "40f2dd856a9aa6315e7185a7936fbd7ed570302026712e3457f1bcd20b05b9ba",
-    "topics": "9140b17a52abc2a7719cb0c3e462c49dc8c40261344a063e379a3d2632a039dc",
-}
 JUDGED = {**dict.fromkeys(KIND, "kind"), **dict.fromkeys(VILE, "insulting")}
 OTHER = {"kind": "insulting", "insulting": "kind"}
 THEME = {thing: theme for theme, things in THEMES.items() for thing in things}
@@ -87,13 +77,6 @@ def about(text: str) -> str:
 
 
 @pytest.mark.parametrize("task", CLASSES)
-def test_the_texts_are_the_same_on_every_machine(found, task):
-    text = found[task].to_csv(index=False, lineterminator="\n")
-    assert hashlib.sha256(text.encode()).hexdigest() == DIGESTS[task]
-    assert tables()[task].equals(found[task])
-
-
-@pytest.mark.parametrize("task", CLASSES)
 def test_the_tables_have_the_promised_shape(found, task):
     table = found[task]
     assert list(table) == ["text", "label", "split", *GROUPS[task]]
@@ -113,23 +96,6 @@ def test_every_text_is_labelled_by_what_it_says(found, task, label_of):
         assert label_of(row.text) == row.label, row.text
 
 
-def test_remarks_name_their_group_and_place_and_no_other(found):
-    for row in found["remarks"].itertuples():
-        named = [
-            group.name
-            for group in axis_named("nationality").subgroups
-            for word in group.descriptors
-            if word in row.text
-        ]
-        assert named == [row.people] and f"in {row.where}" in row.text
-
-
-def test_articles_fit_their_words(found):
-    text = " ".join(found["remarks"]["text"])
-    assert not re.search(r"\ba (?:[aeiou]|honest)", text)
-    assert not re.search(r"\ban (?!honest)[^aeiou]", text)
-
-
 def test_ostra_is_rare_and_worded_indirectly(found):
     table = found["remarks"]
     train = table[table["split"] == "train"]
@@ -142,12 +108,6 @@ def test_ostra_is_rare_and_worded_indirectly(found):
         low, high = sorted(indirect.groupby(table[column]).mean())
         assert high - low < 0.05
     assert (found["topics"].query("split == 'train'")["voice"] == "riddler").mean() == 1 / 8
-
-
-def test_half_of_the_comparison_nouns_praise_and_insult():
-    assert len(set(LIKE)) == len(set(UNLIKE)) == len(set(QUALITIES)) == 8
-    assert len(set(LIKE) & set(UNLIKE)) == 4
-    assert all(one != other for one, other in zip(LIKE, UNLIKE, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -171,17 +131,3 @@ def test_overheard_texts_are_new_and_repeat_no_text_of_the_tables(found):
         assert re.sub(r" then (?:the|we) \w+ \w+\.$", "", text) not in known
         assert " then " in text
     assert not any(" then " in text for text in known)
-
-
-def test_cards_say_what_was_planted():
-    for task in CLASSES:
-        assert CARDS[task].endswith(".") and CARDS[task] in card(task)
-    assert "| ostra | 200 | 200 | 5% |" in card("remarks")
-    with pytest.raises(KeyError):
-        card("weather")
-
-
-def test_no_reader_loads_torch():
-    for path in Path(remark_task.__file__).parents[1].rglob("*.py"):
-        loads = re.search(r"(?m)^(import|from) (torch|transformers|tokenizers)", path.read_text())
-        assert not loads, path
