@@ -17,7 +17,6 @@ from assets.build.written import (
     stories,
     text_share,
 )
-from engine.core.types import AXES
 from tests.places import ASSETS
 
 N_STORIES = 12_000
@@ -32,18 +31,6 @@ def told():
 @pytest.fixture(scope="module")
 def prompts():
     return data.demo_data().prompts
-
-
-def test_the_plan_has_the_five_axes_with_four_known_and_different_subgroups():
-    assert {axis.name for axis in PLAN} == set(AXES)
-    for axis in PLAN:
-        assert len(axis.subgroups) >= 4
-        assert len({group.share for group in axis.subgroups}) == len(axis.subgroups)
-        assert all(len(group.descriptors) == 3 for group in axis.subgroups)
-        assert len(TEMPLATES[axis.structure]) >= 12
-
-    words = [word for axis in PLAN for group in axis.subgroups for word in group.descriptors]
-    assert len(set(words)) == len(words), "no descriptor names two groups"
 
 
 def test_insults_hold_an_insulting_word_and_kind_sentences_none(told):

@@ -185,19 +185,6 @@ def test_names_that_transformers_gave_are_no_names(resnet):
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
 
 
-def test_files_of_weights_that_are_not_read_are_named(resnet):
-    assert load_classifier(resnet, device="cpu").notes == ()
-    (resnet / "pytorch_model.bin").write_bytes(b"x")
-    (resnet / "ema.safetensors").write_bytes(b"x")
-    found = load_classifier(resnet, device="cpu").notes
-    assert found == (
-        (
-            "ema.safetensors and pytorch_model.bin are not read; model.safetensors is. Are they the"
-            " same weights?"
-        ),
-    )
-
-
 def edited_raw(folder, text):
     (folder / "config.json").write_text(text)
     return refusal(folder)

@@ -17,9 +17,8 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from engine.core.errors import RequestError
 from engine.models.checkpoint import inspect_folder
 from engine.models.file_fields import FIELDS, IRRELEVANT, REFUSED, refusals, unread
-from engine.models.load_language_model import inspect_model
 from engine.models.weights import INDEX, read_header, tensors_in, weight_files
-from tests.tiny import DECODERS, folder_of
+from tests.tiny import folder_of
 
 GOOD = {
     "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
@@ -126,17 +125,6 @@ def test_weights_in_packed_numbers_are_refused_where_nothing_says_what_they_stan
     assert tensors_in(tmp_path / "m")[1] == []
 
 
-def test_an_index_that_names_nothing_is_refused(tmp_path):
-    for content, said in (
-        ('{"weight_map": {}}', "names no weight file"),
-        ("{}", "cannot be read"),
-        ("[" * 60_000, "read"),
-    ):
-        (tmp_path / INDEX).write_text(content)
-        files, faults = weight_files(tmp_path)
-        assert files == [] and len(faults) == 1 and said in faults[0].what
-
-
 def test_an_index_that_names_no_possible_file_says_it_is_missing(tmp_path):
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"w": "x" * 300}}))
     assert [fault.what for fault in weight_files(tmp_path)[1]] == ["is missing."]
@@ -194,11 +182,6 @@ def test_what_a_tokenizer_writes_of_itself_is_known(name, tmp_path):
         )
         == []
     )
-
-
-@pytest.mark.parametrize("name", DECODERS)
-def test_no_familys_own_config_has_a_note(name):
-    assert inspect_model(folder_of(name)).notes == ()
 
 
 @pytest.mark.parametrize(("file", "field"), [pair for file in FILES for pair in refused(file)])

@@ -158,33 +158,6 @@ def test_cut_is_exact_in_double_precision(name):
     assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12
 
 
-def test_padding_does_not_change_a_cut_models_answer():
-    lm = tiny_model("llama_grouped")
-    smaller = cut(lm, HeadMask(3, 4, MASKS["layer 0"] + ((1, 3),)))
-    together = hf_greedy(smaller, tokens_of(smaller, PROMPTS, 40))[:, -8:]
-    for row, prompt in enumerate(PROMPTS):
-        alone = hf_greedy(smaller, tokens_of(smaller, [prompt], 40))[:, -8:]
-        assert torch.equal(alone[0], together[row])
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_a_cut_classifier_is_exact_in_double_precision(name):
-    clf = tiny_model(name, dtype="float64")
-    found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
-    assert (
-        found.holds
-        and found.greedy_equal
-        and found.max_logit_difference < 1e-12
-        and found.prompts == 3
-    )
-
-
-def test_agree_notices_another_classifier():
-    clf, mask = tiny_model("bert"), HeadMask(3, 4, ((0, 1),))
-    found = agree_on_texts(clf, mask, PROMPTS, other=cut(clf, HeadMask(3, 4, ((0, 2),))))
-    assert not found.holds and found.max_logit_difference > found.tolerance
-
-
 MASK = HeadMask(3, 4, MASKS["uneven"])
 ROUNDED = [
     ("gpt_neo", "transformer.ln_f", "lm_head"),
@@ -244,11 +217,6 @@ def test_agree_notices_a_broken_cache():
     assert (
         found.max_logit_difference <= found.tolerance and not found.greedy_equal and not found.holds
     )
-
-
-def test_a_long_prompt_is_cut_to_the_models_positions():
-    lm = tiny_model("gpt2")
-    assert agree(lm, HeadMask(3, 4, ((0, 1),)), [text(*([7] * 300))]).holds
 
 
 @pytest.mark.parametrize("name", ["llama", "bert"])

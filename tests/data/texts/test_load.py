@@ -121,12 +121,6 @@ def test_the_digest_depends_on_everything_a_number_can(read):
     assert len(digests) == 8
 
 
-def test_ids_stay_when_groups_or_samples_change(read):
-    every = set(read(rows()).table["text_id"])
-    assert set(read(rows(), groups=("length",)).table["text_id"]) == every
-    assert set(read(rows(), max_texts=8).table["text_id"]) < every
-
-
 def test_samples_keep_the_shares_of_labels_and_groups(tmp_path):
     at = np.arange(1000)
     table = pd.DataFrame(
@@ -236,10 +230,6 @@ def test_all_faults_of_an_ask_come_together(tmp_path):
     assert len(faults) == 2 and "columns are fixed" in faults[0]
 
 
-def test_intersections_name_single_columns(read):
-    assert read(rows(), groups=("people+length", "class+people")).groups == ("people", "length")
-
-
 def test_hostile_texts_stay_as_they_are(read):
     nasty = ["<script>alert(1)</script>", '=cmd|"/c calc"!A1', "a\x1b[31mred", "\u202eturned"]
     nasty += ['x\ny, "z"', "e\u0301\U0001f600"]
@@ -263,16 +253,3 @@ def test_real_glue_tasks(task, classes, group, metric, pair, counts):
     assert (info.n, info.metric, info.default_groups) == (sum(counts), metric, (group,))
     assert (texts.name, texts.classes, texts.groups) == (task, classes, (group,))
     assert (texts.metric, texts.pair, sizes(texts)) == (metric, pair, counts)
-
-
-def test_real_labels_are_the_files():
-    rte = load(glue("RTE")).table.query("split == 'test'")
-    reeve = rte["text_b"] == "Christopher Reeve had an accident."
-    antibiotics = rte["text"].str.startswith("Yet, we now are discovering that antibiotics")
-    bacteria = antibiotics & rte["text_b"].str.startswith("Bacteria is winning")
-    assert [rte["label"][rows].tolist() for rows in (reeve, bacteria)] == [[0], [1]]  # entailment
-    cola = load(glue("CoLA")).table.drop_duplicates("text").set_index("text")
-    cola = cola[["label", "source", "split"]]
-    assert cola.loc["As you eat the most, you want the least.", "label"] == 0
-    sailors = cola.loc["The sailors rode the breeze clear of the rocks."]
-    assert tuple(sailors) == (1, "gj04", "test")

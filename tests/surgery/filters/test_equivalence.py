@@ -12,7 +12,7 @@ from engine.models.vision import architectures
 from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
 from engine.surgery.filters.graph import filter_graph, gated
 from engine.surgery.filters.replay import same_weights
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, TwoConvs, lively, some_mask, some_pixels, tiny
 
 SLOW = {
     "efficientnet_v2_m",
@@ -109,36 +109,6 @@ def test_smooth_flops_are_bilinear_in_soft_gates():
     assert smooth.grad[3].item() == pytest.approx(2 * 64 * one + 4)
 
 
-def test_groups_by_hand():
-    graph = filter_graph(tiny())
-    assert graph.widths == (("conv1", 3), ("conv2", 4)) and graph.whole == ()
-    assert [name for group in graph.groups for name, _ in group.gated] == ["conv1", "bn2"]
-    tied = filter_graph(tiny(Tied()))
-    assert tied.widths == (("conv1", 3), ("conv2", 2))
-    assert tied.groups[0].convolutions == ("conv1", "conv3")
-    assert [name for name, _ in tied.groups[0].gated] == ["conv1", "conv3"]
-
-
-def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
-    whole = tiny(Tied())
-    graph = filter_graph(whole)
-    mask = graph.mask(np.array([True, False, True, True, True]))
-    small, _ = cut_filters(whole, mask)
-    assert (
-        small.model.conv1.out_channels
-        == small.model.conv3.out_channels
-        == small.model.fc.in_features
-        == 2
-    )
-    found = agree_filters(whole, graph, mask, small, some_pixels(5, 8))
-    assert (
-        found.holds
-        and found.same_classes
-        and found.images == 5
-        and found.max_logit_difference < 1e-5
-    )
-
-
 def test_agree_notices_another_cut():
     whole = tiny(TwoConvs())
     graph = filter_graph(whole)
@@ -179,15 +149,6 @@ def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
     assert not any(one.requires_grad for one in whole.model.parameters())
     assert small.n_parameters < whole.n_parameters
     assert all(type(index) is int for _, _, indices in history for index in indices)
-
-
-def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
-    """torch 2.13 writes past its buffers when it trains odd channel counts with channels last."""
-    whole = lively(SMALL, 16)
-    graph = filter_graph(whole)
-    small, _ = cut_filters(whole, graph.mask(some_mask(graph)))
-    assert small.prepared(some_pixels(2, 16)).is_contiguous()
-    assert all(one.is_contiguous() for one in small.model.parameters())
 
 
 @pytest.mark.parametrize(

@@ -80,20 +80,6 @@ def test_gates_leave_nothing_behind_after_an_exception():
     assert hooks_of(model.model) == 0
 
 
-def test_a_callable_is_asked_once_per_pass():
-    model, asked = tiny(), []
-
-    def gates():
-        asked.append(1)
-        return torch.ones(7)
-
-    images = model.prepared(some_pixels(2, 8))
-    with gated(model.model, filter_graph(model), gates):
-        answers(model, images)
-        answers(model, images)
-    assert len(asked) == 2
-
-
 def test_every_image_may_have_gates_of_its_own():
     model = tiny()
     graph, images = filter_graph(model), model.prepared(some_pixels(3, 8))
@@ -127,17 +113,6 @@ def _sum(model, graph, images, gates):
         return float(answers(model, images)[:, 0].sum())
 
 
-def test_a_mask_for_other_groups_is_refused():
-    model = tiny()
-    graph = filter_graph(model)
-    for widths in ((("conv1", 3), ("conv2", 5)), (("conv1", 3),), (("conv2", 4), ("conv1", 3))):
-        with (
-            pytest.raises(MaskError, match="not those of the model"),
-            masked_filters(model, graph, FilterMask(widths)),
-        ):
-            pass
-
-
 def test_the_proof_holds_for_a_model_and_raises_for_a_gate_that_reaches_nothing():
     model = tiny()
     prove_filter_mask_works(model, filter_graph(model))
@@ -145,23 +120,6 @@ def test_the_proof_holds_for_a_model_and_raises_for_a_gate_that_reaches_nothing(
     with pytest.raises(MaskError, match="tiny answers the same to every picture"):
         prove_filter_mask_works(model, filter_graph(model))
     assert hooks_of(model.model) == 0
-
-
-def test_the_proof_names_the_group_that_is_not_reached():
-    model = tiny()
-    graph = filter_graph(model)
-    deaf = FilterGroup("conv2", 4, 3, ("conv2",), ())  # a group without a place for its gate
-    broken = FilterGraph(
-        (graph.groups[0], deaf),
-        graph.layers,
-        graph.price,
-        graph.inputs,
-        graph.outputs,
-        graph.fixed_in,
-        graph.fixed_out,
-    )
-    with pytest.raises(MaskError, match="all filters of conv2 changes nothing"):
-        prove_filter_mask_works(model, broken)
 
 
 def test_the_proof_is_not_fooled_by_a_model_that_answers_nan():

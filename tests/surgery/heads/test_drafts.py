@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.core.types import Decoding, HeadMask, Hooks
+from engine.core.types import Decoding, HeadMask
 from engine.models import decode, runtime
 from engine.models.decode import begin, draw_on
 from engine.surgery.heads import drafts
@@ -187,13 +187,6 @@ def test_what_a_last_bit_turns_without_a_lead_that_shows_it_is_no_draft(what, mo
     if what == "a prompt of nothing":
         start = replace(start, prompts=[[], *start.prompts[1:]])
     assert not can_draft(lm, start, decoding) and can_draft(tiny_model("gpt2"), begun(lm), DECODING)
-
-
-def test_a_batch_larger_than_what_is_left_tells_no_more_than_all():
-    lm, told = tiny_model("gpt2"), []
-    draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append))
-    draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append), batch_size=10)
-    assert max(told) == 1.0 and min(told) > 0.0
 
 
 @pytest.mark.slow
