@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, said_by, unknown
+from engine.core.errors import Fault, RequestError, refusal, said_by, unknown
 from engine.core.files import is_special
 from engine.core.text import visible
 from engine.core.types import digest_of
@@ -99,7 +99,7 @@ def inspect_folder(
 
     if not is_folder(folder):
         fix = "Give a model folder, or a name on the hub."
-        raise RequestError(Fault(str(folder), "is not a folder.", fix))
+        raise refusal(str(folder), "is not a folder.", fix)
     config, faults = read_config(folder, causal)
     files, shapes, more = weights_in(folder)
     faults += more
@@ -335,7 +335,7 @@ def turn_of(tokenizer: Any, name: str) -> tuple[list[int], list[int]]:
         except Exception as error:  # whatever a template can be wrong in
             what = f"has a chat template that cannot be used: {said_by(error)}."
     if not found:
-        raise RequestError(Fault("chat", f"{name} {what}", "Leave it out: prompts are then raw."))
+        raise refusal("chat", f"{name} {what}", "Leave it out: prompts are then raw.")
     ids = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, behind)]
     return ids[0], ids[1]
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.errors import Fault, RequestError, StoreError, refusal
 from engine.store.sealed import read_document
 
 ENDING = ".gguf"
@@ -138,7 +138,7 @@ def read_gguf(path: Path) -> Gguf:
     except (OSError, ValueError):  # a name that is too long, or has a zero byte
         stat = None
     if stat is None:
-        raise RequestError(Fault(str(path), "is not there.", "Give the path of a GGUF file."))
+        raise refusal(str(path), "is not there.", "Give the path of a GGUF file.")
     return _read(path, stat.st_size, stat.st_mtime_ns)
 
 
@@ -147,12 +147,12 @@ def _read(path: Path, size: int, changed: int) -> Gguf:
     try:
         with path.open("rb") as stream:
             if stream.read(4) != b"GGUF":
-                raise RequestError(Fault(path.name, "is no GGUF file.", AGAIN))
+                raise refusal(path.name, "is no GGUF file.", AGAIN)
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 found, faults = _Reader(data).file(path)
     except (struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         what = f"is damaged or truncated: its header does not fit into its {size:,} bytes."
-        raise RequestError(Fault(path.name, what, AGAIN)) from error
+        raise refusal(path.name, what, AGAIN) from error
     if faults := [*faults, *_faults(found)]:
         raise RequestError(faults)
     return found
@@ -196,7 +196,7 @@ class _Reader:
     def file(self, path: Path) -> tuple[Gguf, list[Fault]]:
         if (version := self.one("<I")) not in (2, 3):
             what = f"is GGUF of version {version}; 2 and 3 are known, little-endian."
-            raise RequestError(Fault(path.name, what, "Convert it anew with llama.cpp."))
+            raise refusal(path.name, what, "Convert it anew with llama.cpp.")
         n_tensors, n_fields = self.one("<Q"), self.one("<Q")
         fields = {}
         for _ in range(n_fields):

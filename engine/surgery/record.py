@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.files import write_json
 from engine.core.text import json_text
 from engine.core.types import FilterMask, HeadMask
@@ -109,8 +109,8 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
             Path(draft).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise RequestError(
-            Fault(str(path), f"cannot be written ({error.strerror}).", "Choose another place.")
+        raise refusal(
+            str(path), f"cannot be written ({error.strerror}).", "Choose another place."
         ) from error
     return path
 

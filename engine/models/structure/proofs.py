@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import RequestError, refusal, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
 from engine.models.structure.adapter import Decoder
@@ -53,7 +53,7 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
             raise
         what = f"eight tokens cannot be put through it as it was read ({said_by(error)})."
         fix = "Use an architecture that PruneAudit has a file for."
-        raise RequestError(Fault(name, f"{what} {adapter.how}", fix)) from error
+        raise refusal(name, f"{what} {adapter.how}", fix) from error
 
 
 class _Proof:
@@ -309,7 +309,7 @@ class _Proof:
 
     def refuse(self, what: str) -> None:
         fix = "Its heads cannot be audited one by one."
-        raise RequestError(Fault(self.name, f"({self.layout.model_type}) {what}", fix))
+        raise refusal(self.name, f"({self.layout.model_type}) {what}", fix)
 
     @contextmanager
     def gated(self, gates: dict[int, torch.Tensor]) -> Iterator[None]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.surgery.agreement import Twice, doubled, judged
@@ -124,7 +124,7 @@ def _width(model: Any, name: str) -> int:
 
 def _misfit(classifier: Classifier, why: str) -> RequestError:
     what = f"does not fit {classifier.name} ({why})."
-    return RequestError(Fault("pruning history", what, "Give the mask as exported."))
+    return refusal("pruning history", what, "Give the mask as exported.")
 
 
 def _settled(model: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.ids import rng
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
@@ -60,8 +60,8 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
             f"cannot be followed through its layers on images of {classifier.size} pixels"
             f" ({_first(error)})."
         )
-        raise RequestError(
-            Fault(classifier.name, what, "Give the size it was made for, or another model.")
+        raise refusal(
+            classifier.name, what, "Give the size it was made for, or another model."
         ) from error
 
 
@@ -75,7 +75,7 @@ def _proved_heads(classifier: Classifier) -> FilterGraph:
             " other answers."
         )
         why = "Windows or biases by relative position count its heads too."
-        raise RequestError(Fault(classifier.name, f"{what} {why}", SERVES))
+        raise refusal(classifier.name, f"{what} {why}", SERVES)
     return graph
 
 

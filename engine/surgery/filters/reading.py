@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import FilterMask
 from engine.models import runtime  # noqa: F401  (before torchvision)
 from engine.models.load_image_classifier import Classifier
@@ -157,7 +157,7 @@ def candidate_graph(classifier: Classifier, without: frozenset[str] = frozenset(
         whole |= dict.fromkeys(
             unsafe, "read wrongly: cut and silenced, the model gives other answers"
         )
-        raise RequestError(Fault(classifier.name, _nothing_to_cut(model, whole), SERVES))
+        raise refusal(classifier.name, _nothing_to_cut(model, whole), SERVES)
     return _assembled(model, graph, classifier, members, (*whole, *unsafe), tuple(unsafe))
 
 

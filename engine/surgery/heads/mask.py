@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.core.errors import Fault, MaskError, PruneAuditError, RequestError
+from engine.core.errors import MaskError, PruneAuditError, refusal
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import LanguageModel
 from engine.models.transformer import TransformerModel
@@ -346,9 +346,7 @@ def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
     width = lm.adapter.head_dim
     if len(record.means[0]) != width:
         what = f"hold {len(record.means[0])} numbers per head; those of {lm.name} are {width} wide."
-        raise RequestError(
-            Fault("mask means", what, "Give a mask.json as exported, with its own model.")
-        )
+        raise refusal("mask means", what, "Give a mask.json as exported, with its own model.")
     means = np.zeros((lm.n_layers, lm.n_heads, width), dtype=np.float32)
     for (layer, head), row in zip(record.units, record.means, strict=True):
         means[layer, head] = row
