@@ -16,8 +16,6 @@ import torch
 from safetensors.torch import load_file
 
 from engine.models import gguf_cache
-from engine.models.gguf_cache import CHECKED
-from engine.models.gguf_file import KINDS
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.gguf_files import WORDS, base, write
 from tests.models.folders import faults_of
@@ -63,10 +61,6 @@ def test_a_file_is_the_model_it_was_made_of_to_the_bit(name, tmp_path):
     assert torch.equal(logits(read.model), logits(own.model))
 
 
-def test_every_family_that_is_called_checked_is():
-    assert {name.removesuffix("_grouped") for name in FAMILIES} == CHECKED
-
-
 @pytest.mark.parametrize(
     "kind", ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_NL"]
 )
@@ -81,12 +75,6 @@ def test_numbers_are_those_that_the_format_stands_for(kind, tmp_path):
     assert info.notes[0].startswith(f"It was dequantised from {kind} (")
     if kind in ("F16", "BF16"):
         assert kept["lm_head.weight"].element_size() == 2
-
-
-def test_sizes_of_types_are_the_packages():
-    for number, (name, block, size) in KINDS.items():
-        kind = gguf.GGMLQuantizationType(number)
-        assert (kind.name, gguf.GGML_QUANT_SIZES[kind]) == (name, (block, size))
 
 
 def test_bits_are_counted_from_the_file(file):
