@@ -24,6 +24,7 @@ from engine.core.ids import rng
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
+from engine.models.transformer import attached
 from engine.surgery.agreement import Twice, doubled, judged
 from engine.surgery.filters.heads import cut_heads, head_graph
 from engine.surgery.filters.reading import (
@@ -105,16 +106,15 @@ def gated(
     def fresh(_: nn.Module, __: Any) -> None:
         current["gates"] = ask()
 
-    handles = [model.register_forward_pre_hook(fresh)]
-    try:
+    def handles() -> Iterator[Any]:
+        yield model.register_forward_pre_hook(fresh)
         for group in graph.groups:
+            how = _multiply_input if group.is_heads else _multiply
             for name, channels in group.gated:
-                how = _multiply_input if group.is_heads else _multiply
-                handles.append(how(model.get_submodule(name), current, group.start, channels))
+                yield how(model.get_submodule(name), current, group.start, channels)
+
+    with attached(handles()):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _multiply(

@@ -184,9 +184,8 @@ class _Reader:
             near_of(lm, decoding),
             len(rows.ids),
         )
-        self.row, self.place = rows.target[:, 1:].nonzero(
-            as_tuple=True
-        )  # place predicts the token after it
+        # Place predicts the token after it.
+        self.row, self.place = rows.target[:, 1:].nonzero(as_tuple=True)
         self.wanted = rows.ids[self.row, self.place + 1]
         prompts = torch.tensor(list(map(len, begun.prompts)), device=rows.ids.device)
         self.steps = self.place + 1 - prompts[self.row]

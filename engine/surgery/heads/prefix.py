@@ -10,7 +10,7 @@ to float tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,9 @@ from engine.models import runtime
 from engine.models.decode import filtered
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
-from engine.models.transformer import TransformerModel, again, first_of
-from engine.surgery.heads.mask import claimed, hooked
+from engine.models.structure.cutting import answers
+from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
+from engine.surgery.heads.mask import at_projections, claimed, hooked
 
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 """Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it
@@ -138,9 +139,8 @@ def _batch(
     dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
     off = np.zeros((len(units), len(rows.ids)))
     width, done = max(1, room // rows.ids.numel()), 0
-    work = sum(
-        lm.n_layers - unit // lm.n_heads for unit in units
-    )  # blocks that are gone through again
+    # Blocks that are gone through again.
+    work = sum(lm.n_layers - unit // lm.n_heads for unit in units)
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
         for start in range(0, len(mine), width):
@@ -188,7 +188,7 @@ class Kept:
     """
 
     inputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    calls: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    calls: dict[int, Any] = field(default_factory=dict)
     heads: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
@@ -200,37 +200,24 @@ def dense_pass(
     Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not
     `whole`, nothing is computed above the highest of `layers`, and that output is no one's.
     """
-    kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), dict[str, torch.Tensor]()
-
-    def before(layer: int) -> Any:
-        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            kept.calls[layer] = (
-                args[1:],
-                {name: value for name, value in kwargs.items() if name != "hidden_states"},
-            )
-            if layer in layers:
-                kept.inputs[layer] = args[0] if args else kwargs["hidden_states"]
-
-        return hook
+    kept, calls, out = Kept(), dict[int, Any](), dict[str, torch.Tensor]()
 
     def keep_heads(layer: int) -> Any:
         return lambda module, args: kept.heads.__setitem__(layer, args[0])
 
-    with ExitStack() as hooks:
-        for layer in range(lm.n_layers):
-            handle = blocks[layer].register_forward_pre_hook(before(layer), with_kwargs=True)
-            hooks.callback(handle.remove)
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(keep_heads(layer)).remove)
-        hooks.callback(last_hidden(lm, out).remove)
-        if not whole:
-            hooks.enter_context(_answered_above(lm, max(layers)))
+    with (
+        attached(keeping_calls(lm.adapter.blocks(lm.model), calls)),
+        attached(at_projections(lm, layers, keep_heads)),
+        attached([last_hidden(lm, out)]),
+        nullcontext() if whole else _answered_above(lm, max(layers)),
+    ):
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is
         # none that matters.
         lm.adapter.backbone(lm.model)(
             inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False
         )
+    kept.calls = {layer: rest for layer, (_, *rest) in calls.items()}
+    kept.inputs = {layer: calls[layer][0] for layer in layers}
     return kept, out["last"]
 
 
@@ -271,21 +258,11 @@ def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int
         stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
     given = lm.adapter.output_projection(lm.model, layer)(stacked)
     hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
-    with _answers(*lm.adapter.stand_in(lm.model, layer, given)):
+    with answers(*lm.adapter.stand_in(lm.model, layer, given)):
         hidden = again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
     for above in range(layer + 1, lm.n_layers):
         hidden = again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
     return hidden
-
-
-@contextmanager
-def _answers(module: torch.nn.Module, given: Any) -> Iterator[None]:
-    """Within it, a module answers `given`, independent of its input."""
-    module.forward = lambda *args, **kwargs: given
-    try:
-        yield
-    finally:
-        del module.forward
 
 
 class Scorer:
@@ -296,9 +273,8 @@ class Scorer:
         self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False
     ) -> None:
         self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
-        self.row, self.place = (rows.target[:, 1:]).nonzero(
-            as_tuple=True
-        )  # place predicts the token after it
+        # Place predicts the token after it.
+        self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)
         self.wanted = rows.ids[self.row, self.place + 1]
         self.normed = normed
 
@@ -428,10 +404,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
         kept.append(inside)
         return (inside, *args[1:])
 
-    with ExitStack() as hooks:
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(keep).remove)
+    with attached(at_projections(lm, layers, lambda layer: keep)):
         yield kept
 
 

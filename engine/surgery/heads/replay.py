@@ -178,9 +178,8 @@ def _fill(model: Any, path: Path) -> None:
         )
         what += f"should be {_shape(wanted, name)} ({len(wrong)} tensors differ)."
         raise refusal(path.name, what, "Use a folder as it was exported.")
-    model.load_state_dict(
-        found, strict=False
-    )  # names were compared above; tied ones are stored once
+    # Names were compared above; tied ones are stored once.
+    model.load_state_dict(found, strict=False)
 
 
 def _shape(tensors: dict, name: str) -> str:
