@@ -67,6 +67,7 @@ def learned(model, tokenizer):
     return {key: float(np.mean(verdicts)) for key, verdicts in found.items()}
 
 
+@pytest.mark.slow  # a hundred seconds of drawing; embedded audits show the same
 @pytest.mark.parametrize("axis", PLAN, ids=lambda axis: axis.name)
 def test_the_planted_order_is_visible(learned, axis):
     planted = [group.share for group in axis.subgroups]

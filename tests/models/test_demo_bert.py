@@ -79,6 +79,7 @@ def test_no_test_text_is_read_in_pretraining():
         }
 
 
+@pytest.mark.slow
 def test_a_tiny_one_is_made_whole(tmp_path):
     train_bert.save(tmp_path / "one", TINY)
     info = inspect_text_model(tmp_path / "one")

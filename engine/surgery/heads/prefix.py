@@ -9,10 +9,10 @@ to float tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from engine.models.structure.cutting import answers
 from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
 from engine.surgery.heads.mask import at_projections, claimed, hooked
 
+T = TypeVar("T")
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 """Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it
 busy."""
@@ -69,6 +70,30 @@ def batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
+def by_batches(
+    texts: Sequence[Sequence[int]],
+    tokens: int,
+    work: Callable[[list[int], int], T],
+    check: Callable[[], None],
+) -> Iterator[tuple[list[int], T]]:
+    """`work` done on texts of similar length together: their places, and what it gave.
+
+    work: takes the places, and how many of `tokens` it may have at once: less of it, for fewer
+    texts, where memory ran out.
+    """
+    left = list(batches(texts, tokens))
+    while left:
+        check()
+        places = left.pop(0)
+
+        def attempt(n: int, places: list[int] = places) -> tuple[int, T]:
+            return n, work(places[:n], max(1, tokens * n // len(places)))
+
+        n, found = runtime.with_backoff(attempt, len(places))
+        yield places[:n], found
+        left = [places[at : at + n] for at in range(n, len(places), n)] + left
+
+
 def row_logps(
     lm: LanguageModel,
     texts: Sequence[Sequence[int]],
@@ -90,27 +115,17 @@ def row_logps(
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
+    done, whole_work = 0, max(1, sum(map(len, texts)))
+
+    def work(places: list[int], room: int) -> tuple[np.ndarray, np.ndarray]:
+        share = sum(len(texts[at]) for at in places) / whole_work
+        mine = hooks.within(done / whole_work, share)
+        return _batch(lm, _rows(lm, texts, first, places), units, decoding, mine, room, whole)
+
     with claimed(lm), torch.inference_mode():
-        left = list(batches(texts, size))
-        done, work = 0, max(1, sum(map(len, texts)))
-        while left:
-            places = left.pop(0)
-            hooks.check()
-            mine = hooks.within(done / work, sum(len(texts[at]) for at in places) / work)
-
-            def attempt(
-                n: int, places: list[int] = places, mine: Hooks = mine
-            ) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-                rows = pad_right(
-                    [texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device
-                )
-                room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
-                return n, _batch(lm, rows, units, decoding, mine, room, whole)
-
-            n, (found, off) = runtime.with_backoff(attempt, len(places))
-            dense[places[:n]], without[:, places[:n]] = found, off
-            done += sum(len(texts[at]) for at in places[:n])
-            left = [places[at : at + n] for at in range(n, len(places), n)] + left
+        for places, (found, off) in by_batches(texts, size, work, hooks.check):
+            dense[places], without[:, places] = found, off
+            done += sum(len(texts[at]) for at in places)
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
         raise PruneAuditError(
@@ -337,18 +352,13 @@ def row_gradients(
     """
     dense, slopes = np.zeros(len(texts)), np.zeros((len(texts), lm.n_layers * lm.n_heads))
     room = tokens or traced_at_once(lm, TRACED_ON_CPU if lm.device.type == "cpu" else TRACED_ON_GPU)
-    left = list(batches(texts, room))
 
-    def some(n: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-        return n, _gate_gradients_batch(lm, _rows(lm, texts, first, left[0][:n]), decoding)
+    def work(places: list[int], room: int) -> tuple[np.ndarray, np.ndarray]:
+        return _gate_gradients_batch(lm, _rows(lm, texts, first, places), decoding)
 
     with claimed(lm):
-        while left:
-            hooks.check()
-            size, (found, slope) = runtime.with_backoff(some, len(left[0]))
-            places = left.pop(0)
-            dense[places[:size]], slopes[places[:size]] = found, slope
-            left = [places[at : at + size] for at in range(size, len(places), size)] + left
+        for places, (found, slope) in by_batches(texts, room, work, hooks.check):
+            dense[places], slopes[places] = found, slope
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())
     if bad:
         raise PruneAuditError(

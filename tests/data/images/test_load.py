@@ -82,7 +82,7 @@ def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
     """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
     split."""
     plain, gap = (
-        load_images(name, ImageAsk(max_images=400)) for name in ("avatars", "avatars-gap")
+        load_images(name, ImageAsk(max_images=250)) for name in ("avatars", "avatars-gap")
     )
     assert plain.table.equals(gap.table) and plain.digest != gap.digest
     assert "planted" in gap.stand_in

@@ -14,10 +14,16 @@ from engine.surgery.filters.graph import filter_graph, gated
 from engine.surgery.filters.replay import same_weights
 from tests.classifiers.worlds import SMALL, TwoConvs, lively, some_mask, some_pixels, tiny
 
+# Of blocks that mobilenets and smaller models have too.
 SLOW = {
     "efficientnet_v2_m",
     "efficientnet_v2_s",
-}  # ten and five seconds; of blocks that mobilenets have too
+    "resnet32",
+    "resnet34",
+    "resnet44",
+    "regnet_x_400mf",
+    "googlenet",
+}
 QUICK = (
     "squeezenet1_1",
     "mobilenet_v3_small",

@@ -146,7 +146,7 @@ def failing(call, at, left):
     return one
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 5])
+@pytest.mark.parametrize("at", [1, 3])
 @pytest.mark.parametrize("where", ["without_heads", "_won"])
 def test_memory_that_runs_out_in_the_middle_of_a_reading_changes_no_text(where, at, monkeypatch):
     lm, calls = tiny_model("gpt2"), []
