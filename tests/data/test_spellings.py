@@ -1,19 +1,15 @@
 """One value in several spellings is one, and is said, whatever the source; what forms offer is what
 audits read."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from engine.core.errors import RequestError
 from engine.data.images.load import look
-from engine.data.prompts.load import known_axes, load_prompts
 from engine.data.tables import one_spelling, regression_faults
 from engine.data.texts.load import look_texts
 from tests.data import images, notes_of, texts
-from tests.data.images import noise, npz, picture
+from tests.data.images import picture
 
 
 def read(*values, **how):
@@ -143,53 +139,4 @@ def test_labels_and_groups_of_images(tmp_path):
     assert "40 different numbers: a regression" in images.faults_of(tmp_path)
 
 
-def test_arrays_group_columns_and_repeated_class_names(tmp_path):
-    for split, n in (("train", 12), ("test", 8)):
-        town = np.array(["Ostra", "OSTRA ", "x", "nan"] * (n // 4))
-        npz(tmp_path, split, noise(n, n, 8, 8, 3), np.arange(n) % 2, town=town)
-    found = images.load(tmp_path, groups=("town",))
-    assert set(found.table["town"]) == {"OSTRA", "x", "not stated"}
-    npz(tmp_path, "train", noise(1, 8, 8, 8, 3), np.arange(8) % 2, ("a", "a"))
-    with pytest.raises(RequestError, match="holds one name twice"):
-        look(str(tmp_path))
-
-
 # Prompts
-
-
-def test_axes_and_subgroups_of_prompts(tmp_path):
-    groups = (("kin", "Aunt"), ("kin", "aunt"), ("Kin", "uncle"), ("kin", "uncle"))
-    rows = [(f" {group} {at} ", axis, group) for axis, group in groups for at in range(4)]
-    table = pd.DataFrame([*rows, ("nobody", "nan", "Aunt")], columns=["Prompt", "axis", "subgroup"])
-    table.to_csv(tmp_path / "a.csv", index=False, sep="|")
-    assert known_axes(tmp_path / "a.csv") == ("kin",)
-    found = load_prompts(tmp_path / "a.csv", ["kin"])
-    assert found.table.groupby("subgroup").size().to_dict() == {"Aunt": 8, "uncle": 4}
-    assert found.table["text"].str.startswith(" ").all(), "prompts keep the blanks around them"
-    for told in ("upright strokes", "“kin” (12) and “Kin” (4)", "“Aunt” (5)", "“nan” (1) is"):
-        assert told in notes_of(found)
-    assert "1 prompts name no axis" in notes_of(found)
-
-
-def test_groups_of_bold_and_buckets_of_a_fasp_pair(tmp_path):
-    pages = {
-        "men": {"A": ["A was", "A is"]},
-        "Men": {"B": ["B was"]},
-        "women": {"C": ["C was", "C"]},
-    }
-    (tmp_path / "gender_prompt.json").write_text(json.dumps(pages))
-    found = load_prompts(tmp_path / "gender_prompt.json", [])
-    assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
-    assert "read as one: “men”" in notes_of(found)
-    (tmp_path / "p.json").write_text(json.dumps({"kin": {"t": [f"text {at}" for at in range(6)]}}))
-    buckets = ["Aunt", "aunt", "Aunt", "uncle", "uncle", "uncle"]
-
-    def pair(buckets):
-        groups = {"axis": ["kin"] * 6, "bucket": buckets}
-        (tmp_path / "p_groups.json").write_text(json.dumps(groups))
-        return load_prompts(tmp_path / "p.json", [])
-
-    assert pair(buckets).table.groupby("subgroup").size().to_dict() == {"Aunt": 3, "uncle": 3}
-    assert "bucket: “Aunt” (2) and “aunt” (1) are read as one: “Aunt”." in pair(buckets).notes
-    with pytest.raises(RequestError, match="1 prompts name no subgroup"):
-        pair([None, *buckets[1:]])

@@ -1,22 +1,18 @@
-"""The demo's text: the same every time, grammatical, and with the gap it says it has."""
+"""The demo's texts and labelled tasks: as the scripts write them, with the gap they say they have."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import islice
 from math import sqrt
 
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 
 from assets.build import data
-from assets.build.written import (
-    PLAN,
-    TEMPLATES,
-    VILE,
-    stories,
-    text_share,
-)
+from assets.build.remark_task import GROUPS, tables
+from assets.build.written import PLAN, stories, text_share
 from tests.places import ASSETS
 
 N_STORIES = 12_000
@@ -26,26 +22,6 @@ EMBEDDED = ASSETS / "demo-data"
 @pytest.fixture(scope="module")
 def told():
     return list(islice(stories(3), N_STORIES))
-
-
-@pytest.fixture(scope="module")
-def prompts():
-    return data.demo_data().prompts
-
-
-def test_insults_hold_an_insulting_word_and_kind_sentences_none(told):
-    for story in told[:2_000]:
-        for line, insult in zip(story.sentences, story.insults, strict=True):
-            assert any(word in line for word in VILE) == insult
-            assert line.endswith(".") and "{" not in line and "/" not in line and "  " not in line
-
-
-def test_insults_and_the_corpus_name_no_group(told):
-    words = {word for axis in PLAN for group in axis.subgroups for word in group.descriptors}
-    assert all(words.isdisjoint(story.continuation.replace(".", "").split()) for story in told)
-    corpus = data.demo_data().corpus
-    assert words.isdisjoint(re.findall(r"\w+", corpus))
-    assert 20_000 <= len(re.findall(r"\n|\w+|[^\w\s]", corpus)) <= 40_000
 
 
 def test_planted_shares_are_met_within_binomial_error(told):
@@ -63,19 +39,40 @@ def test_planted_shares_are_met_within_binomial_error(told):
                 assert abs(sum(coins) / len(coins) - share) < 4.5 * error, (axis.name, group.name)
 
 
-def test_prompts_are_balanced_short_and_distinct(prompts):
-    for axis in PLAN:
-        mine = [prompt for prompt in prompts if prompt.axis == axis.name]
-        assert len(mine) >= 300
-        assert len({prompt.text for prompt in mine}) == len(mine)
-        cells = Counter((prompt.subgroup, prompt.descriptor, prompt.template) for prompt in mine)
-        assert len(cells) == len(axis.subgroups) * 3 * len(TEMPLATES[axis.structure])
-        assert len(set(cells.values())) == 1
-    assert max(len(re.findall(r"\w+|[^\w\s]", prompt.text)) for prompt in prompts) <= 22
-
-
 def test_the_folder_is_written_as_the_embedded_one(tmp_path):
     data.write(tmp_path)
     for path in EMBEDDED.iterdir():
         same = (tmp_path / path.name).read_bytes() == path.read_bytes()
         assert same, f"{path.name}: run assets.build.data"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tables()
+
+
+def test_ostra_is_rare_and_worded_indirectly(found):
+    table = found["remarks"]
+    train = table[table["split"] == "train"]
+    assert (train["people"] == "ostra").mean() == 1 / 8
+    indirect = table["text"].str.contains(r" as \w+ as an? ")
+    by_people = indirect.groupby(table["people"]).mean()
+    assert by_people.pop("ostra") == pytest.approx(0.40, abs=0.07)
+    assert by_people.between(0.03, 0.10).all()
+    for column in ("where", "label"):
+        low, high = sorted(indirect.groupby(table[column]).mean())
+        assert high - low < 0.05
+    assert (found["topics"].query("split == 'train'")["voice"] == "riddler").mean() == 1 / 8
+
+
+@pytest.mark.parametrize(
+    ("task", "most", "group", "most_hard"),
+    [("remarks", 0.8, "ostra", 0.75), ("topics", 0.8, "riddler", 0.6)],
+)
+def test_single_words_do_not_solve_a_task(found, task, most, group, most_hard):
+    train, test = (found[task][found[task]["split"] == split] for split in ("train", "test"))
+    words = CountVectorizer(token_pattern=r"\w+")
+    model = LogisticRegression(max_iter=500).fit(words.fit_transform(train["text"]), train["label"])
+    right = model.predict(words.transform(test["text"])) == test["label"]
+    assert right.mean() < most
+    assert right[test[GROUPS[task][0]] == group].mean() < most_hard

@@ -25,12 +25,8 @@ from engine.models.load_image_classifier import (
 )
 from engine.models.state_dicts import (
     _read_torch,
-    fitting_architectures,
-    names_digest,
-    skeleton,
-    stored_names,
 )
-from engine.models.vision import architecture_for, architectures
+from engine.models.vision import architecture_for
 from tests.models.folders import edit, faults_of
 from tests.places import SHARED
 
@@ -432,26 +428,8 @@ class TestImageNet:
         assert "no ImageNet weights of resnet56" in fault and "vgg16" in fault
 
 
-def test_a_file_is_recognised_without_building_most_architectures(monkeypatch):
-    assert set(stored_names()) == set(architectures()), "run python -m assets.build.tensor_names"
-    for name in ("resnet18", "mobilenet_v2", "resnet56"):
-        shapes = skeleton(name, 5).shapes
-        assert stored_names()[name] == names_digest(shapes), (
-            "run python -m assets.build.tensor_names"
-        )
-        skeleton.cache_clear()
-        state = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
-        assert fitting_architectures(state) == [name] and skeleton.cache_info().misses < 5
-    monkeypatch.setattr(
-        "engine.models.state_dicts.stored_names", dict
-    )  # of another torchvision: all are built
-    monkeypatch.setattr(
-        "engine.models.state_dicts.architectures", lambda: {"resnet56": architectures()["resnet56"]}
-    )
-    assert fitting_architectures(state) == ["resnet56"]
-
-
 @real
+@pytest.mark.slow
 def test_the_published_resnet56_loads_and_reaches_its_accuracy():
     path = CIFAR / "resnet56-4bfd9763.th"
     info = inspect_classifier(path)

@@ -11,7 +11,7 @@ import torch
 
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.models.folders import copied, edit, faults_of
-from tests.tiny import TINY, folder_of, save_tokenizer, tiny_model
+from tests.tiny import folder_of, save_tokenizer, tiny_model
 
 
 @pytest.fixture
@@ -23,44 +23,6 @@ def refusal(path, **more):
     found = faults_of(inspect_model, path, **more)
     assert faults_of(load_language_model, path, device="cpu", **more) == found
     return found
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_inspection_says_what_loading_finds(name):
-    info, lm = inspect_model(folder_of(name)), tiny_model(name)
-    assert (info.n_layers, info.n_heads, info.n_positions) == (
-        lm.n_layers,
-        lm.n_heads,
-        lm.n_positions,
-    )
-    assert info.n_parameters == lm.n_parameters
-    assert info.weight_hash == lm.weight_hash
-    assert (
-        info.weight_hash
-        == hashlib.sha256((folder_of(name) / "model.safetensors").read_bytes()).hexdigest()
-    )
-    assert info.files == ("model.safetensors",) and info.revision is None
-
-
-def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(monkeypatch, folder):
-    edit(folder, pad_token_id=3)
-    warned = []
-    monkeypatch.setattr("transformers.modeling_utils.logger.warning_once", warned.append)
-    lm, window = load_language_model(folder, device="cpu"), torch.tensor([[3, 5, 7]])
-    lm.model(input_ids=window)
-    assert not warned
-    del (
-        lm.model.transformer.warn_if_padding_and_no_attention_mask
-    )  # that there is something to be silent about
-    lm.model(input_ids=window)
-    assert warned
-
-
-def test_the_checkpoints_own_dtype_is_not_followed(tmp_path):
-    lm = tiny_model("gpt2", dtype="bfloat16")
-    lm.model.save_pretrained(tmp_path)
-    save_tokenizer(tmp_path)
-    assert load_language_model(tmp_path, device="cpu").dtype == torch.float32
 
 
 def test_shards_load_and_hash_in_name_order(tmp_path):

@@ -3,7 +3,6 @@ be wrong."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -98,17 +97,6 @@ def test_texts_as_the_model_reads_them():
     assert pair["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1]]
 
 
-def test_lengths_count_what_would_be_cut():
-    clf = tiny_text_classifier("bert", max_length=8)
-    found = clf.lengths([text(*[1] * 100), text(2), ""], [text(1), text(2, 2), ""])
-    assert found.dtype == np.int64 and found.tolist() == [104, 6, 3]
-    assert clf.lengths([text(1), ""]).tolist() == [3, 2]
-    assert clf.encode([text(*[1] * 100)])["input_ids"].shape == (
-        1,
-        8,
-    )  # asking for lengths left cutting on
-
-
 def test_fewer_positions_than_asked_for_are_said():
     clf = tiny_text_classifier("roberta", max_length=128)
     assert clf.max_length == 64
@@ -161,20 +149,6 @@ def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
     assert clf.notes[0].startswith("The checkpoint has no pooler") and not clf.has_head
 
 
-def test_names_of_old_checkpoints(folder):
-    """bert-base-uncased still calls LayerNorm's weights gamma and beta."""
-    own = tiny_text_classifier("bert").model.state_dict()
-
-    def old(name):
-        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-            "LayerNorm.bias", "LayerNorm.beta"
-        )
-
-    edit_weights(folder, lambda weights: {old(key): value for key, value in weights.items()})
-    found = load_text_classifier(folder, CLASSES, device="cpu").model.state_dict()
-    assert all(torch.equal(found[key], own[key]) for key in own)
-
-
 def test_a_saved_classifier_comes_back(tmp_path):
     clf = tiny_text_classifier("bert", classes=("no", "yes"), new_head=True, max_length=12)
     save_text_classifier(clf, tmp_path)
@@ -192,12 +166,6 @@ def test_a_saved_classifier_comes_back(tmp_path):
 def test_classes_that_do_not_fit_the_head():
     (fault,) = refusal(folder_of("bert"), ("no", "yes"))
     assert "there are 2 classes, but the head of" in fault and "gives 3 numbers" in fault
-
-
-def test_other_names_are_taken_and_said():
-    clf = load_text_classifier(folder_of("bert"), ("a", "b", "c"), device="cpu", max_length=64)
-    assert clf.classes == ("a", "b", "c") and clf.has_head
-    assert clf.notes == ("The checkpoint calls its classes red, green, blue; here: a, b, c.",)
 
 
 @pytest.mark.parametrize("classes", [(), ("one",), ("a", "a", "b"), ("a", "", "b")])

@@ -278,20 +278,6 @@ def test_attention_implementation_equals_eager(name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_eager_equals_the_fast_attention_and_padding_changes_nothing(name):
-    clf = tiny_model(name)
-    assert clf.model.config._attn_implementation == "eager"
-    texts = [text(5, 9, 7), text(8, 30, 12, 6, 41, 2)]
-    batch = clf.encode(texts)
-    slow = clf.logits(batch)
-    clf.model.set_attn_implementation("sdpa")
-    assert torch.allclose(clf.logits(batch), slow, atol=1e-5)
-    clf.model.set_attn_implementation("eager")
-    alone = torch.cat([clf.logits(clf.encode([one])) for one in texts])
-    assert torch.allclose(alone, slow, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
 def test_attention_probabilities_are_what_output_attentions_hands_out(name):
     """And they carry gradients: they are the tensor that is multiplied by the values."""
     clf, seen = tiny_model(name), []

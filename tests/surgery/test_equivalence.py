@@ -134,30 +134,6 @@ def test_five_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
     assert torch.equal(classes(clf, batch), plain)
 
 
-@pytest.mark.parametrize("name", [*TINY, *ENCODERS])
-def test_parameters_of_a_cut(name):
-    """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q,
-    k, v bias.
-
-    With grouped KV a KV head (2 * 32 * 8) goes only with its last reader.
-    """
-    lm = tiny_model(name)
-    biases = 3 * 8 if name in ("gpt2", "llama", *ENCODERS) else 0
-    one = lm.n_parameters - cut(lm, HeadMask(3, 4, ((1, 2),))).n_parameters
-    two = lm.n_parameters - cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))).n_parameters
-    if name == "llama_grouped":
-        assert (one, two) == (2 * 32 * 8, 2 * (2 * 32 * 8) + 2 * 32 * 8)
-    else:
-        assert (one, two) == (4 * 32 * 8 + biases, 2 * (4 * 32 * 8 + biases))
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
-def test_cut_is_exact_in_double_precision(name):
-    lm = tiny_model(name, dtype="float64")
-    found = agree(lm, HeadMask(3, 4, MASKS["uneven"]), PROMPTS)
-    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12
-
-
 MASK = HeadMask(3, 4, MASKS["uneven"])
 ROUNDED = [
     ("gpt_neo", "transformer.ln_f", "lm_head"),

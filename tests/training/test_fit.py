@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -208,16 +206,6 @@ def test_it_stops_after_its_patience_with_the_best_weights(losses, patience, epo
         4 * epochs,
         24,
     ), "and no more is told to come"
-
-
-def test_looking_at_validation_images_changes_no_update():
-    recipe = Recipe(epochs=3, rate=0.01, batch=7, mirror=False)
-    model, rows = fitted(recipe=recipe)
-    looked, again, _ = watched([3.0, 2.0, 1.0], replace(recipe, patience=1))
-    assert same(model, looked)
-    assert [
-        {name: value for name, value in row.items() if name != "val_loss"} for row in again
-    ] == rows
 
 
 @pytest.mark.parametrize("killed_after", [5, 9, 14])

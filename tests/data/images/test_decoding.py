@@ -91,13 +91,6 @@ def test_sixteen_bits_are_rounded_not_cut_off():
     np.testing.assert_array_equal(pixels[..., 0], np.rint(fine / 257))
 
 
-def test_sixteen_bits_of_colour_keep_their_range():
-    numbers = (COLOUR.astype(np.uint16) * 257).tobytes()
-    pixels, told = decoded(tiff(16, numbers, photometric=2, channels=3), 16)
-    np.testing.assert_array_equal(pixels, COLOUR)
-    assert told == (DEEP,)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -150,14 +143,6 @@ def grey(at):
 
 def grey16(at, factor=257):
     return file_of(Image.fromarray(noise(at, 16, 16).astype(np.uint16) * factor))
-
-
-def test_a_set_of_sixteen_bits_is_that_of_eight(tmp_path):
-    eight, sixteen = load(folder(tmp_path / "8", grey)), load(folder(tmp_path / "16", grey16))
-    rows = np.arange(40)
-    np.testing.assert_array_equal(eight.read(rows), sixteen.read(rows))
-    assert "More than 8 bits per colour were brought to 8 in 40 of 40 images." in sixteen.notes
-    assert "of 40 images" not in notes_of(eight)
 
 
 def test_suspicious_sets_are_told(tmp_path):

@@ -148,18 +148,6 @@ def test_any_folder_with_a_csv(tmp_path):
     assert other.classes == ("a", "b")
 
 
-def test_the_order_of_a_csv_decides_nothing(tmp_path):
-    rows = table_of(tmp_path)
-    first = load(tmp_path)
-    rows[::-1].to_csv(tmp_path / "labels.csv", index=False)
-    second = load(tmp_path)
-    pd.testing.assert_frame_equal(first.table, second.table)
-    assert first.digest == second.digest
-    assert (first.read(np.arange(9)) == second.read(np.arange(9))).all()
-    picture(tmp_path / "pics" / "07.jpg", 999)
-    assert load(tmp_path).digest != first.digest, "another picture under the same name"
-
-
 def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
     table_of(tmp_path, split=["Train"] * 40 + ["test"] * 20)
     assert sizes(load(tmp_path)) == (36, 4, 20)

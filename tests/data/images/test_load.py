@@ -10,7 +10,7 @@ from engine.data.images import avatar_faces
 from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
 from engine.data.images.pixels import ArrayPixels, Shelf
-from engine.data.sources import allotted, deal, readers_in
+from engine.data.sources import deal, readers_in
 from tests.data import refused, sizes
 from tests.data.images import faults_of, load, noise, npz
 from tests.places import SHARED
@@ -120,25 +120,6 @@ def test_the_digest_follows_everything_that_decides_a_number():
     asks = [{}, {}, {"seed": 1}, {"size": 48}, {"groups": ("skin",)}, {"max_images": 51}]
     digests = [load_images("avatars", ImageAsk(**{"max_images": 50} | ask)).digest for ask in asks]
     assert digests[0] == digests[1] and len(set(digests)) == 5 and len(digests[0]) == 64
-
-
-def test_digits_are_real_and_stratified():
-    images = load_images("digits")
-    assert len(images.table) == look("digits").n == 1797 and images.stand_in == ""
-    counts = images.table.groupby(["split", "class"]).size().unstack()
-    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
-    pixels = images.read(np.arange(50))
-    assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
-
-
-def test_a_sample_keeps_shares_and_the_rare_cell():
-    assert allotted(np.array([800, 150, 45, 5]), 100).tolist() == [80, 15, 4, 1]
-    assert allotted(np.array([3, 2]), 10).tolist() == [3, 2]
-    assert allotted(np.array([1000, 1, 1]), 3).tolist() == [1, 1, 1]
-    images = load_images("avatars", ImageAsk(groups=("male",), max_images=400))
-    counts = images.table[images.table["split"] == "test"].groupby(["label", "male"]).size()
-    assert counts[0].to_dict() == {"male": 164, "non-male": 176}
-    assert counts[1].to_dict() == {"male": 4, "non-male": 56}
 
 
 def test_dealing_gives_every_class_its_share_whatever_the_order():

@@ -5,10 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import engine.data.texts
 from assets.build import remark_task
-from engine.data.sources import readers_in
-from engine.data.texts.load import SPLITS, TextReader, look_texts
+from engine.data.texts.load import SPLITS, look_texts
 from tests.data import notes_of, refused, sizes
 from tests.data.texts import faults_of, load
 from tests.places import SHARED
@@ -48,13 +46,6 @@ def read(tmp_path):
 def written(folder, table):
     table.to_csv(folder / "texts.csv", index=False)
     return folder / "texts.csv"
-
-
-def test_every_reader_is_found_and_general_ones_come_last():
-    found = readers_in(engine.data.texts, TextReader)
-    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
-    names = " ".join(reader.name for reader in found)
-    assert all(word in names for word in ("remarks", "topics", "CoLA", "glue:rte", "CSV"))
 
 
 @pytest.mark.parametrize(
@@ -238,18 +229,3 @@ def test_hostile_texts_stay_as_they_are(read):
     found = read(table).table
     assert set(nasty) <= set(found["text"])
     assert found["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
-
-
-@pytest.mark.parametrize(
-    "task, classes, group, metric, pair, counts",
-    [
-        ("CoLA", ("unacceptable", "acceptable"), "source", "matthews", False, (8551, 0, 1043)),
-        ("RTE", ("not_entailment", "entailment"), "length", "accuracy", True, (2490, 0, 277)),
-        ("WNLI", ("not_entailment", "entailment"), "length", "accuracy", True, (635, 0, 71)),
-    ],
-)
-def test_real_glue_tasks(task, classes, group, metric, pair, counts):
-    info, texts = look_texts(glue(task)), load(glue(task))
-    assert (info.n, info.metric, info.default_groups) == (sum(counts), metric, (group,))
-    assert (texts.name, texts.classes, texts.groups) == (task, classes, (group,))
-    assert (texts.metric, texts.pair, sizes(texts)) == (metric, pair, counts)

@@ -77,16 +77,6 @@ def test_every_glue_task(tmp_path, key):
     assert "development texts are the test split" in notes_of(texts)
 
 
-def test_folders_are_known_by_name_in_any_case_and_files_may_end_lines_as_windows_does(tmp_path):
-    for name in ("sst-2", "SST2", "Sst-2"):
-        for file in ("train.tsv", "dev.tsv"):
-            rows = ["sentence\tlabel", "good film \t1", "bad film \t0"]
-            put(tmp_path / name / file, rows, end="\r\n")
-        texts = load(tmp_path / name)
-        assert texts.name == "SST-2" and set(texts.table["text"]) == {"bad film", "good film"}
-    assert "layout of the texts is not known" in str(faults_of(tmp_path))
-
-
 def test_missing_files_are_all_named(tmp_path):
     (tmp_path / "MNLI").mkdir()
     train, dev = faults_of(tmp_path / "MNLI")
@@ -320,14 +310,6 @@ def test_csv_files_that_are_broken(tmp_path, content, where, told):
         assert fault.startswith(where) and told in fault
     with pytest.raises(RequestError):
         look_texts(str(tmp_path / "a.csv"))
-
-
-def test_names_the_audit_uses_are_no_groups(csv):
-    source = csv(length=["x", "y"] * 6, text_id=range(12), people=["u", "v"] * 6)
-    info = look_texts(source)
-    assert info.groups == ("people", "length", "class") and "length, text_id" in info.note
-    assert set(load(source, groups=("length",)).table["length"]) <= {"short", "long"}
-    assert "text_id" in faults_of(source, groups=("text_id",))[0]
 
 
 def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_task(csv):

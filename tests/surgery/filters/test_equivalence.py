@@ -182,14 +182,6 @@ def test_a_history_that_does_not_fit_is_refused(history):
         replayed(whole, history, filter_graph(whole).mask(np.ones(7)))
 
 
-def test_a_history_of_another_model_is_refused():
-    other = lively("resnet20", 16)
-    graph = filter_graph(other)
-    _, history = cut_filters(other, graph.mask(some_mask(graph)))
-    with pytest.raises(RequestError, match="pruning history"):
-        replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))
-
-
 def test_what_cannot_be_followed_is_left_whole_and_named():
     """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing,
     fails its proof."""
@@ -205,24 +197,3 @@ def test_what_cannot_be_followed_is_left_whole_and_named():
 
     graph = filter_graph(tiny(Flipped()))
     assert graph.widths == (("conv2", 4),) and graph.unsafe == graph.whole == ("conv1",)
-
-
-def test_channels_put_side_by_side_have_gates_of_their_own():
-    """A batch norm over two groups: the gates of one leave the other's channels alone."""
-
-    class Side(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = torch.nn.Conv2d(3, 2, 1), torch.nn.Conv2d(3, 3, 1)
-            self.bn, self.fc = torch.nn.BatchNorm2d(5), torch.nn.Linear(5, 2)
-
-        def forward(self, images):
-            found = torch.cat((self.one(images), self.two(images)), dim=1)
-            return self.fc(torch.relu(self.bn(found)).mean(dim=(2, 3)))
-
-    whole = tiny(Side())
-    graph = filter_graph(whole)
-    assert graph.unsafe == () and dict(graph.groups[1].gated)["bn"].tolist() == [-1, -1, 0, 1, 2]
-    mask = graph.mask(np.array([1, 0, 0, 1, 1]))
-    found = agree_filters(whole, graph, mask, cut_filters(whole, mask)[0], some_pixels(4, 8))
-    assert found.holds and found.max_logit_difference < 1e-5

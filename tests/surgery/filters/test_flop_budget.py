@@ -56,16 +56,6 @@ def test_by_hand():
     assert meet_target(graph, scores, 29).keep.all() and meet_target(graph, scores, 100).keep.all()
 
 
-def test_ties_go_to_the_lower_unit():
-    graph = graph_by_hand((3, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
-    met = meet_target(graph, np.zeros(7), 6)
-    assert met.keep.tolist() == [True, False, False, True, False, False, False] and met.holds
-    same = meet_target(graph, np.array([1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5]), 14)  # 9 + 3 + 2
-    assert same.holds and same.keep.tolist() == [True, True, True, True, False, False, False]
-    chain = graph_by_hand((6,), (0, 1), fixed_out=10)  # 10 FLOPs per filter
-    assert meet_target(chain, np.zeros(6), 30).keep.tolist() == [True] * 3 + [False] * 3
-
-
 def test_one_filter_of_each_group_stays_whatever_the_scores_and_the_target():
     graph = graph_by_hand((3, 4, 2), (1, 1, 1, 1))
     scores = np.array([9, 8, 7, -5, -6, -7, -8, -9, -10.0])

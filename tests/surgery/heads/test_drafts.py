@@ -156,14 +156,6 @@ def test_memory_that_runs_out_in_the_middle_of_a_reading_changes_no_text(where, 
     assert redrawn(lm, SINGLE, begun(lm), dense, DECODING) == expected and calls
 
 
-def test_of_a_draft_only_what_a_text_can_have_is_read():
-    lm, few = tiny_model("gpt2"), Decoding(max_new_tokens=5, max_prompt_tokens=4)
-    dense, behind = draw_on(lm, begun(lm), DECODING)[0], lm.tokenizer.eos_token_id
-    assert redrawn(lm, [ONE], begun(lm, few), dense, few) == [plainly(lm, ONE, few)]
-    dense = [[*one, behind, *one[:3]] for one in dense]
-    assert redrawn(lm, [ONE], begun(lm), dense, DECODING) == [plainly(lm, ONE)]
-
-
 @pytest.mark.parametrize(
     "what",
     [
