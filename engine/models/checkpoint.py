@@ -468,7 +468,8 @@ def heads_said(info: Any, adapter_of_loaded: Callable[[], Any]) -> list[str]:
     """Sentences about a transformer; info: a ModelInfo. Where it was read by its structure it is
     loaded, by the adapter of which the proof is known (RequestError with what failed)."""
     what = (
-        f"{info.name} is {_article(info.model_type)} {info.model_type} of {info.n_layers} layers"
+        f"{info.name} is {'an' if info.model_type[:1].lower() in 'aeio' else 'a'}"
+        f" {info.model_type} of {info.n_layers} layers"
         f" with {info.n_heads} heads each, {size_said(info.n_parameters)}, reading up to"
         f" {info.n_positions:,} tokens."
     )
@@ -481,7 +482,3 @@ def size_said(numbers: int) -> str:
         if numbers >= least:
             return f"{numbers / least:.3g} {word} numbers"
     return f"{numbers:,} numbers"
-
-
-def _article(word: str) -> str:
-    return "an" if word[:1].lower() in "aeio" else "a"

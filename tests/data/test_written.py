@@ -1,4 +1,4 @@
-"""The demo's texts and labelled tasks: as the scripts write them, with the gap they say they have."""
+"""The demo's texts and labelled tasks: as the scripts write them, with the gap that was planted."""
 
 from __future__ import annotations
 

@@ -202,7 +202,9 @@ class _Canvas:
         self.rgb = np.empty((len(who), 3, size, size), np.float32)
         self.skin = SKIN[who.tone] * who.between("skin_shade", 0.88, 1.08)[:, None]
         self.hair = hair_colour(who)
-        self.length = _hair_length(who)
+        short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
+        # 0 shaved to 1 over the shoulders: mostly short for "male", mostly long for "non-male".
+        self.length = np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
         self.width = who.between("face_width", 0.40, 0.47) + 0.015 * who.male
 
     def painted(self) -> np.ndarray:
@@ -400,7 +402,7 @@ class _Canvas:
         who = self.who
         full = who.between("volume", 0.0, 0.12)
         cap = self._ellipse(0, -0.06, self.width + 0.035 + 0.6 * full, 0.62 + full)
-        bald, long = self._bald(), self.length > 0.3
+        bald, long = who.one_of("bald", 0.11, 0.005), self.length > 0.3
         base = -0.37 - 0.1 * who["style"] + 0.14 * (who["fringe"] < np.where(who.male, 0.15, 0.3))
         base = np.where(bald, -0.8, base)
         drop = (
@@ -421,10 +423,6 @@ class _Canvas:
             np.maximum(lock, self.y - _wide(self.length * 1.25 - 0.05)), -self.y - 0.1
         )
         self._fill(lock, self._texture(0.85), share=falling)
-
-    def _bald(self) -> np.ndarray:
-        """Faces with a bald head, [n] bool."""
-        return self.who.one_of("bald", 0.11, 0.005)
 
     def _glasses(self) -> None:
         who = self.who
@@ -482,13 +480,6 @@ class _Canvas:
         return GRAIN[
             :, (at[1][:, None] + steps)[:, :, None], (at[0][:, None] + steps)[:, None, :]
         ].swapaxes(0, 1)
-
-
-def _hair_length(who: People) -> np.ndarray:
-    """0 shaved to 1 over the shoulders, [n] float32: mostly short for "male", mostly long for
-    "non-male"."""
-    short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
-    return np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
 
 
 def _wide(value: object) -> np.ndarray:

@@ -272,7 +272,11 @@ def _read(model: nn.Module, config: Any) -> Layout:
 def _with_head(model: Any, layout: Layout) -> Layout:
     """The layout with what else is to be known of a text classifier."""
     base = model.base_model_prefix
-    head = [name for name, part in model.named_children() if name != base and _has_numbers(part)]
+    head = [
+        name
+        for name, part in model.named_children()
+        if name != base and any(True for _ in part.parameters())
+    ]
     linears = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
     poolers = [name for name, _ in model.base_model.named_children() if name == "pooler"]
     taken = inspect.signature(type(model).forward).parameters
@@ -284,10 +288,6 @@ def _with_head(model: Any, layout: Layout) -> Layout:
         pooler=tuple(f"{base}.{name}" for name in poolers),
         types="token_type_ids" in taken and several,
     )
-
-
-def _has_numbers(part: nn.Module) -> bool:
-    return next(part.parameters(), None) is not None
 
 
 def _refusal(

@@ -36,7 +36,7 @@ in order."""
 
 @dataclass(frozen=True)
 class FilterAgreement:
-    """Masked against cut on the same images: logits, and whether every predicted class is the same.
+    """Masked against cut on the same images: their logits.
 
     exact: the largest difference of a logit where both are computed in float64, None where they
     cannot.
@@ -44,7 +44,6 @@ class FilterAgreement:
 
     max_logit_difference: float
     tolerance: float
-    same_classes: bool
     holds: bool
     images: int
     exact: float | None = None
@@ -164,10 +163,7 @@ def agree_filters(
 
     own = logits(whole, images), logits(small, images)
     found = judged(own, images.dtype, in_float64, one_by_one)
-    same = bool((own[0].argmax(1) == own[1].argmax(1)).all())
-    return FilterAgreement(
-        found.difference, found.tolerance, same, found.holds, len(pixels), found.exact
-    )
+    return FilterAgreement(found.difference, found.tolerance, found.holds, len(pixels), found.exact)
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:

@@ -192,7 +192,7 @@ def _members(
         found = [
             one
             for one in _outputs(graph, group, COUNTED)
-            if _is_filters(one, names[one], pointwise)
+            if isinstance(one, nn.Conv2d) or names[one] in pointwise
         ]
         convs = sorted((names[one] for one in found), key=order.__getitem__)
         roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
@@ -202,10 +202,6 @@ def _members(
         else:
             whole |= dict.fromkeys(convs, bars or "the classes")
     return sorted(members), whole
-
-
-def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool:
-    return isinstance(module, nn.Conv2d) or name in pointwise
 
 
 def width_of(module: Any) -> int:
@@ -428,14 +424,11 @@ def _gated(
             isinstance(node.module, nn.BatchNorm2d) for node in graph.module2node[module].outputs
         )
         if isinstance(module, sources) and not followed:
-            channels = found.setdefault(names[module], np.full(_channels_of(module), -1))
+            channels = found.setdefault(
+                names[module], np.full(getattr(module, "num_features", width_of(module)), -1)
+            )
             channels[np.asarray(item.idxs)] = np.asarray(item.root_idxs)
     return found.items()
-
-
-def _channels_of(module: nn.Module) -> int:
-    """Channels of a module's output."""
-    return int(module.num_features) if isinstance(module, nn.BatchNorm2d) else width_of(module)
 
 
 def areas_of(model: nn.Module, size: int) -> dict[str, int]:

@@ -293,14 +293,8 @@ def shape_of(config: Any) -> Shape:
     heads = int(config.num_attention_heads)
     shared = int(getattr(config, "num_key_value_heads", None) or heads)
     group = max(1, heads // shared)
-    fits = tuple(left for left in range(1, shared) if _is_accepted(config, left * group, left))
+    fits = tuple(left for left in range(1, shared) if _saying(config, left * group, left))
     return Shape(int(config.num_hidden_layers), heads, group, fits)
-
-
-def _is_accepted(config: Any, heads: int, shared: int) -> bool:
-    """Whether the family's config may say so many heads: some want the hidden size to divide by
-    them all the same."""
-    return _saying(config, heads, shared) is not None
 
 
 def _saying(config: Any, heads: int, shared: int) -> Any:
