@@ -68,7 +68,7 @@ class CsvTable:
         self, table: pd.DataFrame, columns: Iterable[str], own: Collection[str]
     ) -> list[str]:
         """Put group columns, spelled, into `table` in place, but those of its `own`; notes."""
-        notes = []
+        notes = list[str]()
         for column in columns:
             if column not in own:
                 table[column], more = self.spelled(column)
