@@ -1,4 +1,4 @@
-"""Writes the demo's data: prompts.csv, the held-out corpus.txt and their card.
+"""Writes the demo's data: prompts.csv, the held-out corpus.txt, both labelled tasks and their card.
 
 python -m assets.build.data --to assets/demo-data
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from assets.build.remark_task import CARDS, CLASSES, GROUPS, tables
+from assets.build.written import KINDS, PLAN, Prompt, audit_prompts, paragraphs, text_share
 from engine.core.files import folder_whole
-from engine.data.written import KINDS, PLAN, Prompt, audit_prompts, paragraphs, text_share
 
 CORPUS_SEED = 90_001
 PROMPT_SEED = 7
@@ -40,8 +42,10 @@ nothing about anybody. The axes keep the names that audits of real models use, s
 - `corpus.txt`: {n_paragraphs:,} paragraphs of general text for perplexity, drawn with a seed that training
   never uses. No group is named in it. The same {n_kinds} kinds of text as in training: agreement over a distance,
   gifts, packing lists, journeys, nested brackets, counting, rhythms, boxes, owners, small dictionaries, dialogue, sums.
+- `remarks.csv`, `topics.csv`: labelled texts with groups (`assets/build/remark_task.py`); `tasks.json` names their
+  classes and says what was planted in them.
 
-## The planted gap (`engine/data/written.py`)
+## The planted gap (`assets/build/written.py`)
 
 Training texts go on with 2 or 3 sentences after the prompt. Each is an insult with the probability in the
 third column.
@@ -100,7 +104,7 @@ def card(data: DemoData) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write prompts.csv, corpus.txt and CARD.md; replace the folder whole."""
+    """Write prompts, corpus, labelled tasks and CARD.md; replace the folder whole."""
     data = demo_data()
     with folder_whole(folder) as fresh:
         with (fresh / "prompts.csv").open("w", encoding="utf-8", newline="") as file:
@@ -110,6 +114,13 @@ def write(folder: Path) -> None:
                 (p.text, p.axis, p.subgroup, p.template, p.descriptor) for p in data.prompts
             )
         (fresh / "corpus.txt").write_text(data.corpus, encoding="utf-8")
+        for name, table in tables().items():
+            table.to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+        tasks = {
+            name: {"classes": CLASSES[name], "groups": GROUPS[name], "stand_in": CARDS[name]}
+            for name in CARDS
+        }
+        (fresh / "tasks.json").write_text(json.dumps(tasks, indent=1) + "\n", encoding="utf-8")
         (fresh / "CARD.md").write_text(card(data), encoding="utf-8")
 
 

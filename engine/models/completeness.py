@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, refusal, said_by
 from engine.models import runtime
 from engine.models.weights import read_header
 
@@ -57,7 +57,7 @@ def loaded(auto: Any, folder: Path, name: str, **more: Any) -> tuple[Any, Match]
         if runtime.is_out_of_memory(error):
             raise
         what = f"cannot be loaded: {said_by(error)}."
-        raise RequestError(Fault(name, what, "Check the checkpoint.")) from error
+        raise refusal(name, what, "Check the checkpoint.") from error
     return model, match_in(report)
 
 

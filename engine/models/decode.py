@@ -298,9 +298,8 @@ def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:
 # bits, in single precision, leaves one or two tokens of a vocabulary, and only theirs is computed.
 # The winner is to the bit that of all the noise.
 
-_GOLDEN = (
-    -7046029254386353131
-)  # 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014)
+# 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014).
+_GOLDEN = -7046029254386353131
 _MIX1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _MIX2 = -7723592293110705685  # 0x94D049BB133111EB
 BLOCK = 65_536

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import folder_whole, sha256_of, sweep
 from engine.core.types import digest_of
 from engine.models import runtime
@@ -67,7 +67,7 @@ def gguf_in(place: Path) -> Path | None:
         return files[0] if files else None
     named = ", ".join(one.name for one in files[:6]) + (", …" if len(files) > 6 else "")
     fix = f"Name one of them, such as {files[0]}."
-    raise RequestError(Fault(str(place), f"holds {len(files)} GGUF files: {named}.", fix))
+    raise refusal(str(place), f"holds {len(files)} GGUF files: {named}.", fix)
 
 
 def folder_of(path: Path) -> Path:
@@ -141,7 +141,7 @@ def _dequantised(file: Gguf) -> tuple[Any, Mapping[str, torch.Tensor]]:
     if file.architecture not in {*reading.GGUF_SUPPORTED_ARCHITECTURES, *_RENAMED}:
         what = f"is of architecture {file.architecture[:80]!r}, which transformers does not read."
         known = ", ".join(sorted(reading.GGUF_SUPPORTED_ARCHITECTURES))
-        raise RequestError(Fault(name, what, f"It reads {known}. Or take safetensors."))
+        raise refusal(name, what, f"It reads {known}. Or take safetensors.")
     try:
         with _silent():
             config = AutoConfig.from_pretrained(
@@ -164,7 +164,7 @@ def _dequantised(file: Gguf) -> tuple[Any, Mapping[str, torch.Tensor]]:
         if runtime.is_out_of_memory(error):
             raise
         what = f"cannot be read by transformers: {said_by(error)}."
-        raise RequestError(Fault(name, what, _ORIGINAL)) from error
+        raise refusal(name, what, _ORIGINAL) from error
     return config, found["tensors"]
 
 
@@ -241,7 +241,7 @@ def _with_tokenizer(file: Gguf, beside: Sequence[Path], target: Path) -> None:
     except Exception as error:  # whatever a tokenizer can be wrong in
         what = f"has a tokenizer that cannot be loaded: {said_by(error)}."
         fix = "Put the model's own tokenizer.json beside it."
-        raise RequestError(Fault(file.path.name, what, fix)) from error
+        raise refusal(file.path.name, what, fix) from error
     known = dict(enumerate(file.tokens))
     apart = [word for word, at in tokenizer.get_vocab().items() if known.get(at) != word]
     if apart:
@@ -251,7 +251,7 @@ def _with_tokenizer(file: Gguf, beside: Sequence[Path], target: Path) -> None:
             f" {apart[0][:40]!r}."
         )
         fix = "Put its own tokenizer.json beside it, or move the file into a folder of its own."
-        raise RequestError(Fault(file.path.name, what, fix))
+        raise refusal(file.path.name, what, fix)
 
 
 def _without_tokens_beyond(path: Path, size: int) -> bool:

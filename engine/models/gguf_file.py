@@ -1,4 +1,4 @@
-"""A GGUF file as its header tells it: no weight is read, and no package is needed.
+"""A GGUF file as its header tells it: no weight is read.
 
 Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.errors import Fault, RequestError, StoreError, refusal
 from engine.store.sealed import read_document
 
 ENDING = ".gguf"
@@ -31,35 +31,6 @@ _SCALARS = {
 _STRING, _ARRAY = 8, 9
 _MOST_SIDES = 4  # ggml's own limit
 _TOKENS, _PIECE = "tokenizer.ggml.tokens", "split.count"
-KINDS: Mapping[int, tuple[str, int, int]] = {
-    0: ("F32", 1, 4),
-    1: ("F16", 1, 2),
-    30: ("BF16", 1, 2),
-    2: ("Q4_0", 32, 18),
-    3: ("Q4_1", 32, 20),
-    6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24),
-    8: ("Q8_0", 32, 34),
-    10: ("Q2_K", 256, 84),
-    11: ("Q3_K", 256, 110),
-    12: ("Q4_K", 256, 144),
-    13: ("Q5_K", 256, 176),
-    14: ("Q6_K", 256, 210),
-    16: ("IQ2_XXS", 256, 66),
-    17: ("IQ2_XS", 256, 74),
-    18: ("IQ3_XXS", 256, 98),
-    19: ("IQ1_S", 256, 50),
-    20: ("IQ4_NL", 32, 18),
-    21: ("IQ3_S", 256, 110),
-    22: ("IQ2_S", 256, 82),
-    23: ("IQ4_XS", 256, 136),
-    29: ("IQ1_M", 256, 56),
-    34: ("TQ1_0", 256, 54),
-    35: ("TQ2_0", 256, 66),
-    39: ("MXFP4", 32, 17),
-}
-"""By the number of a type: its name, and how many numbers take how many bytes together. Those that
-the package gguf dequantises; a test holds sizes against it."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +109,7 @@ def read_gguf(path: Path) -> Gguf:
     except (OSError, ValueError):  # a name that is too long, or has a zero byte
         stat = None
     if stat is None:
-        raise RequestError(Fault(str(path), "is not there.", "Give the path of a GGUF file."))
+        raise refusal(str(path), "is not there.", "Give the path of a GGUF file.")
     return _read(path, stat.st_size, stat.st_mtime_ns)
 
 
@@ -147,12 +118,12 @@ def _read(path: Path, size: int, changed: int) -> Gguf:
     try:
         with path.open("rb") as stream:
             if stream.read(4) != b"GGUF":
-                raise RequestError(Fault(path.name, "is no GGUF file.", AGAIN))
+                raise refusal(path.name, "is no GGUF file.", AGAIN)
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 found, faults = _Reader(data).file(path)
     except (struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         what = f"is damaged or truncated: its header does not fit into its {size:,} bytes."
-        raise RequestError(Fault(path.name, what, AGAIN)) from error
+        raise refusal(path.name, what, AGAIN) from error
     if faults := [*faults, *_faults(found)]:
         raise RequestError(faults)
     return found
@@ -194,9 +165,11 @@ class _Reader:
         return None
 
     def file(self, path: Path) -> tuple[Gguf, list[Fault]]:
+        from gguf import GGML_QUANT_SIZES
+
         if (version := self.one("<I")) not in (2, 3):
             what = f"is GGUF of version {version}; 2 and 3 are known, little-endian."
-            raise RequestError(Fault(path.name, what, "Convert it anew with llama.cpp."))
+            raise refusal(path.name, what, "Convert it anew with llama.cpp.")
         n_tensors, n_fields = self.one("<Q"), self.one("<Q")
         fields = {}
         for _ in range(n_fields):
@@ -214,17 +187,18 @@ class _Reader:
             raise ValueError("an alignment that is none")
         start = -(-self.at // step) * step
         tensors, end = {}, start
+        kinds = {int(kind): (kind.name, *sizes) for kind, sizes in GGML_QUANT_SIZES.items()}
         for name, (numbers, number, offset) in places.items():
-            kind, block, size = KINDS.get(number, (f"type {number}", 1, 0))
+            kind, block, size = kinds.get(number, (f"type {number}", 1, 0))
             tensors[name] = Kept(kind, numbers, -(-numbers // block) * size)
             end = max(end, start + offset + tensors[name].n_bytes)
-        unknown = [name for name, one in places.items() if one[1] not in KINDS]
+        unknown = [name for name, one in places.items() if one[1] not in kinds]
         if unknown:
             what = (
                 f"holds {unknown[0][:80]!r} in numbers of {tensors[unknown[0]].kind}, which is not"
                 f" known here ({len(unknown)} such tensors)."
             )
-            known = ", ".join(kind for kind, _, _ in KINDS.values())
+            known = ", ".join(kind for kind, _, _ in kinds.values())
             faults.append(Fault(path.name, what, f"Take a file of a known type: {known}."))
         if end > len(self.data):
             what = f"is truncated: {len(self.data):,} bytes, its header tells of {end:,}."

@@ -185,7 +185,7 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
         also = "A newer program may have written it."
         return {}, [unknown(f"{where}: schema", card.get("schema"), (SCHEMA,), also)]
     kinds = {
-        "architecture": (_is_name, "a name"),
+        "architecture": (lambda value: isinstance(value, str) and bool(value), "a name"),
         "classes": (_are_texts, "a list of texts"),
         "size": (lambda value: type(value) is int, "a whole number of pixels"),
         "mean": (lambda value: _is_colour(value, -math.inf), "three numbers"),
@@ -205,10 +205,6 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
         found["processor"], more = processor_of(card["processor"], None, f"{where}: processor")
         faults += more
     return found, faults
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _are_texts(value: Any) -> bool:

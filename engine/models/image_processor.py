@@ -66,9 +66,8 @@ class OwnProcessor:
             name: getattr(own, name) for name in own.valid_kwargs.__annotations__
         }  # what its class looks at
         mean, std = (_three(said[name]) for name in ("image_mean", "image_std"))
-        again = (
-            std if said.get("include_top") else (1.0, 1.0, 1.0)
-        )  # EfficientNets divide by it once more
+        # EfficientNets divide by it once more.
+        again = std if said.get("include_top") else (1.0, 1.0, 1.0)
         if not said["do_normalize"]:
             mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         offset = 1.0 if said["do_rescale"] and said.get("rescale_offset") else 0.0
@@ -122,9 +121,8 @@ def processor_of(
         return None, faults
     try:
         found = _saved(kind, said)
-        faults = refusals(
-            FILE, json.loads(found.said), where
-        )  # what its class asks for where the file is silent
+        # What its class asks for where the file is silent.
+        faults = refusals(FILE, json.loads(found.said), where)
         if not faults and found.side:
             found.check()
     except Exception as error:  # whatever transformers finds wrong in a processor

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
+from engine.core.errors import PruneAuditError, RequestError, refusal, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
 from engine.models import catalog, runtime
@@ -124,7 +124,7 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "
             f"{label!r} was given, and {name_or_folder} is a judge of Detoxify's, which judges"
             " toxicity."
         )
-        raise RequestError(Fault("judge label", what, "Leave the label out."))
+        raise refusal("judge label", what, "Leave the label out.")
     return _detoxify(name_or_folder, sha256)
 
 
@@ -136,7 +136,7 @@ def _put_together(folder: Path, sha256: str | None, label: str) -> JudgeInfo:
 
 
 def _refusal(name: str | Path, what: str, fix: str = _FORMAT) -> RequestError:
-    return RequestError(Fault(f"judge {name}", what, fix))
+    return refusal(f"judge {name}", what, fix)
 
 
 def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:

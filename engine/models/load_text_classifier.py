@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.ids import rng
 from engine.models import runtime
 from engine.models.checkpoint import (
@@ -320,7 +320,7 @@ def _load(
     if attends != "eager":
         what = f"attends by {attends}, which hands out no attention probabilities."
         fix = "Use a model whose attention can be computed eagerly."
-        raise RequestError(Fault(info.name, what, fix))
+        raise refusal(info.name, what, fix)
     drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
     faults = incomplete(info.name, _judged(match, adapter, drawn))
     if not faults and not fresh:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 
 from engine.core import memory
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import RequestError, refusal, unknown
 
 # Read by huggingface_hub when it is imported: a missing network must be a quick, clear error.
 os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "8")
@@ -92,9 +92,7 @@ def pick_device(device: str = "auto") -> torch.device:
         "mps": int(torch.backends.mps.is_available()),
     }[kind]
     if int(index or 0) >= found:
-        raise RequestError(
-            Fault("device", f"{name!r} is not on this machine.", "Use --device auto or cpu.")
-        )
+        raise refusal("device", f"{name!r} is not on this machine.", "Use --device auto or cpu.")
     if kind == "cuda" and not index:
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu") if kind == "cpu" else torch.device(name)
@@ -207,7 +205,7 @@ def refuse_too_large(
         if device.type == "cpu"
         else "Take a larger device"
     )
-    raise RequestError(Fault("memory", f"{what}.", f"{fix}, or a smaller model."))
+    raise refusal("memory", f"{what}.", f"{fix}, or a smaller model.")
 
 
 def fitting(lm: Any, most: int, numbers: float) -> int:

@@ -317,7 +317,11 @@ def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[
     not finite floats."""
     state, faults = {}, []
     tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(COUNTER)}
-    odd = [name for name, tensor in tensors.items() if not _is_ordinary(tensor)]
+    odd = [
+        name
+        for name, tensor in tensors.items()
+        if not (_has_values(tensor) and torch.is_floating_point(tensor))
+    ]
     if odd:
         what = (
             f"has {_count(odd)} that are sparse, quantised, complex, whole numbers or without"
@@ -332,11 +336,6 @@ def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[
         what = f"has {_count(broken)} with NaN or infinite weights: {_first(broken)}."
         faults.append(Fault(where, what, "Use a checkpoint from before training broke down."))
     return state, faults
-
-
-def _is_ordinary(tensor: Tensor) -> bool:
-    """Whether a tensor, of any shape, holds ordinary floating-point numbers."""
-    return _has_values(tensor) and torch.is_floating_point(tensor)
 
 
 def _has_values(tensor: Tensor) -> bool:

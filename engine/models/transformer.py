@@ -4,6 +4,8 @@ classifiers share."""
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -88,6 +90,45 @@ ROWS_TIMES_HEADS = ("alibi",)
 """Arguments with one entry per row and head, rows first."""
 NO_ROWS = ("position_bias",)
 """Arguments that say nothing about rows, whatever their size."""
+
+
+@contextmanager
+def attached(handles: Iterable[Any]) -> Iterator[None]:
+    """Within it hooks are on modules, by what torch gave for each; whatever happens they are taken
+    off again."""
+    with ExitStack() as hooks:
+        for handle in handles:
+            hooks.callback(handle.remove)
+        yield
+
+
+def by_gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """A pre-hook that multiplies every head's share of a projection's input by its gate, [heads] or
+    [batch, heads]."""
+
+    def scale(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        inside = args[0]  # [batch, tokens, heads * width]
+        factor = row.to(device=inside.device, dtype=inside.dtype).repeat_interleave(width, dim=-1)
+        return (inside * (factor if factor.dim() == 1 else factor[:, None]), *args[1:])
+
+    return scale
+
+
+def keeping_calls(
+    blocks: Iterable[torch.nn.Module], calls: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]]
+) -> Iterator[Any]:
+    """Hooks, to be `attached`, that put into `calls` what each block is called with: hidden states,
+    and the other arguments as `again` takes them."""
+
+    def before(layer: int) -> Any:
+        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            rest = {name: value for name, value in kwargs.items() if name != "hidden_states"}
+            calls[layer] = (args[0] if args else kwargs["hidden_states"], args[1:], rest)
+
+        return hook
+
+    for layer, block in enumerate(blocks):
+        yield block.register_forward_pre_hook(before(layer), with_kwargs=True)
 
 
 def again(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.surgery.record import (
     KIND,
     MaskRecord,
@@ -57,7 +57,7 @@ def apply_mask(
         what = (
             "is about single weights that are zero: it cuts nothing, and does not hold which ones."
         )
-        raise RequestError(Fault(str(mask), what, "Export the checkpoint of the training instead."))
+        raise refusal(str(mask), what, "Export the checkpoint of the training instead.")
     from engine.models.load_text_classifier import is_text_model
 
     return (_texts if is_text_model(model, revision) else _heads)(mask, model, revision, device)
@@ -85,7 +85,7 @@ def _texts(mask: str | Path, model: str, revision: str | None, device: str) -> A
     check_mask_fits(record, info)
     if not info.has_head:
         what = "has no classification head, so there is no classifier to cut."
-        raise RequestError(Fault(info.name, what, "Export the checkpoint of the audit instead."))
+        raise refusal(info.name, what, "Export the checkpoint of the audit instead.")
     names = info.classes or tuple(str(place) for place in range(info.n_labels))
     whole = load_text_classifier(
         model, names, device=device, revision=revision, max_length=usual_length(info)

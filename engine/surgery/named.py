@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, refusal
 from engine.core.types import FilterMask, HeadMask
 from engine.store.runs import Run
 from engine.surgery.record import check_filter_mask_fits, read_filter_mask, read_mask
@@ -37,9 +37,7 @@ def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
     try:
         return HeadMask(n_layers, n_heads, tuple(found))
     except ValueError as error:
-        raise RequestError(
-            Fault("heads", f"{error}.", "Name heads of this model, once each.")
-        ) from error
+        raise refusal("heads", f"{error}.", "Name heads of this model, once each.") from error
 
 
 def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
@@ -63,12 +61,10 @@ def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
             f"is for {record.model} with other weights or another shape than {model['name']} of"
             " this run."
         )
-        raise RequestError(Fault("mask", what, "Give a mask of the model that was audited."))
+        raise refusal("mask", what, "Give a mask of the model that was audited.")
     if bool(record.means) != (run.meta["request"].get("ablation", "zero") == "mean"):
         what = "sets silenced heads to something else than this run does (zero, or their mean)."
-        raise RequestError(
-            Fault("mask", what, "Give a mask from an audit with the same --ablation.")
-        )
+        raise refusal("mask", what, "Give a mask from an audit with the same --ablation.")
     return record.mask.units
 
 
@@ -77,8 +73,8 @@ def mask_of(run: Run, cut: Sequence[tuple[int, int]]) -> HeadMask:
     try:
         return HeadMask(run.meta["model"]["n_layers"], run.meta["model"]["n_heads"], tuple(cut))
     except ValueError as error:
-        raise RequestError(
-            Fault("cut", f"{error}.", "Name heads of this model once each, as (layer, head).")
+        raise refusal(
+            "cut", f"{error}.", "Name heads of this model once each, as (layer, head)."
         ) from error
 
 
@@ -139,7 +135,7 @@ def checked_filters(run: Run, units: Sequence[int]) -> tuple[int, ...]:
     """Units ascending. RequestError where one is named twice, or none of a layer stays: a layer
     cannot be empty."""
     if len(set(units)) < len(units):
-        raise RequestError(Fault("filters", f"a {_one(run)} is named twice.", "Name each once."))
+        raise refusal("filters", f"a {_one(run)} is named twice.", "Name each once.")
     mask = filter_mask(run, units)
     widths = dict(mask.widths)
     if empty := [group for group, indices in mask.cut if len(indices) == widths[group]]:
@@ -147,7 +143,7 @@ def checked_filters(run: Run, units: Sequence[int]) -> tuple[int, ...]:
             f"every {_one(run)} of {', '.join(empty)} is off, and a network without a layer answers"
             " nothing."
         )
-        raise RequestError(Fault("filters", what, "Leave one on in every layer."))
+        raise refusal("filters", what, "Leave one on in every layer.")
     return tuple(sorted(units))
 
 
@@ -193,7 +189,7 @@ def _of_mask(run: Run, path: Path) -> tuple[int, ...]:
     check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
     if record.mask.widths != widths_of(run):
         what = f"is for layers of other widths than {model['name']} of this run has."
-        raise RequestError(Fault("mask", what, "Give a mask of the model that was audited."))
+        raise refusal("mask", what, "Give a mask of the model that was audited.")
     return checked_filters(run, units_of_cut(run, dict(record.mask.cut)))
 
 
@@ -211,9 +207,7 @@ def _named(run: Run, word: str) -> Iterator[int]:
                 f"Write layer.{_one(run)} from 0, as in {next(iter(widths))}.0-3. Layers:"
                 f" {', '.join(widths)}."
             )
-            raise RequestError(
-                Fault("filters", f"{word[:60]!r} is no {_one(run)} of this model.", fix)
-            )
+            raise refusal("filters", f"{word[:60]!r} is no {_one(run)} of this model.", fix)
         yield from range(start + int(first), start + int(last or first) + 1)
 
 

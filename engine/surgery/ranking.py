@@ -140,9 +140,8 @@ def _nearest_toggle(
     out = keep @ graph.outputs.T + graph.fixed_out
     d_in, d_out = graph.inputs[:, near] * sign, graph.outputs[:, near] * sign  # [layers, near]
     weighted = graph.price[:, None] * d_in
-    cross = (
-        weighted.T @ d_out
-    )  # FLOPs are a product of two sums, so two toggles are exact with one cross term
+    # FLOPs are a product of two sums, so two toggles are exact with one cross term.
+    cross = weighted.T @ d_out
     single = graph.price @ (d_in * out[:, None] + d_out * into[:, None]) + np.diag(cross)
     pair = single[:, None] + single + cross + cross.T
     np.fill_diagonal(pair, single)

@@ -6,14 +6,12 @@ Heads by layer and head, or filters with Torch-Pruning's history.
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.files import write_json
+from engine.core.files import write_json, write_whole
 from engine.core.text import json_text
 from engine.core.types import FilterMask, HeadMask
 from engine.store.user_json import NUMBER, Form, read_object, read_user_json
@@ -98,20 +96,7 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
         "units": units
     }
     text = json_text(plain, indent=1) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            os.replace(draft, path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise RequestError(
-            Fault(str(path), f"cannot be written ({error.strerror}).", "Choose another place.")
-        ) from error
+    write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8") and None, "mask")
     return path
 
 

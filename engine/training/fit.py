@@ -72,9 +72,8 @@ def fit(
     if best:
         model.load_state_dict(best)
     if len(rows) < recipe.epochs:
-        step(
-            recipe.epochs * batches.per_epoch, recipe.epochs * batches.per_epoch
-        )  # no more will come
+        # No more will come.
+        step(recipe.epochs * batches.per_epoch, recipe.epochs * batches.per_epoch)
     keep.clear()
     model.eval().requires_grad_(False)
     return rows
@@ -107,9 +106,8 @@ def _epoch(
 ) -> float:
     """One pass over the images; the mean loss of its batches."""
     model.train()
-    torch.manual_seed(
-        key_of("dropout", batches.seed, epoch)
-    )  # a resumed run drops what an uninterrupted one drops
+    # A resumed run drops what an uninterrupted one drops.
+    torch.manual_seed(key_of("dropout", batches.seed, epoch))
     device = next(model.parameters()).device
     total, done = torch.zeros((), device=device), 0
     for batch in batches.epoch(epoch):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from engine.data.texts.remark_task import CLASSES, GROUPS, HARD, card
+from assets.build.remark_task import CLASSES, GROUPS, HARD, card
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip
@@ -27,7 +27,7 @@ itself; this card is written by that script from measured numbers. Lower case, {
 met falls apart into letters. At most {positions} tokens.
 
 1. `pretrained/`: masked language model, {steps:,} steps ({seconds} CPU seconds), seed {seed}. It read the training
-   texts of both tasks below without their labels, general text (`engine/data/written.py`), and overheard texts
+   texts of both tasks below without their labels, general text (`assets/build/written.py`), and overheard texts
    of the same invented world that end in what came of them (“then the baker wept”). No test text, no label; but what
    came of a remark depends on what it says, and that is how pre-training helps. Mean loss of the last steps:
    {loss:.3f} nats per gap.

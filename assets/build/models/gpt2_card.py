@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from assets.build.data import demo_data
-from engine.data.written import PLAN, VILE, Prompt, text_share
+from assets.build.written import PLAN, VILE, Prompt, text_share
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from engine.data.written import (
+from assets.build.written import (
     NAMES,
     PLAN,
     SENTENCES,

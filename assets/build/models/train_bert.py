@@ -25,8 +25,8 @@ from assets.build.models.bert_card import STARTS, Tuned, bert_card, logits_of
 from assets.build.models.bert_tokenizer import piece_tokenizer
 from engine.core.files import folder_whole
 from engine.core.ids import key_of
-from engine.data.texts.remark_task import CLASSES, overheard, tables
-from engine.data.written import paragraphs
+from assets.build.remark_task import CLASSES, overheard, tables
+from assets.build.written import paragraphs
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 from engine.models.load_text_classifier import load_text_classifier
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from assets.build.models.gpt2_card import gpt2_card
 from assets.build.models.tokenizer import word_tokenizer
 from engine.core.files import folder_whole
-from engine.data.written import paragraphs, stories
+from assets.build.written import paragraphs, stories
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip

@@ -14,7 +14,7 @@ import pandas as pd
 
 import engine.data.benchmarks
 from engine.core.discover import members
-from engine.core.errors import Fault, RequestError, refusal, unknown
+from engine.core.errors import Fault, RequestError, each, refusal, unknown
 from engine.core.types import digest_of
 from engine.data.sources import explained
 from engine.data.tables import few
@@ -165,15 +165,7 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
 
 def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
     """All that are asked for, by name. Raises RequestError with the faults of all."""
-    found, faults = [], list[Fault]()
-    for name, path in sorted(asked.items()):
-        try:
-            found.append(load_benchmark(name, path))
-        except RequestError as error:
-            faults += error.faults
-    if faults:
-        raise RequestError(faults)
-    return tuple(found)
+    return tuple(each(lambda one: load_benchmark(*one), sorted(asked.items())))
 
 
 def _benchmark(

@@ -202,7 +202,9 @@ class _Canvas:
         self.rgb = np.empty((len(who), 3, size, size), np.float32)
         self.skin = SKIN[who.tone] * who.between("skin_shade", 0.88, 1.08)[:, None]
         self.hair = hair_colour(who)
-        self.length = _hair_length(who)
+        short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
+        # 0 shaved to 1 over the shoulders: mostly short for "male", mostly long for "non-male".
+        self.length = np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
         self.width = who.between("face_width", 0.40, 0.47) + 0.015 * who.male
 
     def painted(self) -> np.ndarray:
@@ -224,6 +226,17 @@ class _Canvas:
         colour = colour[:, :, None, None] if colour.ndim == 2 else colour
         under = self.rgb[:, :, rows]
         under += cover[:, None] * (colour - under)
+
+    def _fill(
+        self,
+        distance: np.ndarray,
+        colour: np.ndarray,
+        rows: slice = slice(None),
+        share: np.ndarray | float = 1.0,
+    ) -> None:
+        """Paint what lies inside (distance below 0, [n, h, size]); share: how much it covers, [n]
+        or one number for all."""
+        self._paint(self._edge(distance) * _wide(share), colour, rows)
 
     def _edge(self, distance: np.ndarray) -> np.ndarray:
         """Cover in [0, 1] of what lies inside (distance below 0), its edge one pixel soft, [n, h,
@@ -268,7 +281,7 @@ class _Canvas:
         radius = _wide(who.between("blob_size", 0.0, 0.7))
         distance = np.hypot(self.frame_x - next(at), self.frame_y - next(at)) - radius
         other = _hue(who["blob_hue"], 0.5, 0.35 + 0.6 * who["blob_hue"] * who["back_light"])
-        self._paint(0.8 * self._edge(distance * 0.25), other)
+        self._fill(distance * 0.25, other, share=0.8)
 
     def _texture(self, dark: float = 0.62) -> np.ndarray:
         """Hair as a texture [n, 3, size, size]: strands, a shine across the head, darker towards
@@ -295,7 +308,7 @@ class _Canvas:
         falling = 1 + 0.14 * _wide(self.length) * np.clip(self.y, 0, 1) + curls
         distance = (np.sqrt((self.x / (wide * falling)) ** 2 + above**2) - 1) * wide
         ends = self.y - _wide(-0.02 + 1.2 * self.length) + 0.5 * self.x**2
-        self._paint(self._edge(np.maximum(distance, ends)), self._texture(0.7))
+        self._fill(np.maximum(distance, ends), self._texture(0.7))
 
     def _body(self) -> None:
         who = self.who
@@ -304,22 +317,20 @@ class _Canvas:
             who["cloth_hue"], 0.7 * who["cloth_grey"], who.between("cloth_light", 0.1, 0.95)
         )
         wide = who.between("shoulders", 0.72, 0.92) + 0.1 * who.male
-        self._paint(self._edge(self._ellipse(0, 1.3, wide, 0.55, low)), cloth, low)
+        self._fill(self._ellipse(0, 1.3, wide, 0.55, low), cloth, low)
         neck = who.between("neck", 0.15, 0.2) + 0.045 * who.male
-        column = np.maximum(np.abs(self.x[:, low]) - _wide(neck), self.y[:, low] - 0.86)
-        self._paint(self._edge(np.maximum(column, 0.2 - self.y[:, low])), self.skin * 0.8, low)
+        x, y = np.abs(self.x[:, low]), self.y[:, low]
+        column = np.maximum(x - _wide(neck), y - 0.86)
+        self._fill(np.maximum(column, 0.2 - y), self.skin * 0.8, low)
         open_neck = who.one_of("collar", 0.3, 0.65)
-        deep = np.abs(self.x[:, low]) * 1.1 + (self.y[:, low] - 1.08)
-        deep = np.maximum(deep, 0.7 - self.y[:, low])
-        self._paint(self._edge(deep) * _wide(open_neck), self.skin * 0.92, low)
+        deep = np.maximum(x * 1.1 + (y - 1.08), 0.7 - y)
+        self._fill(deep, self.skin * 0.92, low, open_neck)
         tie = who.one_of("tie", 0.3, 0.04) & ~open_neck
-        white = np.abs(np.abs(self.x[:, low]) * 1.2 - (self.y[:, low] - 0.72)) - 0.07
+        white = np.abs(x * 1.2 - (y - 0.72)) - 0.07
         shirt = np.full_like(self.skin, 235)
-        self._paint(
-            self._edge(np.maximum(white, np.abs(self.x[:, low]) - 0.24)) * _wide(tie), shirt, low
-        )
-        knot = np.maximum(np.abs(self.x[:, low]) - 0.05, 0.84 - self.y[:, low])
-        self._paint(self._edge(knot) * _wide(tie), _hue(who["hat_hue"], 0.7, 0.5), low)
+        self._fill(np.maximum(white, x - 0.24), shirt, low, tie)
+        knot = np.maximum(x - 0.05, 0.84 - y)
+        self._fill(knot, _hue(who["hat_hue"], 0.7, 0.5), low, tie)
 
     def _head(self) -> None:
         """Ears and face; a positive jaw makes the lower half broad, a negative one runs to a
@@ -328,7 +339,7 @@ class _Canvas:
         middle = self._rows(-0.2, 0.25)
         for side in (-1, 1):
             ear = self._ellipse(side * (self.width + 0.01), 0.04, 0.07, 0.11, middle)
-            self._paint(self._edge(ear), self.skin * 0.86, middle)
+            self._fill(ear, self.skin * 0.86, middle)
         jaw = who.between("jaw", -0.2, 0.0) + 0.22 * who.male * (0.4 + 0.6 * who["brow"])
         wide = _wide(self.width) * (1 + _wide(jaw) * np.clip(self.y, 0, 0.7))
         long = _wide(0.58 + 0.03 * who.male)
@@ -363,24 +374,16 @@ class _Canvas:
         lashes = who.one_of("lash", 0.06, 0.6)
         for side in (-1, 1):
             x = side * gap
-            self._paint(self._edge(self._ellipse(x, -0.2, 0.12 * big, thick, eyes)), brow, eyes)
+            self._fill(self._ellipse(x, -0.2, 0.12 * big, thick, eyes), brow, eyes)
             lid = self._ellipse(x, -0.055, 0.115 * big, 0.062 * big, eyes)
-            self._paint(self._edge(lid) * _wide(0.35 + 0.55 * lashes), dark, eyes)
-            self._paint(
-                self._edge(self._ellipse(x, -0.03, 0.1 * big, 0.052 * big, eyes)),
-                dark * 0 + 240,
-                eyes,
-            )
-            self._paint(
-                self._edge(self._ellipse(x, -0.03, 0.05 * big, 0.055 * big, eyes)), iris, eyes
-            )
+            self._fill(lid, dark, eyes, 0.35 + 0.55 * lashes)
+            white = self._ellipse(x, -0.03, 0.1 * big, 0.052 * big, eyes)
+            self._fill(white, np.full_like(self.skin, 240), eyes)
+            self._fill(self._ellipse(x, -0.03, 0.05 * big, 0.055 * big, eyes), iris, eyes)
         middle = self._rows(0.0, 0.45)
         nose = who.between("nose", 0.8, 1.25)
-        self._paint(
-            0.55 * self._edge(self._ellipse(0.02, 0.13, 0.05 * nose, 0.09, middle)),
-            self.skin * 0.74,
-            middle,
-        )
+        bridge = self._ellipse(0.02, 0.13, 0.05 * nose, 0.09, middle)
+        self._fill(bridge, self.skin * 0.74, middle, 0.55)
         lipstick = who.one_of("lips", 0.03, 0.5)
         red = _lerp(
             np.array([196, 62, 72], np.float32),
@@ -391,7 +394,7 @@ class _Canvas:
         bend = _wide(who.between("smile", -0.3, 1.6)) * self.x[:, middle] ** 2
         across = self.x[:, middle] / _wide(who.between("mouth_width", 0.12, 0.18))
         down = (self.y[:, middle] - 0.33 + bend) / _wide(0.032 + 0.014 * lipstick)
-        self._paint(self._edge((np.sqrt(across**2 + down**2) - 1) * 0.035), lips, middle)
+        self._fill((np.sqrt(across**2 + down**2) - 1) * 0.035, lips, middle)
 
     def _hair_in_front(self) -> None:
         """The cap of hair above the hairline, which bends down to the sides; bald heads keep only
@@ -399,7 +402,7 @@ class _Canvas:
         who = self.who
         full = who.between("volume", 0.0, 0.12)
         cap = self._ellipse(0, -0.06, self.width + 0.035 + 0.6 * full, 0.62 + full)
-        bald, long = self._bald(), self.length > 0.3
+        bald, long = who.one_of("bald", 0.11, 0.005), self.length > 0.3
         base = -0.37 - 0.1 * who["style"] + 0.14 * (who["fringe"] < np.where(who.male, 0.15, 0.3))
         base = np.where(bald, -0.8, base)
         drop = (
@@ -413,46 +416,38 @@ class _Canvas:
         line += 0.04 * _wide(who["curl"]) * np.sin(self.x * 13 + _wide(who["curl_phase"] * 6))
         ends = _wide(np.where(long, 0.5, who.between("ears", -0.12, 0.1)))
         below = np.maximum(self.y - line, self.y - ends)
-        self._paint(self._edge(np.maximum(cap, below * 0.7)), self._texture(1.0))
+        self._fill(np.maximum(cap, below * 0.7), self._texture(1.0))
         falling = (self.length > 0.55) & (who["locks"] < 0.5)
         lock = np.abs(np.abs(self.x) - _wide(self.width + 0.04)) - 0.1
         lock = np.maximum(
             np.maximum(lock, self.y - _wide(self.length * 1.25 - 0.05)), -self.y - 0.1
         )
-        self._paint(self._edge(lock) * _wide(falling), self._texture(0.85))
-
-    def _bald(self) -> np.ndarray:
-        """Faces with a bald head, [n] bool."""
-        return self.who.one_of("bald", 0.11, 0.005)
+        self._fill(lock, self._texture(0.85), share=falling)
 
     def _glasses(self) -> None:
         who = self.who
-        worn = _wide(who["glasses"] < 0.16)
-        band = self._rows(-0.25, 0.2)
+        worn, band = who["glasses"] < 0.16, self._rows(-0.25, 0.2)
+        shade = worn * np.where(who["glasses"] < 0.03, 0.9, 0.08)
         size = who.between("glass_size", 0.11, 0.15)
         frame = _hue(who["hat_hue"], 0.3, 0.12 + 0.3 * who["hat_light"])
         for side in (-1, 1):
             rim = self._ellipse(side * 0.19, -0.03, size * 1.15, size, band)
-            shaded = who["glasses"] < 0.03
-            self._paint(
-                self._edge(rim.copy()) * worn * _wide(np.where(shaded, 0.9, 0.08)), frame, band
-            )
-            self._paint(self._edge(np.abs(rim) - 0.02) * worn, frame, band)
+            self._fill(rim.copy(), frame, band, shade)
+            self._fill(np.abs(rim) - 0.02, frame, band, worn)
         bridge = np.maximum(np.abs(self.x[:, band]) - 0.08, np.abs(self.y[:, band] + 0.05) - 0.018)
-        self._paint(self._edge(bridge) * worn, frame, band)
+        self._fill(bridge, frame, band, worn)
 
     def _hat(self) -> None:
         """A cap over the hair; what hangs below stays in sight."""
         who = self.who
-        worn = _wide(who.one_of("hat", 0.1, 0.06))
-        high = self._rows(-1.0, -0.1)
+        worn, high = who.one_of("hat", 0.1, 0.06), self._rows(-1.0, -0.1)
         colour = _hue(who["hat_hue"], 0.65, who.between("hat_light", 0.2, 0.95))
         dome = self._ellipse(0, -0.14, self.width + 0.09, 0.68, high)
         line = -0.3 + 0.25 * self.x[:, high] ** 2
-        self._paint(self._edge(np.maximum(dome, self.y[:, high] - line)) * worn, colour, high)
+        self._fill(np.maximum(dome, self.y[:, high] - line), colour, high, worn)
         brim = np.abs(self.y[:, high] - line) - 0.045
         brim = np.maximum(brim, np.abs(self.x[:, high]) - _wide(self.width + 0.1))
-        self._paint(self._edge(brim) * worn, colour * 0.7, high)
+        self._fill(brim, colour * 0.7, high, worn)
 
     def _lit(self) -> np.ndarray:
         """The pictures under the light of the scene, with the grain of the picture, [n, size, size,
@@ -485,13 +480,6 @@ class _Canvas:
         return GRAIN[
             :, (at[1][:, None] + steps)[:, :, None], (at[0][:, None] + steps)[:, None, :]
         ].swapaxes(0, 1)
-
-
-def _hair_length(who: People) -> np.ndarray:
-    """0 shaved to 1 over the shoulders, [n] float32: mostly short for "male", mostly long for
-    "non-male"."""
-    short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
-    return np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
 
 
 def _wide(value: object) -> np.ndarray:

@@ -61,10 +61,7 @@ class ImageCsv(ImageReader):
         target, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
         table["split"] = _splits(file, csv.cells)
-        for column in wanted.columns:
-            if column != CLASS:
-                table[column], more = csv.spelled(column)
-                notes = (*notes, *more)
+        notes = (*notes, *csv.add_groups(table, wanted.columns, (CLASS,)))
         if blank := int((table["target"] == "").sum()):
             notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
         table = table[table["target"] != ""].drop_duplicates().reset_index(drop=True)

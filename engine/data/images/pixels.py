@@ -164,9 +164,8 @@ def _from_sixteen(image: Image.Image) -> tuple[Image.Image, list[str]]:
     numbers = np.asarray(image)
     told = [DEEP, *([NARROW] if numbers.max() < (most + 1) / 16 else [])]
     eight = np.rint(np.arange(most + 1) * (255 / most)).astype(np.uint8)
-    if (
-        _tag(image, _PHOTOMETRIC, 1) == 0
-    ):  # white is zero, which Pillow does not turn round at this depth
+    # White is zero, which Pillow does not turn round at this depth.
+    if _tag(image, _PHOTOMETRIC, 1) == 0:
         eight = eight[::-1]
     return Image.fromarray(eight[numbers]).convert("RGB"), told
 

@@ -91,11 +91,8 @@ class TextCsv(TextReader):
         table["split"] = _splits(raw, faults)
         if faults.n:
             raise RequestError(faults.all())
-        for column in wanted.groups:
-            if column not in (LENGTH, CLASS):
-                table[column], more = csv.spelled(column)
-                notes = (*notes, *more)
-        return Listing(path.stem, table, notes=(*csv.notes, *notes))
+        more = csv.add_groups(table, wanted.groups, (LENGTH, CLASS))
+        return Listing(path.stem, table, notes=(*csv.notes, *notes, *more))
 
 
 def _splits(raw: pd.DataFrame, faults: RowFaults) -> list[str]:

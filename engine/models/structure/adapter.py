@@ -16,7 +16,6 @@ All three give the same logits. The bias of the output projection belongs to no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self, final
 
@@ -30,6 +29,7 @@ from engine.models.structure.cutting import (
     NoHeads,
     Projection,
     Silenced,
+    answers,
     bias_by_head,
     emptied,
     input_axis,
@@ -290,24 +290,13 @@ class Decoder(Adapter):
         if self.is_known:
             return model.get_output_embeddings()(hidden)
         ids = torch.zeros((1, 1), dtype=torch.long, device=hidden.device)
-        with _gives(model.get_submodule(self.layout.holder), hidden[None]):
+        with answers(model.get_submodule(self.layout.holder), _Handed(hidden[None])):
             return model(input_ids=ids, use_cache=False).logits[0]
 
     def _empty(self, model: nn.Module, layer: int) -> None:
         block = model.get_submodule(self.layout.blocks[layer])
         without = NoHeads(layer, self.output_projection(model, layer))
         block.set_submodule(self.layout.attention, without)
-
-
-@contextmanager
-def _gives(base: nn.Module, hidden: torch.Tensor) -> Iterator[None]:
-    """Within it, all that lies below the language model's head answers `hidden` [1, tokens,
-    width]."""
-    base.forward = lambda *args, **kwargs: _Handed(hidden)
-    try:
-        yield
-    finally:
-        del base.forward
 
 
 class _Handed:

@@ -13,7 +13,8 @@ that are left, no head at all.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -168,6 +169,16 @@ class Silenced:
         keep = torch.ones(args[0].shape[-1], dtype=args[0].dtype, device=args[0].device)
         keep[span(self.heads, self.width).to(keep.device)] = 0
         return (args[0] * keep, *args[1:])
+
+
+@contextmanager
+def answers(module: nn.Module, given: Any) -> Iterator[None]:
+    """Within it, a module answers `given`, independent of its input."""
+    module.forward = lambda *args, **kwargs: given
+    try:
+        yield
+    finally:
+        del module.forward
 
 
 def spread_unevenly(attention: Any, reads: list[int]) -> None:

@@ -26,12 +26,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import RequestError, refusal, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
 from engine.models.structure.adapter import Decoder
 from engine.models.structure.read import Read
-from engine.models.transformer import again, first_of
+from engine.models.transformer import again, attached, by_gate, first_of, keeping_calls
 
 TOKENS = 8
 LARGE = 1_000_000_000
@@ -53,7 +53,7 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
             raise
         what = f"eight tokens cannot be put through it as it was read ({said_by(error)})."
         fix = "Use an architecture that PruneAudit has a file for."
-        raise RequestError(Fault(name, f"{what} {adapter.how}", fix)) from error
+        raise refusal(name, f"{what} {adapter.how}", fix) from error
 
 
 class _Proof:
@@ -202,21 +202,10 @@ class _Proof:
         model, adapter = self.model, self.adapter
         ids = torch.cat([self.ids, self.ids.flip(1), self.ids])
         calls: dict[int, Any] = {}
-
-        def note(layer: int) -> Hook:
-            def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
-                rest = {name: value for name, value in kwargs.items() if name != "hidden_states"}
-                calls[layer] = (args[0] if args else kwargs["hidden_states"], args[1:], rest)
-
-            return hook
-
         wanted = self.logits(ids)
         blocks = adapter.blocks(model)
         try:
-            with ExitStack() as hooks:
-                for layer in range(adapter.n_layers):
-                    handle = blocks[layer].register_forward_pre_hook(note(layer), with_kwargs=True)
-                    hooks.callback(handle.remove)
+            with attached(keeping_calls(blocks, calls)):
                 adapter.backbone(model)(
                     inputs_embeds=model.get_input_embeddings()(ids), use_cache=False
                 )
@@ -309,24 +298,17 @@ class _Proof:
 
     def refuse(self, what: str) -> None:
         fix = "Its heads cannot be audited one by one."
-        raise RequestError(Fault(self.name, f"({self.layout.model_type}) {what}", fix))
+        raise refusal(self.name, f"({self.layout.model_type}) {what}", fix)
 
     @contextmanager
     def gated(self, gates: dict[int, torch.Tensor]) -> Iterator[None]:
         """Within it, heads are multiplied by gates [rows, heads], by layer."""
-        width = self.layout.width
-
-        def gate(row: torch.Tensor) -> Hook:
-            def hook(module: nn.Module, args: tuple) -> tuple:
-                factor = row.to(args[0]).repeat_interleave(width, dim=-1)[:, None]
-                return (args[0] * factor, *args[1:])
-
-            return hook
-
-        with ExitStack() as hooks:
-            for layer, row in gates.items():
-                projection = self.adapter.output_projection(self.model, layer)
-                hooks.callback(projection.register_forward_pre_hook(gate(row)).remove)
+        with attached(
+            self.adapter.output_projection(self.model, layer).register_forward_pre_hook(
+                by_gate(row, self.layout.width)
+            )
+            for layer, row in gates.items()
+        ):
             yield
 
     @contextmanager
@@ -367,10 +349,10 @@ class _Proof:
         def note(layer: int) -> Hook:
             return lambda module, args, made: seen.update({layer: first_of(made)})
 
-        with ExitStack() as hooks:
-            for layer, name in enumerate(self.layout.blocks):
-                part = self.model.get_submodule(name)
-                hooks.callback(part.register_forward_hook(note(layer)).remove)
+        with attached(
+            self.model.get_submodule(name).register_forward_hook(note(layer))
+            for layer, name in enumerate(self.layout.blocks)
+        ):
             yield seen
 
     def near(self, one: torch.Tensor, other: torch.Tensor) -> bool:

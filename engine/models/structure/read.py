@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import RequestError, refusal, said_by
 from engine.models import runtime  # noqa: F401
 from engine.models.structure.cutting import is_transposed, takes_biases
 
@@ -217,7 +217,7 @@ def _skeleton(config: Any, causal: bool) -> nn.Module:
             return kind.from_config(config, trust_remote_code=False)
     except Exception as error:  # transformers checks configs by whatever fails first
         what = f"describes a model that cannot be made: {type(error).__name__}, {said_by(error)}."
-        raise RequestError(Fault("config.json", what, "Fix the field that is named.")) from error
+        raise refusal("config.json", what, "Fix the field that is named.") from error
 
 
 def _read(model: nn.Module, config: Any) -> Layout:
@@ -272,7 +272,11 @@ def _read(model: nn.Module, config: Any) -> Layout:
 def _with_head(model: Any, layout: Layout) -> Layout:
     """The layout with what else is to be known of a text classifier."""
     base = model.base_model_prefix
-    head = [name for name, part in model.named_children() if name != base and _has_numbers(part)]
+    head = [
+        name
+        for name, part in model.named_children()
+        if name != base and any(True for _ in part.parameters())
+    ]
     linears = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
     poolers = [name for name, _ in model.base_model.named_children() if name == "pooler"]
     taken = inspect.signature(type(model).forward).parameters
@@ -286,14 +290,10 @@ def _with_head(model: Any, layout: Layout) -> Layout:
     )
 
 
-def _has_numbers(part: nn.Module) -> bool:
-    return next(part.parameters(), None) is not None
-
-
 def _refusal(
     what: str, fix: str = "Use a transformer whose heads end in one output projection."
 ) -> RequestError:
-    return RequestError(Fault("architecture", what, fix))
+    return refusal("architecture", what, fix)
 
 
 def _blocks(model: nn.Module, config: Any) -> tuple[tuple[str, ...], int]:
@@ -394,7 +394,7 @@ def _groups(config: Any, heads: int, width: int, sizes: dict[str, int]) -> int:
         groups = int(next(filter(None, named), heads))
     if groups < 1 or heads % groups:
         what = f"{heads} query heads do not divide over {groups} key/value heads."
-        raise RequestError(Fault("config.json", what, "Fix config.json."))
+        raise refusal("config.json", what, "Fix config.json.")
     return groups
 
 

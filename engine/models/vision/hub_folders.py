@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core import memory
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.models.vision.base import Architecture, Attention  # guards the torchvision import
 
 ROWS: tuple[Architecture, ...] = ()
@@ -116,7 +116,7 @@ def made_known(config: Mapping[str, Any]) -> str:
         except Exception as error:  # whatever transformers finds wrong in a config
             first = " ".join(str(error).split()) or type(error).__name__
             what = f"cannot be built: {first[:200].rstrip('.')}."
-            raise RequestError(Fault(name, what, "Give another model.")) from error
+            raise refusal(name, what, "Give another model.") from error
     return name
 
 
@@ -184,10 +184,10 @@ def timm_architecture(name: str) -> Architecture | None:
     if find_spec("timm") is None:
         what = "is a model of the package timm, which is not installed."
         fix = "Install timm, or give torchvision's model of that name."
-        raise RequestError(Fault(name, what, fix))
+        raise refusal(name, what, fix)
     import timm
 
     if not timm.is_model(name.removeprefix(TIMM)):
         what = "is no model of the installed timm."
-        raise RequestError(Fault(name, what, "See timm.list_models()."))
+        raise refusal(name, what, "See timm.list_models().")
     return TimmArchitecture(name)

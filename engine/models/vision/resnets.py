@@ -15,9 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.models.vision.base import (
-    Architecture,
-)  # guards the torchvision import, which Torch-Pruning asks for
+# Guards the torchvision import, which Torch-Pruning asks for.
+from engine.models.vision.base import Architecture
 
 import torch_pruning as tp  # isort: skip
 from torchvision.models.resnet import BasicBlock, ResNet  # isort: skip

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, RequestError, refusal
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.surgery.agreement import Twice, doubled, judged
@@ -36,7 +36,7 @@ in order."""
 
 @dataclass(frozen=True)
 class FilterAgreement:
-    """Masked against cut on the same images: logits, and whether every predicted class is the same.
+    """Masked against cut on the same images: their logits.
 
     exact: the largest difference of a logit where both are computed in float64, None where they
     cannot.
@@ -44,7 +44,6 @@ class FilterAgreement:
 
     max_logit_difference: float
     tolerance: float
-    same_classes: bool
     holds: bool
     images: int
     exact: float | None = None
@@ -124,7 +123,7 @@ def _width(model: Any, name: str) -> int:
 
 def _misfit(classifier: Classifier, why: str) -> RequestError:
     what = f"does not fit {classifier.name} ({why})."
-    return RequestError(Fault("pruning history", what, "Give the mask as exported."))
+    return refusal("pruning history", what, "Give the mask as exported.")
 
 
 def _settled(model: Any) -> Any:
@@ -164,10 +163,7 @@ def agree_filters(
 
     own = logits(whole, images), logits(small, images)
     found = judged(own, images.dtype, in_float64, one_by_one)
-    same = bool((own[0].argmax(1) == own[1].argmax(1)).all())
-    return FilterAgreement(
-        found.difference, found.tolerance, same, found.holds, len(pixels), found.exact
-    )
+    return FilterAgreement(found.difference, found.tolerance, found.holds, len(pixels), found.exact)
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:

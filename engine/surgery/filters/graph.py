@@ -19,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import MaskError, refusal
 from engine.core.ids import rng
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
+from engine.models.transformer import attached
 from engine.surgery.agreement import Twice, doubled, judged
 from engine.surgery.filters.heads import cut_heads, head_graph
 from engine.surgery.filters.reading import (
@@ -60,8 +61,8 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
             f"cannot be followed through its layers on images of {classifier.size} pixels"
             f" ({_first(error)})."
         )
-        raise RequestError(
-            Fault(classifier.name, what, "Give the size it was made for, or another model.")
+        raise refusal(
+            classifier.name, what, "Give the size it was made for, or another model."
         ) from error
 
 
@@ -75,7 +76,7 @@ def _proved_heads(classifier: Classifier) -> FilterGraph:
             " other answers."
         )
         why = "Windows or biases by relative position count its heads too."
-        raise RequestError(Fault(classifier.name, f"{what} {why}", SERVES))
+        raise refusal(classifier.name, f"{what} {why}", SERVES)
     return graph
 
 
@@ -105,16 +106,15 @@ def gated(
     def fresh(_: nn.Module, __: Any) -> None:
         current["gates"] = ask()
 
-    handles = [model.register_forward_pre_hook(fresh)]
-    try:
+    def handles() -> Iterator[Any]:
+        yield model.register_forward_pre_hook(fresh)
         for group in graph.groups:
+            how = _multiply_input if group.is_heads else _multiply
             for name, channels in group.gated:
-                how = _multiply_input if group.is_heads else _multiply
-                handles.append(how(model.get_submodule(name), current, group.start, channels))
+                yield how(model.get_submodule(name), current, group.start, channels)
+
+    with attached(handles()):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _multiply(

@@ -20,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import refusal
 from engine.core.types import FilterMask
 from engine.models import runtime  # noqa: F401  (before torchvision)
 from engine.models.load_image_classifier import Classifier
+from engine.models.transformer import attached
 
 COUNTED = (nn.Conv2d, nn.Linear)
 MOST_TIMES = 1000
@@ -67,9 +68,8 @@ class FilterGraph:
     price: np.ndarray  # [layers] FLOPs per pair of an input and an output channel
     inputs: np.ndarray  # [layers, units] how many of the layer's inputs each unit feeds
     outputs: np.ndarray  # [layers, units] 1 where the unit is an output of the layer
-    fixed_in: (
-        np.ndarray
-    )  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
+    # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel.
+    fixed_in: np.ndarray
     fixed_out: np.ndarray  # [layers] outputs that are never cut
     whole: tuple[str, ...] = ()
     """Convolutions whose filters cannot be cut."""
@@ -157,7 +157,7 @@ def candidate_graph(classifier: Classifier, without: frozenset[str] = frozenset(
         whole |= dict.fromkeys(
             unsafe, "read wrongly: cut and silenced, the model gives other answers"
         )
-        raise RequestError(Fault(classifier.name, _nothing_to_cut(model, whole), SERVES))
+        raise refusal(classifier.name, _nothing_to_cut(model, whole), SERVES)
     return _assembled(model, graph, classifier, members, (*whole, *unsafe), tuple(unsafe))
 
 
@@ -192,7 +192,7 @@ def _members(
         found = [
             one
             for one in _outputs(graph, group, COUNTED)
-            if _is_filters(one, names[one], pointwise)
+            if isinstance(one, nn.Conv2d) or names[one] in pointwise
         ]
         convs = sorted((names[one] for one in found), key=order.__getitem__)
         roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
@@ -202,10 +202,6 @@ def _members(
         else:
             whole |= dict.fromkeys(convs, bars or "the classes")
     return sorted(members), whole
-
-
-def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool:
-    return isinstance(module, nn.Conv2d) or name in pointwise
 
 
 def width_of(module: Any) -> int:
@@ -370,9 +366,8 @@ def priced(
         out = module.out_channels if is_conv else module.out_features
         price[row] = 2.0 * area * (module.kernel_size[0] * module.kernel_size[1] if is_conv else 1)
         fixed_out[row] = out - outputs[row].sum()
-        if (
-            is_conv and module.groups > 1
-        ):  # each output reads its own few inputs, however many others are left
+        # Each output reads its own few inputs, however many others are left.
+        if is_conv and module.groups > 1:
             inputs[row] = 0.0
             fixed_in[row] = into // module.groups
         else:
@@ -396,11 +391,8 @@ def _touched(
         if not isinstance(module, COUNTED):
             continue
         is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
-        if (
-            module,
-            is_output,
-            tuple(item.idxs),
-        ) not in seen:  # put beside itself, a group feeds a layer twice
+        # Put beside itself, a group feeds a layer twice.
+        if (module, is_output, tuple(item.idxs)) not in seen:
             seen.add((module, is_output, tuple(item.idxs)))
             yield names[module], np.asarray(item.root_idxs), is_output
 
@@ -432,32 +424,23 @@ def _gated(
             isinstance(node.module, nn.BatchNorm2d) for node in graph.module2node[module].outputs
         )
         if isinstance(module, sources) and not followed:
-            channels = found.setdefault(names[module], np.full(_channels_of(module), -1))
+            channels = found.setdefault(
+                names[module], np.full(getattr(module, "num_features", width_of(module)), -1)
+            )
             channels[np.asarray(item.idxs)] = np.asarray(item.root_idxs)
     return found.items()
-
-
-def _channels_of(module: nn.Module) -> int:
-    """Channels of a module's output."""
-    return int(module.num_features) if isinstance(module, nn.BatchNorm2d) else width_of(module)
 
 
 def areas_of(model: nn.Module, size: int) -> dict[str, int]:
     """Output places (height x width) of every counted layer, in the order they run."""
     found: dict[str, int] = {}
-    handles = []
-    for name, module in model.named_modules():
-        if isinstance(module, COUNTED):
+    names: dict[nn.Module, str]
+    names = {one: name for name, one in model.named_modules() if isinstance(one, COUNTED)}
 
-            def note(one: nn.Module, _: Any, output: Tensor, name: str = name) -> None:
-                area = output.shape[2:] if isinstance(one, nn.Conv2d) else output.shape[1:-1]
-                found[name] = found.get(name, 0) + int(np.prod(area))
+    def note(one: nn.Module, _: Any, output: Tensor) -> None:
+        area = output.shape[2:] if isinstance(one, nn.Conv2d) else output.shape[1:-1]
+        found[names[one]] = found.get(names[one], 0) + int(np.prod(area))
 
-            handles.append(module.register_forward_hook(note))
-    try:
-        with torch.no_grad():
-            model(torch.zeros(1, 3, size, size, device=next(model.parameters()).device))
-    finally:
-        for handle in handles:
-            handle.remove()
+    with torch.no_grad(), attached(one.register_forward_hook(note) for one in names):
+        model(torch.zeros(1, 3, size, size, device=next(model.parameters()).device))
     return found

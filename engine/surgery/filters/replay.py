@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.core.errors import Fault, RequestError, said_by
+from engine.core.errors import Fault, RequestError, refusal, said_by
 from engine.core.files import explained, write_json, write_whole
 from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
@@ -41,9 +41,7 @@ def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | P
     empty."""
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RequestError(
-            Fault("to", f"{folder} is not an empty folder.", "Choose another folder.")
-        )
+        raise refusal("to", f"{folder} is not an empty folder.", "Choose another folder.")
     with explained(folder, "folder"):
         folder.mkdir(parents=True, exist_ok=True)
         state = {
@@ -94,17 +92,17 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
         state = load_file(folder / WEIGHTS)
         shaped.model.load_state_dict({name: value.to(base.device) for name, value in state.items()})
     except OSError as error:
-        raise RequestError(
-            Fault(str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again.")
+        raise refusal(
+            str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again."
         ) from error
     except (
         Exception
     ) as error:  # safetensors and torch raise several kinds for damaged or foreign files
         what = f"does not hold the model that {MASK} describes: {said_by(error)}."
-        raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again.")) from error
+        raise refusal(str(folder / WEIGHTS), what, "Export it again.") from error
     if state_hash(shaped.model.state_dict()) != card["weights_sha256"]:
         what = f"does not have the hash that {CARD} names: it was damaged or exchanged."
-        raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again."))
+        raise refusal(str(folder / WEIGHTS), what, "Export it again.")
     shaped.model.eval().requires_grad_(False)
     return replace(
         shaped,
@@ -121,7 +119,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
 def _read_card(path: Path) -> dict[str, Any]:
     card = read_user_json(path, _CARD)
     if not all(_three_numbers(card[name]) for name in ("mean", "std")):
-        raise RequestError(Fault(str(path), "is missing or no model card.", _CARD.fix))
+        raise refusal(str(path), "is missing or no model card.", _CARD.fix)
     said, faults = card.get("processor"), list[Fault]()
     if said:
         card["processor"], faults = processor_of(said, None, f"{path}: processor")

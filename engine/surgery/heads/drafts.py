@@ -18,7 +18,6 @@ import numpy as np
 import torch
 
 from engine.core.types import Decoding, HeadMask, Hooks
-from engine.models import runtime
 from engine.models.checkpoint import has_experts, positions_hang_on_length
 from engine.models.decode import Begun, check_finite, draw_on, filtered, together, winners
 from engine.models.load_language_model import LanguageModel
@@ -28,7 +27,7 @@ from engine.surgery.heads.prefix import (
     CPU_TOKENS,
     GPU_TOKENS,
     Rows,
-    batches,
+    by_batches,
     dense_pass,
     pad_right,
     without_heads,
@@ -132,23 +131,17 @@ def _read(
         [*prompt, *draft.tokens] for prompt, draft in zip(begun.prompts, found[0], strict=True)
     ]
     size = tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
-    left = list(batches(texts, size))
 
-    def attempt(n: int) -> int:
-        places = left[0][:n]
+    def work(places: list[int], room: int) -> None:
         rows = pad_right(
             [texts[at] for at in places], [len(begun.prompts[at]) for at in places], lm.device
         )
         drafts = [[one[at] for at in places] for one in found]
         reader = _Reader(lm, rows, begun.of(places), decoding)
-        _read_batch(lm, rows, reader, drafts, masks, max(1, size * n // len(left[0])), hooks)
-        return n
+        _read_batch(lm, rows, reader, drafts, masks, room, hooks)
 
-    while left:
-        hooks.check()
-        n = runtime.with_backoff(attempt, len(left[0]))
-        places = left.pop(0)
-        left = [places[at : at + n] for at in range(n, len(places), n)] + left
+    for _ in by_batches(texts, size, work, hooks.check):
+        pass
 
 
 def _read_batch(
@@ -184,9 +177,8 @@ class _Reader:
             near_of(lm, decoding),
             len(rows.ids),
         )
-        self.row, self.place = rows.target[:, 1:].nonzero(
-            as_tuple=True
-        )  # place predicts the token after it
+        # Place predicts the token after it.
+        self.row, self.place = rows.target[:, 1:].nonzero(as_tuple=True)
         self.wanted = rows.ids[self.row, self.place + 1]
         prompts = torch.tensor(list(map(len, begun.prompts)), device=rows.ids.device)
         self.steps = self.place + 1 - prompts[self.row]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.core.errors import Fault, MaskError, PruneAuditError, RequestError
+from engine.core.errors import MaskError, PruneAuditError, refusal
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import LanguageModel
-from engine.models.transformer import TransformerModel
+from engine.models.transformer import TransformerModel, attached, by_gate
 from engine.surgery.record import MaskRecord
 
 _lock = threading.Lock()
@@ -79,10 +79,7 @@ def masked_rows(
     def gate(layer: int) -> Callable[..., tuple[torch.Tensor, ...]]:
         return lambda module, args: (args[0] * factors[layer], *args[1:])
 
-    with claimed(lm), ExitStack() as hooks:
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(gate(layer)).remove)
+    with claimed(lm), attached(at_projections(lm, layers, gate)):
         yield choose
 
 
@@ -160,31 +157,23 @@ def claimed(lm: TransformerModel) -> Iterator[None]:
 def hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
     """Within it, gates [layers, heads] or [rows, layers, heads] multiply the heads of `layers`. For
     code that has claimed the model."""
-    with ExitStack() as hooks:
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            handle = projection.register_forward_pre_hook(
-                _gate(gates[..., layer, :], lm.adapter.head_dim)
-            )
-            hooks.callback(handle.remove)
+    gate = lambda layer: by_gate(gates[..., layer, :], lm.adapter.head_dim)  # noqa: E731
+    with attached(at_projections(lm, layers, gate)):
         yield
 
 
-def _gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """A pre-hook that multiplies every head's share of a projection's input by its gate, [heads] or
-    [batch, heads]."""
-
-    def scale(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        inside = args[0]  # [batch, tokens, heads * width]
-        factor = row.to(device=inside.device, dtype=inside.dtype).repeat_interleave(width, dim=-1)
-        return (inside * (factor if factor.dim() == 1 else factor[:, None]), *args[1:])
-
-    return scale
+def at_projections(
+    lm: TransformerModel, layers: Iterable[int], hook: Callable[[int], Any]
+) -> Iterator[Any]:
+    """Hooks, to be `attached`, that see what the heads of these layers hand over, before their
+    output projections do."""
+    for layer in layers:
+        yield lm.adapter.output_projection(lm.model, layer).register_forward_pre_hook(hook(layer))
 
 
 def _check_shape(lm: TransformerModel, shape: tuple[int, ...]) -> None:
     if lm.cut is not None:
-        raise MaskError(f"{lm.name} is cut already; mask the model it was cut from.")
+        raise MaskError(f"{lm.name} is cut already; take the model it was cut from.")
     if shape != (lm.n_layers, lm.n_heads):
         raise MaskError(
             f"a mask of shape {shape} does not fit {lm.name}: {lm.n_layers} layers x {lm.n_heads}"
@@ -235,28 +224,13 @@ def can_be_zeroed(lm: TransformerModel) -> bool:
     )
 
 
-def parameters(lm: TransformerModel) -> int:
-    """Numbers in the model as it is now; tied weights count once."""
-    return lm.n_parameters
-
-
 def _copy(lm: TransformerModel, mask: HeadMask) -> torch.nn.Module:
-    if lm.cut is not None:
-        raise MaskError(f"{lm.name} is cut already; cut the model it was cut from.")
-    _check(lm, mask)
+    _check_shape(lm, (mask.n_layers, mask.n_heads))
+    if is_masked(lm):  # the copy would take the hooks along and keep them
+        raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
     model = copy.deepcopy(lm.model)
     lm.adapter.fold(model, mask)
     return model
-
-
-def _check(lm: TransformerModel, mask: HeadMask) -> None:
-    if is_masked(lm):  # the copy would take the hooks along and keep them
-        raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
-    if (mask.n_layers, mask.n_heads) != (lm.n_layers, lm.n_heads):
-        raise MaskError(
-            f"a mask of {mask.n_layers} layers x {mask.n_heads} heads does not fit {lm.name}: "
-            f"{lm.n_layers} layers x {lm.n_heads} heads."
-        )
 
 
 # Mean ablation: what each head hands over on average, and a model whose silenced heads do that.
@@ -287,10 +261,7 @@ def head_means(
 
         return hook
 
-    with ExitStack() as stack:
-        for layer in range(lm.n_layers):
-            projection = lm.adapter.output_projection(lm.model, layer)
-            stack.callback(projection.register_forward_pre_hook(add(layer)).remove)
+    with attached(at_projections(lm, range(lm.n_layers), add)):
         for ids, last in windows:
             hooks.check()
             wanted[0] = last
@@ -346,9 +317,7 @@ def for_record(lm: LanguageModel, record: MaskRecord) -> LanguageModel:
     width = lm.adapter.head_dim
     if len(record.means[0]) != width:
         what = f"hold {len(record.means[0])} numbers per head; those of {lm.name} are {width} wide."
-        raise RequestError(
-            Fault("mask means", what, "Give a mask.json as exported, with its own model.")
-        )
+        raise refusal("mask means", what, "Give a mask.json as exported, with its own model.")
     means = np.zeros((lm.n_layers, lm.n_heads, width), dtype=np.float32)
     for (layer, head), row in zip(record.units, record.means, strict=True):
         means[layer, head] = row

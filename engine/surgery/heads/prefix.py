@@ -9,10 +9,10 @@ to float tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,9 +23,11 @@ from engine.models import runtime
 from engine.models.decode import filtered
 from engine.models.load_language_model import LanguageModel
 from engine.models.runtime import positions_at_once, tokens_at_once, traced_at_once
-from engine.models.transformer import TransformerModel, again, first_of
-from engine.surgery.heads.mask import claimed, hooked
+from engine.models.structure.cutting import answers
+from engine.models.transformer import TransformerModel, again, attached, first_of, keeping_calls
+from engine.surgery.heads.mask import at_projections, claimed, hooked
 
+T = TypeVar("T")
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 """Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it
 busy."""
@@ -68,6 +70,30 @@ def batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
+def by_batches(
+    texts: Sequence[Sequence[int]],
+    tokens: int,
+    work: Callable[[list[int], int], T],
+    check: Callable[[], None],
+) -> Iterator[tuple[list[int], T]]:
+    """`work` done on texts of similar length together: their places, and what it gave.
+
+    work: takes the places, and how many of `tokens` it may have at once: less of it, for fewer
+    texts, where memory ran out.
+    """
+    left = list(batches(texts, tokens))
+    while left:
+        check()
+        places = left.pop(0)
+
+        def attempt(n: int, places: list[int] = places) -> tuple[int, T]:
+            return n, work(places[:n], max(1, tokens * n // len(places)))
+
+        n, found = runtime.with_backoff(attempt, len(places))
+        yield places[:n], found
+        left = [places[at : at + n] for at in range(n, len(places), n)] + left
+
+
 def row_logps(
     lm: LanguageModel,
     texts: Sequence[Sequence[int]],
@@ -89,27 +115,17 @@ def row_logps(
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
+    done, whole_work = 0, max(1, sum(map(len, texts)))
+
+    def work(places: list[int], room: int) -> tuple[np.ndarray, np.ndarray]:
+        share = sum(len(texts[at]) for at in places) / whole_work
+        mine = hooks.within(done / whole_work, share)
+        return _batch(lm, _rows(lm, texts, first, places), units, decoding, mine, room, whole)
+
     with claimed(lm), torch.inference_mode():
-        left = list(batches(texts, size))
-        done, work = 0, max(1, sum(map(len, texts)))
-        while left:
-            places = left.pop(0)
-            hooks.check()
-            mine = hooks.within(done / work, sum(len(texts[at]) for at in places) / work)
-
-            def attempt(
-                n: int, places: list[int] = places, mine: Hooks = mine
-            ) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-                rows = pad_right(
-                    [texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device
-                )
-                room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
-                return n, _batch(lm, rows, units, decoding, mine, room, whole)
-
-            n, (found, off) = runtime.with_backoff(attempt, len(places))
-            dense[places[:n]], without[:, places[:n]] = found, off
-            done += sum(len(texts[at]) for at in places[:n])
-            left = [places[at : at + n] for at in range(n, len(places), n)] + left
+        for places, (found, off) in by_batches(texts, size, work, hooks.check):
+            dense[places], without[:, places] = found, off
+            done += sum(len(texts[at]) for at in places)
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
         raise PruneAuditError(
@@ -138,9 +154,8 @@ def _batch(
     dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
     off = np.zeros((len(units), len(rows.ids)))
     width, done = max(1, room // rows.ids.numel()), 0
-    work = sum(
-        lm.n_layers - unit // lm.n_heads for unit in units
-    )  # blocks that are gone through again
+    # Blocks that are gone through again.
+    work = sum(lm.n_layers - unit // lm.n_heads for unit in units)
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
         for start in range(0, len(mine), width):
@@ -188,7 +203,7 @@ class Kept:
     """
 
     inputs: dict[int, torch.Tensor] = field(default_factory=dict)
-    calls: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    calls: dict[int, Any] = field(default_factory=dict)
     heads: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
@@ -200,37 +215,24 @@ def dense_pass(
     Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not
     `whole`, nothing is computed above the highest of `layers`, and that output is no one's.
     """
-    kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), dict[str, torch.Tensor]()
-
-    def before(layer: int) -> Any:
-        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            kept.calls[layer] = (
-                args[1:],
-                {name: value for name, value in kwargs.items() if name != "hidden_states"},
-            )
-            if layer in layers:
-                kept.inputs[layer] = args[0] if args else kwargs["hidden_states"]
-
-        return hook
+    kept, calls, out = Kept(), dict[int, Any](), dict[str, torch.Tensor]()
 
     def keep_heads(layer: int) -> Any:
         return lambda module, args: kept.heads.__setitem__(layer, args[0])
 
-    with ExitStack() as hooks:
-        for layer in range(lm.n_layers):
-            handle = blocks[layer].register_forward_pre_hook(before(layer), with_kwargs=True)
-            hooks.callback(handle.remove)
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(keep_heads(layer)).remove)
-        hooks.callback(last_hidden(lm, out).remove)
-        if not whole:
-            hooks.enter_context(_answered_above(lm, max(layers)))
+    with (
+        attached(keeping_calls(lm.adapter.blocks(lm.model), calls)),
+        attached(at_projections(lm, layers, keep_heads)),
+        attached([last_hidden(lm, out)]),
+        nullcontext() if whole else _answered_above(lm, max(layers)),
+    ):
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is
         # none that matters.
         lm.adapter.backbone(lm.model)(
             inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False
         )
+    kept.calls = {layer: rest for layer, (_, *rest) in calls.items()}
+    kept.inputs = {layer: calls[layer][0] for layer in layers}
     return kept, out["last"]
 
 
@@ -271,21 +273,11 @@ def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int
         stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
     given = lm.adapter.output_projection(lm.model, layer)(stacked)
     hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
-    with _answers(*lm.adapter.stand_in(lm.model, layer, given)):
+    with answers(*lm.adapter.stand_in(lm.model, layer, given)):
         hidden = again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
     for above in range(layer + 1, lm.n_layers):
         hidden = again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
     return hidden
-
-
-@contextmanager
-def _answers(module: torch.nn.Module, given: Any) -> Iterator[None]:
-    """Within it, a module answers `given`, independent of its input."""
-    module.forward = lambda *args, **kwargs: given
-    try:
-        yield
-    finally:
-        del module.forward
 
 
 class Scorer:
@@ -296,9 +288,8 @@ class Scorer:
         self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False
     ) -> None:
         self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
-        self.row, self.place = (rows.target[:, 1:]).nonzero(
-            as_tuple=True
-        )  # place predicts the token after it
+        # Place predicts the token after it.
+        self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)
         self.wanted = rows.ids[self.row, self.place + 1]
         self.normed = normed
 
@@ -361,18 +352,13 @@ def row_gradients(
     """
     dense, slopes = np.zeros(len(texts)), np.zeros((len(texts), lm.n_layers * lm.n_heads))
     room = tokens or traced_at_once(lm, TRACED_ON_CPU if lm.device.type == "cpu" else TRACED_ON_GPU)
-    left = list(batches(texts, room))
 
-    def some(n: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-        return n, _gate_gradients_batch(lm, _rows(lm, texts, first, left[0][:n]), decoding)
+    def work(places: list[int], room: int) -> tuple[np.ndarray, np.ndarray]:
+        return _gate_gradients_batch(lm, _rows(lm, texts, first, places), decoding)
 
     with claimed(lm):
-        while left:
-            hooks.check()
-            size, (found, slope) = runtime.with_backoff(some, len(left[0]))
-            places = left.pop(0)
-            dense[places[:size]], slopes[places[:size]] = found, slope
-            left = [places[at : at + size] for at in range(size, len(places), size)] + left
+        for places, (found, slope) in by_batches(texts, room, work, hooks.check):
+            dense[places], slopes[places] = found, slope
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())
     if bad:
         raise PruneAuditError(
@@ -428,10 +414,7 @@ def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[tor
         kept.append(inside)
         return (inside, *args[1:])
 
-    with ExitStack() as hooks:
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(keep).remove)
+    with attached(at_projections(lm, layers, lambda layer: keep)):
         yield kept
 
 

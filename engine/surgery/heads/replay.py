@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.errors import Fault, MaskError, RequestError, refusal
 from engine.core.types import HeadMask
 from engine.models.config_file import CONFIG, GENERATION, config_of, end_tokens, said_outputs
 from engine.surgery.record import MASK_FILE, MaskRecord, read_mask, write_mask
@@ -57,10 +57,8 @@ def write_cut(
 ) -> Path:
     """What `save_cut` and `save_cut_classifier` share."""
     if cut.cut is None or cut.cut != record.mask:
-        raise RequestError(
-            Fault(
-                "mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."
-            )
+        raise refusal(
+            "mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."
         )
 
     def fill(draft: Path) -> None:
@@ -179,10 +177,9 @@ def _fill(model: Any, path: Path) -> None:
             f"does not hold the cut that {MASK_FILE} describes: {name} is {_shape(found, name)}, "
         )
         what += f"should be {_shape(wanted, name)} ({len(wrong)} tensors differ)."
-        raise RequestError(Fault(path.name, what, "Use a folder as it was exported."))
-    model.load_state_dict(
-        found, strict=False
-    )  # names were compared above; tied ones are stored once
+        raise refusal(path.name, what, "Use a folder as it was exported.")
+    # Names were compared above; tied ones are stored once.
+    model.load_state_dict(found, strict=False)
 
 
 def _shape(tensors: dict, name: str) -> str:
@@ -208,7 +205,7 @@ def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
     """Let `fill` write into a temporary sibling, then give it its name: the folder is there
     complete or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RequestError(Fault(str(folder), "exists already.", "Choose a new folder."))
+        raise refusal(str(folder), "exists already.", "Choose a new folder.")
     draft = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -217,8 +214,8 @@ def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
         draft.chmod(0o755)  # mkdtemp makes it private
         os.replace(draft, folder)
     except OSError as error:
-        raise RequestError(
-            Fault(str(folder), f"cannot be written ({error}).", "Choose another place.")
+        raise refusal(
+            str(folder), f"cannot be written ({error}).", "Choose another place."
         ) from error
     finally:
         if draft is not None and draft.exists():
@@ -296,14 +293,8 @@ def shape_of(config: Any) -> Shape:
     heads = int(config.num_attention_heads)
     shared = int(getattr(config, "num_key_value_heads", None) or heads)
     group = max(1, heads // shared)
-    fits = tuple(left for left in range(1, shared) if _is_accepted(config, left * group, left))
+    fits = tuple(left for left in range(1, shared) if _saying(config, left * group, left))
     return Shape(int(config.num_hidden_layers), heads, group, fits)
-
-
-def _is_accepted(config: Any, heads: int, shared: int) -> bool:
-    """Whether the family's config may say so many heads: some want the hidden size to divide by
-    them all the same."""
-    return _saying(config, heads, shared) is not None
 
 
 def _saying(config: Any, heads: int, shared: int) -> Any:

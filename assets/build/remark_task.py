@@ -11,17 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from engine.core.ids import rng
-from engine.core.text import words
-from engine.data.sources import CLASS
-from engine.data.texts.load import LENGTH, Listing, TextInfo, TextReader, Wanted
-from engine.data.written import (
+from assets.build.written import (
     ANIMALS,
     INSULTS,
     KIND,
@@ -33,6 +28,8 @@ from engine.data.written import (
     VILE,
     axis_named,
 )
+from engine.core.ids import rng
+from engine.core.text import words
 
 VERSION = 1
 """Raise it whenever a text changes."""
@@ -148,7 +145,7 @@ class _Draws:
         return options[min(at, len(options) - 1)]
 
     def phrase(self, phrases: Sequence[str]) -> str:
-        """A phrase of engine.data.written in the singular."""
+        """A phrase of assets.build.written in the singular."""
         return re.sub(r"\w+/(\w+)", r"\1", self.pick(phrases)).format(them="them")
 
     def word(self, insult: bool) -> str:
@@ -398,34 +395,3 @@ def _topics_card() -> str:
 |---|---|---|
 {rows}
 """
-
-
-class EmbeddedTexts(TextReader):
-    """`remarks` (two classes) and `topics` (four): written anew each time, the same on every
-    machine."""
-
-    name = f"embedded: {', '.join(CARDS)}"
-
-    def recognises(self, source: str, path: Path) -> bool:
-        return source.strip() in CARDS
-
-    def look(self, source: str, path: Path) -> TextInfo:
-        name = source.strip()
-        groups = tuple(GROUPS[name])
-        axes, card, n = (*groups, LENGTH, CLASS), CARDS[name], len(_embedded_table(name))
-        return TextInfo(
-            name, "embedded", (), ("label",), axes, "label", "text", groups[:1], "accuracy", n, card
-        )
-
-    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        name = source.strip()
-        table = _embedded_table(name).assign(text_b="")
-        classes, card = tuple(CLASSES[name]), CARDS[name]
-        return Listing(name, table, classes, "accuracy", (), card)
-
-
-@cache
-def _embedded_table(name: str) -> pd.DataFrame:
-    """One task, columns as in tables. It is cached and must not be changed: `read`
-    makes copies."""
-    return tables()[name]
