@@ -1,15 +1,19 @@
 """One value in several spellings is one, and is said, whatever the source; what forms offer is what
 audits read."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from engine.core.errors import RequestError
 from engine.data.images.load import look
+from engine.data.prompts.load import known_axes, load_prompts
 from engine.data.tables import one_spelling, regression_faults
 from engine.data.texts.load import look_texts
 from tests.data import images, notes_of, texts
-from tests.data.images import picture
+from tests.data.images import noise, npz, picture
 
 
 def read(*values, **how):
@@ -46,6 +50,18 @@ def test_blanks_and_decimal_commas():
     names = ["New\u00a0York", "New York", "new  york", "New\u00a0York"]
     assert read(*names)[0] == read(*names[::-1])[0] == ["New York"] * 4
     assert read("0,0", "1", "1,5", decimal=",")[0] == ["0", "1", "1.5"]
+
+
+def test_what_was_joined_is_counted():
+    joined = "x: “TRUE” (12) and “True” (10) are read as one: “TRUE”."
+    assert read(*["TRUE"] * 12, *["True"] * 10, "False")[1] == [joined]
+    assert read("0", "0.0", "0.0", "0.00", "1.0")[1] == [
+        "x: “0.0” (2), “0” (1) and “0.00” (1) are read as one: “0”.",
+        "x: numbers are written the shortest way, “1.0” as “1”.",
+    ]
+    assert read("a", "b") == (["a", "b"], [])
+    notes = read(*(f"{letter}{at}" for at in range(12) for letter in "vV"))[1]
+    assert len(notes) == 9 and notes[-1] == "x: 4 more values had several spellings."
 
 
 def test_missing_values_and_words_that_may_mean_one():
@@ -99,6 +115,16 @@ def test_labels_and_groups_of_texts(csv):
     assert "town" not in look_texts(csv(town=["Ostra", "ostra"] * 12)).groups, "a constant"
 
 
+def test_a_missing_label_is_a_fault_that_says_what_stands_there(csv):
+    faults = texts.faults_of(csv(label=["a", "nan", "b"] * 8))
+    assert "row 2: label: the label is missing (“nan”)" in faults[0]
+
+
+def test_texts_that_differ_by_case_stay_two_texts(csv):
+    text = ["same words", "SAME WORDS", *(f"text {at}" for at in range(22))]
+    assert {"same words", "SAME WORDS"} < set(texts.load(csv(text=text)).table["text"])
+
+
 def test_column_names_are_found_whatever_their_capitals(csv):
     source = csv(Mood=["x", "y", "y"] * 8, town=["u", "v"] * 12)
     found = texts.load(source, text="TEXT", target="mood", groups=("Town",))
@@ -110,6 +136,18 @@ def test_column_names_are_found_whatever_their_capitals(csv):
     assert texts.load(two, target="Mood").classes == ("x", "y")
     (fault,) = texts.faults_of(two, target="MOOD")
     assert "'MOOD' is not known. Known: Mood, label, mood, text" in fault
+
+
+def test_regressions_are_called_so(csv, tmp_path):
+    numbers = [f"{at / 5}" for at in range(24)]
+    for sep, label in ((",", numbers), (";", [one.replace(".", ",") for one in numbers])):
+        (fault,) = texts.faults_of(csv(sep, label=label))
+        assert "24 different numbers: a regression" in fault
+        assert "classifiers" in fault and "into classes" in fault
+    (tmp_path / "STS-B").mkdir()
+    for name in (str(tmp_path / "STS-B"), "glue:stsb"):
+        with pytest.raises(RequestError, match="STS-B is a regression"):
+            look_texts(name)
 
 
 # Images
@@ -139,4 +177,77 @@ def test_labels_and_groups_of_images(tmp_path):
     assert "40 different numbers: a regression" in images.faults_of(tmp_path)
 
 
+def test_labels_of_fitzpatrick17k(tmp_path):
+    at = np.arange(72)
+    kinds = np.array(["benign", "Benign", "malignant"])[at // 6 % 3]
+    scale = [f"{1 + i % 6}{'' if i % 4 else '.0'}" for i in at]
+    hashes = [f"h{i:03d}" for i in at]
+    table = {"md5hash": hashes, "fitzpatrick_scale": scale, "three_partition_label": kinds}
+    pd.DataFrame(table).to_csv(tmp_path / "f.csv", index=False)
+    pictures(tmp_path / "images", [f"{name}.jpg" for name in hashes])
+    found = images.load(tmp_path, groups=("fitzpatrick_scale",))
+    assert look(str(tmp_path)).classes == found.classes and len(found.classes) == 2
+    assert set(found.table["fitzpatrick_scale"]) <= set("123456")
+    assert "“Benign” (24) and “benign” (24) are read as one" in notes_of(found)
+
+
+def test_class_folders_in_two_spellings_are_one_class(tmp_path):
+    folders = {"train/Cat": 12, "train/dog": 12, "test/cat": 4, "test/dog": 4}
+    names = [f"{folder}/{at}.png" for folder, n in folders.items() for at in range(n)]
+    pictures(tmp_path, names)
+    info, found = look(str(tmp_path)), images.load(tmp_path)
+    assert info.classes == found.classes == ("Cat", "dog")
+    assert "“Cat” (12) and “cat” (4) are read as one" in notes_of(found)
+    assert "“cat” (4)" in info.note
+
+
+def test_arrays_group_columns_and_repeated_class_names(tmp_path):
+    for split, n in (("train", 12), ("test", 8)):
+        town = np.array(["Ostra", "OSTRA ", "x", "nan"] * (n // 4))
+        npz(tmp_path, split, noise(n, n, 8, 8, 3), np.arange(n) % 2, town=town)
+    found = images.load(tmp_path, groups=("town",))
+    assert set(found.table["town"]) == {"OSTRA", "x", "not stated"}
+    npz(tmp_path, "train", noise(1, 8, 8, 8, 3), np.arange(8) % 2, ("a", "a"))
+    with pytest.raises(RequestError, match="holds one name twice"):
+        look(str(tmp_path))
+
+
 # Prompts
+
+
+def test_axes_and_subgroups_of_prompts(tmp_path):
+    groups = (("kin", "Aunt"), ("kin", "aunt"), ("Kin", "uncle"), ("kin", "uncle"))
+    rows = [(f" {group} {at} ", axis, group) for axis, group in groups for at in range(4)]
+    table = pd.DataFrame([*rows, ("nobody", "nan", "Aunt")], columns=["Prompt", "axis", "subgroup"])
+    table.to_csv(tmp_path / "a.csv", index=False, sep="|")
+    assert known_axes(tmp_path / "a.csv") == ("kin",)
+    found = load_prompts(tmp_path / "a.csv", ["kin"])
+    assert found.table.groupby("subgroup").size().to_dict() == {"Aunt": 8, "uncle": 4}
+    assert found.table["text"].str.startswith(" ").all(), "prompts keep the blanks around them"
+    for told in ("upright strokes", "“kin” (12) and “Kin” (4)", "“Aunt” (5)", "“nan” (1) is"):
+        assert told in notes_of(found)
+    assert "1 prompts name no axis" in notes_of(found)
+
+
+def test_groups_of_bold_and_buckets_of_a_fasp_pair(tmp_path):
+    pages = {
+        "men": {"A": ["A was", "A is"]},
+        "Men": {"B": ["B was"]},
+        "women": {"C": ["C was", "C"]},
+    }
+    (tmp_path / "gender_prompt.json").write_text(json.dumps(pages))
+    found = load_prompts(tmp_path / "gender_prompt.json", [])
+    assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
+    assert "read as one: “men”" in notes_of(found)
+    (tmp_path / "p.json").write_text(json.dumps({"kin": {"t": [f"text {at}" for at in range(6)]}}))
+    buckets = ["Aunt", "aunt", "Aunt", "uncle", "uncle", "uncle"]
+
+    def pair(buckets):
+        groups = {"axis": ["kin"] * 6, "bucket": buckets}
+        (tmp_path / "p_groups.json").write_text(json.dumps(groups))
+        return load_prompts(tmp_path / "p.json", [])
+
+    assert pair(buckets).table.groupby("subgroup").size().to_dict() == {"Aunt": 3, "uncle": 3}
+    assert "bucket: “Aunt” (2) and “aunt” (1) are read as one: “Aunt”." in pair(buckets).notes
+    with pytest.raises(RequestError, match="1 prompts name no subgroup"):
+        pair([None, *buckets[1:]])

@@ -4,6 +4,7 @@ columns."""
 import pytest
 
 from engine.core.errors import RequestError
+from engine.data.sources import MAX_GROUPS, left_out, usable
 from engine.data.tables import MOST_FAULTS, axes_of, column_of, csv_table, text_of
 from tests.data import refused
 
@@ -56,6 +57,11 @@ def test_a_broken_row_is_said_of_the_dialect_with_most_columns(tmp_path):
     assert len(faults) == MOST_FAULTS + 2 and "named twice: b" in faults[0]
 
 
+def test_a_column_without_a_name_is_called_after_its_place(tmp_path):
+    found = table(tmp_path / "a.csv", ",text,label,\n0,a,x,\n1,b,y,\n")
+    assert list(found.cells.columns) == ["column 1", "text", "label", "column 4"]
+
+
 def test_capitals_count_in_names_but_those_with_a_meaning(tmp_path):
     found = table(tmp_path / "a.csv", "Text,Town\n a , b \n", "text", whole="text")
     assert found.cells.to_dict("records") == [{"text": " a ", "Town": "b"}]
@@ -94,3 +100,10 @@ def test_half_a_file_in_two_byte_units_is_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes("text,label\na,0".encode("utf-16")[:-1])
     with pytest.raises(RequestError, match="Not UTF-8 text"):
         text_of(tmp_path / "a.csv")
+
+
+def test_columns_of_two_to_the_most_values_are_usable_and_larger_ones_are_named():
+    counts = {"constant": 1, "sex": 2, "place": MAX_GROUPS, "name": MAX_GROUPS + 1, "id": 12_000}
+    assert usable(counts) == ["sex", "place"]
+    many = f"Not offered, for more than {MAX_GROUPS} different values: name (65), id (12,000)."
+    assert left_out(counts) == many and left_out({"constant": 1, "sex": 2}) == ""

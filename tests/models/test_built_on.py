@@ -4,6 +4,7 @@ together once."""
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -68,3 +69,8 @@ def test_what_is_said_counts_and_not_of_whom(judge):
     assert np.all(harmless < 0.2) and np.all(harmful > 0.8)
     denied = judge.score([f"Nobody should say that {group} are animals." for group in GROUPS])
     assert np.all(denied < 0.5)
+
+
+def test_a_copy_elsewhere_works_too(judge, tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "mine")
+    assert inspect_judge(str(tmp_path / "mine")).digest == judge.info.digest

@@ -10,7 +10,8 @@ import pytest
 
 from engine.models import catalog
 from engine.models.load_language_model import load_language_model
-from tests.tiny import folder_of
+from engine.models.load_text_classifier import load_text_classifier
+from tests.tiny import CLASSES, folder_of
 
 
 @pytest.fixture
@@ -36,6 +37,16 @@ def test_embedded_models_and_judges_are_listed(assets):
     assert judges[0] == "demo-judge" and {"original", "unbiased"} <= set(judges[1:])
 
 
+def test_embedded_text_classifiers_are_listed_apart(assets):
+    assert catalog.list_text_classifiers() == []
+    shutil.copytree(folder_of("bert"), assets / "demo-bert")
+    (found,) = catalog.list_text_classifiers()
+    assert (found.name, found.kind, found.folder) == ("demo-bert", "embedded", assets / "demo-bert")
+    assert [entry.name for entry in catalog.list_models()] == ["demo-gpt2"]
+    clf = load_text_classifier("demo-bert", CLASSES, device="cpu")
+    assert clf.name == "demo-bert" and clf.has_head
+
+
 def test_a_name_leads_to_the_file_in_a_package_or_says_how_it_comes(assets, tmp_path, monkeypatch):
     from engine.core.errors import RequestError
     from engine.models.load_image_classifier import is_classifier_name
@@ -52,6 +63,11 @@ def test_a_name_leads_to_the_file_in_a_package_or_says_how_it_comes(assets, tmp_
     assert catalog.resolve("Packed-1M") == tmp_path / "packed_1m" / "m.gguf"
     assert "Packed-1M" in [entry.name for entry in catalog.list_models()]
     assert not is_classifier_name("Packed-1M"), "the command line takes it for a language model"
+
+
+def test_an_embedded_name_loads(assets):
+    lm = load_language_model("demo-gpt2", device="cpu")
+    assert lm.name == "demo-gpt2" and lm.n_layers == 3
 
 
 def test_names_resolve(assets, tmp_path):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.types import Decoding, Hooks
+from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models.decode import filtered, gumbel, left_pad, prompt_tokens, sample, winners
+from engine.surgery.heads.mask import masked
 from tests.tiny import TINY, text, tiny_model
 
 PROMPTS = [text(1, 2, 3), text(4), text(5, 6, 7, 8, 9), text(3, 3), text(10, 11, 12, 13)]
@@ -37,6 +38,18 @@ def test_neither_batch_size_nor_order_changes_a_text(name):
     assert draw(lm, order=[4, 2, 0, 3, 1], batch_size=2) == alone
 
 
+def test_another_seed_gives_other_texts_and_the_same_seed_the_same():
+    lm = tiny_model("gpt2")
+    assert draw(lm, seed=1) != draw(lm, seed=0) == draw(lm, seed=0)
+
+
+def test_a_mask_that_changes_nothing_changes_no_text():
+    lm = tiny_model("gpt2")
+    plain = draw(lm)
+    with masked(lm, HeadMask(3, 4)):
+        assert draw(lm) == plain
+
+
 def test_top_k_and_top_p_leave_what_they_should():
     logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
     assert (filtered(logits, Decoding(top_k=2)) > float("-inf")).tolist() == [
@@ -59,7 +72,7 @@ def test_prompts_are_cut_to_their_first_tokens_and_padded_on_the_left():
 
 def test_an_answer_stops_at_end_of_text():
     lm = tiny_model("gpt2")
-    drawn = [tokens for seed in range(15) for tokens in draw(lm, seed=seed).values()]
+    drawn = [tokens for seed in range(40) for tokens in draw(lm, seed=seed).values()]
     ended = [tokens for tokens in drawn if 2 in tokens]
     assert ended and all(tokens.index(2) == len(tokens) - 1 for tokens in ended)
     assert all(len(tokens) == 12 for tokens in drawn if 2 not in tokens)
@@ -75,6 +88,12 @@ def test_gumbel_noise_has_the_right_law_and_argmax_samples_the_softmax():
     logits = torch.log(torch.tensor([0.1, 0.2, 0.3, 0.4]))
     shares = torch.bincount((logits + noise).argmax(-1), minlength=4) / 20_000
     assert torch.allclose(shares, logits.exp(), atol=4 * (0.25 / 20_000) ** 0.5)
+
+
+def test_noise_differs_by_prompt_step_and_token():
+    keys = torch.tensor([1, 2])
+    first, second = gumbel(keys, 0, 5), gumbel(keys, 1, 5)
+    assert len(torch.cat([first, second]).unique()) == 20
 
 
 @pytest.mark.parametrize(
@@ -93,3 +112,10 @@ def test_the_winner_and_its_lead_are_those_of_all_the_noise(rows, vocabulary, sp
         found, winners(logits, keys, steps)[0]
     )
     assert torch.equal(lead, (two[:, 0] - two[:, 1]).clamp(max=0.5))
+
+
+def test_a_tie_goes_to_the_lower_token_and_leads_by_nothing():
+    keys = torch.arange(50)
+    logits = -gumbel(keys, 0, 9)  # every sum is exactly zero
+    found, lead = winners(logits, keys, 0, near=0.1)
+    assert found.tolist() == [0] * 50 and lead.tolist() == [0.0] * 50

@@ -9,12 +9,15 @@ import time
 import tracemalloc
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from engine.models import gguf_cache
+from engine.models.gguf_cache import CHECKED
+from engine.models.gguf_file import KINDS
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.gguf_files import WORDS, base, write
 from tests.models.folders import faults_of
@@ -60,6 +63,10 @@ def test_a_file_is_the_model_it_was_made_of_to_the_bit(name, tmp_path):
     assert torch.equal(logits(read.model), logits(own.model))
 
 
+def test_every_family_that_is_called_checked_is():
+    assert {name.removesuffix("_grouped") for name in FAMILIES} == CHECKED
+
+
 @pytest.mark.parametrize(
     "kind", ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_NL"]
 )
@@ -74,6 +81,18 @@ def test_numbers_are_those_that_the_format_stands_for(kind, tmp_path):
     assert info.notes[0].startswith(f"It was dequantised from {kind} (")
     if kind in ("F16", "BF16"):
         assert kept["lm_head.weight"].element_size() == 2
+
+
+def test_sizes_of_types_are_the_packages():
+    for number, (name, block, size) in KINDS.items():
+        kind = gguf.GGMLQuantizationType(number)
+        assert (kind.name, gguf.GGML_QUANT_SIZES[kind]) == (name, (block, size))
+
+
+def test_bits_are_counted_from_the_file(file):
+    numbers = inspect_model(file).n_parameters
+    held = sum(one.n_bytes for one in gguf.GGUFReader(file).tensors)
+    assert f"({held / 1e6:,.1f} MB, {8 * held / numbers:.1f} bits" in inspect_model(file).notes[0]
 
 
 def test_it_is_dequantised_once_and_again_where_the_folder_is_damaged(file, store, monkeypatch):
@@ -112,6 +131,12 @@ def test_a_folder_with_one_file_is_that_file_and_several_are_asked_about(file, t
     shutil.copyfile(file, place / "b.gguf")
     (fault,) = faults_of(inspect_model, place)
     assert "holds 2 GGUF files: a.gguf, b.gguf" in fault and str(place / "a.gguf") in fault
+
+
+@pytest.mark.parametrize("name", ["gone.gguf", f"{'x' * 5000}.gguf", "\0.gguf", "x" * 5000])
+def test_a_name_that_leads_nowhere_is_no_file(name, tmp_path):
+    (fault,) = faults_of(inspect_model, tmp_path / name)
+    assert "is not there." in fault or "is not a folder." in fault
 
 
 def test_texts_begin_as_the_file_says(llama, tmp_path):

@@ -93,6 +93,25 @@ def test_a_vision_transformers_units_are_heads(tmp_path):
         replayed(whole, [["nowhere", True, [0]]], mask)
 
 
+def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
+    """As in ImageNet, whose two cranes every classifier of it on the hub has."""
+    folder = saved_by_transformers("vit", tmp_path / "vit")
+    config = json.loads((folder / "config.json").read_text())
+    twice = {
+        "id2label": {"0": "crane", "1": "owl", "2": "crane"},
+        "label2id": {"owl": 1, "crane": 2},
+    }
+    (folder / "config.json").write_text(json.dumps(config | twice | {"image_size": [16, 16]}))
+    found = load_classifier(folder, device="cpu")
+    assert (found.classes, found.size) == (("crane", "owl", "crane (2)"), 16)
+    (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -1}))
+    assert "-32 numbers wide" in refusal(folder)
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    capfd.readouterr()
+    assert "lacks 16 tensors" in refusal(folder)
+    assert "MISSING" not in "".join(capfd.readouterr())
+
+
 @pytest.fixture
 def resnet(tmp_path):
     return saved_by_transformers("resnet", tmp_path / "resnet")
@@ -140,6 +159,43 @@ def test_outputs_that_are_no_classes_or_contradict_each_other_are_refused(resnet
     assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
     edited_by(resnet, **more)
     assert said in refusal(resnet)
+
+
+def test_names_that_transformers_gave_are_no_names(resnet):
+    """LABEL_0 says nothing: such outputs are numbered, and which is which class must be said."""
+    plain = {
+        "id2label": {str(at): f"LABEL_{at}" for at in range(3)},
+        "label2id": {f"LABEL_{at}": at for at in range(3)},
+    }
+    edited_by(resnet, **plain)
+    found = load_classifier(resnet, device="cpu")
+    assert found.classes == ("0", "1", "2") and any(
+        "nobody gave their names" in note for note in found.notes
+    )
+    assert load_classifier(resnet, classes=["cat", "dog", "owl"], device="cpu").classes == (
+        "cat",
+        "dog",
+        "owl",
+    )
+    edited_by(
+        resnet, id2label={"0": "cat", "1": "dog", "2": "owl"}
+    )  # as written by who names id2label only
+    assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
+    edited_by(resnet, id2label="gone", label2id={"owl": 2, "cat": 0, "dog": 1})
+    assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
+
+
+def test_files_of_weights_that_are_not_read_are_named(resnet):
+    assert load_classifier(resnet, device="cpu").notes == ()
+    (resnet / "pytorch_model.bin").write_bytes(b"x")
+    (resnet / "ema.safetensors").write_bytes(b"x")
+    found = load_classifier(resnet, device="cpu").notes
+    assert found == (
+        (
+            "ema.safetensors and pytorch_model.bin are not read; model.safetensors is. Are they the"
+            " same weights?"
+        ),
+    )
 
 
 def edited_raw(folder, text):

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.core.errors import RequestError
 from engine.data.images.load import ImageAsk, load_images
-from engine.data.images.pixels import decoded
+from engine.data.images.pixels import ArrayPixels, decoded
 from engine.models.file_fields import FIELDS, REFUSED
 from engine.models.image_processor import FILE, _class_of, _kinds, processor_of
 from engine.models.load_image_classifier import inspect_classifier, load_classifier
@@ -188,6 +189,14 @@ def test_unknown_fields_and_another_size_are_said(tmp_path):
     )
 
 
+def test_the_file_of_a_whole_processor_comes_first(tmp_path):
+    """As transformers 5 saves it."""
+    folder = saved_by_transformers("resnet", tmp_path / "resnet")
+    whole = {"processor_class": "X", "image_processor": {"image_processor_type": VIT, "size": 48}}
+    (folder / "processor_config.json").write_text(json.dumps(whole))
+    assert inspect_classifier(folder).size == 48
+
+
 def folder_of_pictures(home, kind="PNG"):
     """Wide pictures of three classes whose middle says nothing: only the left edge is bright, by
     class."""
@@ -221,3 +230,13 @@ def test_images_are_read_as_the_processor_makes_them(tmp_path):
     assert (
         drawn[0].digest == drawn[1].digest
     )  # drawn at the size wanted, so that nothing is prepared
+
+
+def test_arrays_that_it_cannot_read_are_refused():
+    found, _ = processor_of({"image_processor_type": VIT, "size": 16}, None, "x")
+    long = ArrayPixels(np.zeros((2, 4, 500, 3), np.uint8)).prepared_by(found)
+    with pytest.raises(RequestError, match="too long and narrow"):
+        long.take(np.arange(2), 16)
+    wide = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), dtype=np.uint8)
+    own = [found(Image.fromarray(one)) for one in wide]
+    np.testing.assert_array_equal(ArrayPixels(wide).prepared_by(found).take(np.arange(2), 16), own)

@@ -14,6 +14,7 @@ from transformers import (
 )  # isort: skip
 
 from engine.core.errors import PruneAuditError, RequestError
+from engine.models import runtime
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
@@ -42,6 +43,11 @@ def test_a_judge_that_returns_nan_is_refused():
         judge_of(lambda texts: np.full(len(texts), np.nan)).score(["a"])
 
 
+def test_an_unknown_judge_lists_the_known_ones():
+    with pytest.raises(RequestError, match="demo-judge.*unbiased"):
+        inspect_judge("no-such-judge")
+
+
 def test_a_changed_checkpoint_is_not_loaded(tmp_path):
     folder = tmp_path / "judge"
     shutil.copytree(ASSETS / "demo-judge", folder)
@@ -52,6 +58,11 @@ def test_a_changed_checkpoint_is_not_loaded(tmp_path):
         inspect_judge(str(folder))
     with pytest.raises(RequestError, match="expected abc"):
         inspect_judge("demo-judge", "abc")
+
+
+def test_the_embedded_judge_tells_an_insult_from_a_greeting():
+    low, high = load_judge("demo-judge").score(TEXTS)
+    assert low < 0.3 < 0.7 < high
 
 
 def test_a_verdict_is_of_its_text_alone_to_the_bit():
@@ -78,6 +89,22 @@ def test_a_verdict_is_of_its_text_alone_to_the_bit():
     together = judge.predict(texts)
     assert [judge.predict([text] * 2)[0] for text in texts] == together.tolist()
     assert judge.predict(texts[::-3]).tolist() == together[::-3].tolist()
+
+
+def test_where_memory_is_short_fewer_texts_are_judged_at_once(monkeypatch):
+    judge, rows = load_judge("demo-judge"), []
+    whole = judge.score(TEXTS * 9)
+    monkeypatch.setattr(runtime, "on_device", lambda device: 4 << 20)
+    judged_at_once = runtime.judged_at_once
+
+    def noted(*given):
+        rows.append(judged_at_once(*given))
+        return rows[-1]
+
+    monkeypatch.setattr(runtime, "judged_at_once", noted)
+    judge.memory.clear()
+    np.testing.assert_allclose(judge.score(TEXTS * 9), whole, atol=1e-6)
+    assert rows and max(rows) < 16
 
 
 def test_a_judge_made_for_one_model_is_foreign_to_every_other():
@@ -109,6 +136,13 @@ def test_a_classifier_is_a_judge_once_its_label_is_named():
         inspect_judge("demo-gpt2", label="toxic")
     kind, insulting = (inspect_judge("demo-bert", label=label) for label in ("kind", "insulting"))
     assert kind.digest != insulting.digest, "the label is part of what the judge is"
+
+
+def test_two_labels_of_a_classifier_share_one_probability_and_texts_do_not_share_verdicts():
+    kind, insulting = (load_judge("demo-bert", label=label) for label in ("kind", "insulting"))
+    texts = ["friends say kavo is gentle.", "everybody hates kavo.", "kavo"]
+    assert kind.score(texts) + insulting.score(texts) == pytest.approx(1.0)
+    assert [insulting.predict([text])[0] for text in texts] == insulting.predict(texts).tolist()
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
@@ -242,3 +276,13 @@ def test_a_judge_is_what_its_folder_says_whole(tmp_path):
     edit(tmp_path, pruned_heads=None)
     with pytest.raises(RequestError, match="lacks 16 tensors that its config.json asks for"):
         inspect_judge(str(tmp_path), label="LABEL_1")
+
+
+def test_a_vocabulary_of_its_own_makes_another_judge(tmp_path):
+    judge_with(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    digests = set()
+    for words in ("[UNK] [PAD] [CLS] [SEP] [MASK] a b", "[UNK] [PAD] [CLS] [SEP] [MASK] b a"):
+        (tmp_path / "vocab.txt").write_text(words.replace(" ", "\n"))
+        digests.add(inspect_judge(str(tmp_path), label="LABEL_1").digest)
+    assert len(digests) == 2

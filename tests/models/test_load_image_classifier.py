@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import pickle
 import urllib.error
@@ -13,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from assets.build.tensor_names import written
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import FilterMask
 from engine.models import catalog
@@ -25,8 +27,12 @@ from engine.models.load_image_classifier import (
 )
 from engine.models.state_dicts import (
     _read_torch,
+    fitting_architectures,
+    names_digest,
+    skeleton,
+    stored_names,
 )
-from engine.models.vision import architecture_for
+from engine.models.vision import architecture_for, architectures
 from tests.models.folders import edit, faults_of
 from tests.places import SHARED
 
@@ -90,6 +96,32 @@ def test_a_saved_classifier_is_the_same_when_loaded(folder):
         one.requires_grad for one in after.model.parameters()
     )
     assert after.cut is None and after.notes == () and before.notes != ()
+
+
+def test_inspection_says_what_loading_finds(folder):
+    info, loaded = inspect_classifier(folder), load_classifier(folder, device="cpu")
+    for field in (
+        "name",
+        "arch",
+        "classes",
+        "size",
+        "mean",
+        "std",
+        "weight_hash",
+        "n_parameters",
+        "target",
+        "notes",
+    ):
+        assert getattr(info, field) == getattr(loaded, field), field
+    assert info.place == folder
+
+
+def test_saving_leaves_other_files_and_says_how_it_was_made(folder):
+    (folder / "CARD.md").write_text("mine")
+    save_classifier(small(seed=1), folder, about={"steps": 3})
+    assert (folder / "CARD.md").read_text() == "mine"
+    assert json.loads((folder / "model.json").read_text())["about"] == {"steps": 3}
+    assert load_classifier(folder, device="cpu").weight_hash == small(seed=1).weight_hash
 
 
 def test_a_cut_classifier_is_not_saved(tmp_path):
@@ -215,6 +247,24 @@ def save_with(thing, path):
     return path
 
 
+def test_numbers_stand_in_for_class_names_and_it_says_so(tmp_path):
+    save_file(plain(small()), tmp_path / "w.safetensors")
+    info = inspect_classifier(tmp_path / "w.safetensors")
+    assert (info.name, info.arch, info.classes) == ("w", "resnet10-w16", ("0", "1"))
+    assert "those of resnet10-w16" in info.notes[0] and "numbers" in info.notes[1]
+
+
+def test_half_precision_is_read_as_float32(tmp_path):
+    state = {
+        name: tensor.half() if tensor.is_floating_point() else tensor
+        for name, tensor in plain(small()).items()
+    }
+    torch.save(state, tmp_path / "half.pt")
+    loaded = load_classifier("resnet10-w16", weights=tmp_path / "half.pt", device="cpu")
+    assert {one.dtype for one in loaded.model.parameters()} == {torch.float32}
+    assert loaded.weight_hash == state_hash(loaded.model.state_dict())
+
+
 @pytest.mark.parametrize(
     "how", ["torch", "torch inside", "old torch", "pickle 2", "pickle 4", "module"]
 )
@@ -328,6 +378,12 @@ def test_folders_that_are_no_model_folders(tmp_path, folder):
     assert "a result, not a base model" in refusal(folder)[0]
 
 
+def test_a_folder_without_weights_or_with_another_architecture(folder):
+    assert "'resnet18' was given" in refusal(folder, arch="resnet18")[0]
+    (folder / "model.safetensors").unlink()
+    assert "model.safetensors: is not there." in refusal(folder)[0]
+
+
 def test_names_lead_to_assets_and_no_further(tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "ASSETS", tmp_path / "assets")
     save_classifier(small(), tmp_path / "assets" / "demo-resnet")
@@ -428,8 +484,38 @@ class TestImageNet:
         assert "no ImageNet weights of resnet56" in fault and "vgg16" in fault
 
 
-@real
+def test_a_file_is_recognised_without_building_most_architectures(monkeypatch):
+    assert set(stored_names()) == set(architectures()), "run python -m assets.build.tensor_names"
+    for name in ("resnet18", "mobilenet_v2", "resnet56"):
+        shapes = skeleton(name, 5).shapes
+        assert stored_names()[name] == names_digest(shapes), (
+            "run python -m assets.build.tensor_names"
+        )
+        skeleton.cache_clear()
+        state = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
+        assert fitting_architectures(state) == [name] and skeleton.cache_info().misses < 5
+    monkeypatch.setattr(
+        "engine.models.state_dicts.stored_names", dict
+    )  # of another torchvision: all are built
+    monkeypatch.setattr(
+        "engine.models.state_dicts.architectures", lambda: {"resnet56": architectures()["resnet56"]}
+    )
+    assert fitting_architectures(state) == ["resnet56"]
+
+
 @pytest.mark.slow
+def test_every_architecture_fits_itself_alone():
+    assert dict(stored_names()) == written()["names"]
+    kinds = {one.names[:2] for one in architectures().values()}
+    for name in sorted({name for names in kinds for name in names}):
+        state = {
+            key: torch.empty(shape, device="meta")
+            for key, shape in skeleton(name, 5).shapes.items()
+        }
+        assert fitting_architectures(state) == [name]
+
+
+@real
 def test_the_published_resnet56_loads_and_reaches_its_accuracy():
     path = CIFAR / "resnet56-4bfd9763.th"
     info = inspect_classifier(path)
@@ -447,3 +533,14 @@ def test_the_published_resnet56_loads_and_reaches_its_accuracy():
             [model.model(model.prepared(part)).argmax(1) for part in np.split(pixels, 5)]
         )
     assert 0.75 <= float((found.numpy() == labels).mean()) <= 0.90
+
+
+def test_a_mean_beyond_pixels_from_0_to_1_is_asked_about(folder):
+    """Before, a mean of pixels up to 255 was obeyed without a word."""
+    assert inspect_classifier(folder).notes == ()
+    edit(folder, CARD, mean=[127.5, 127.5, 127.5])
+    said = (
+        "Pixels from 0 to 1 are normalised by a mean of 127.5, 127.5, 127.5: was it one of pixels"
+        " from 0 to 255?"
+    )
+    assert inspect_classifier(folder).notes == (said,)

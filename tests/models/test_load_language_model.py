@@ -11,7 +11,7 @@ import torch
 
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.models.folders import copied, edit, faults_of
-from tests.tiny import folder_of, save_tokenizer, tiny_model
+from tests.tiny import TINY, folder_of, save_tokenizer, tiny_model
 
 
 @pytest.fixture
@@ -23,6 +23,53 @@ def refusal(path, **more):
     found = faults_of(inspect_model, path, **more)
     assert faults_of(load_language_model, path, device="cpu", **more) == found
     return found
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_inspection_says_what_loading_finds(name):
+    info, lm = inspect_model(folder_of(name)), tiny_model(name)
+    assert (info.n_layers, info.n_heads, info.n_positions) == (
+        lm.n_layers,
+        lm.n_heads,
+        lm.n_positions,
+    )
+    assert info.n_parameters == lm.n_parameters
+    assert info.weight_hash == lm.weight_hash
+    assert (
+        info.weight_hash
+        == hashlib.sha256((folder_of(name) / "model.safetensors").read_bytes()).hexdigest()
+    )
+    assert info.files == ("model.safetensors",) and info.revision is None
+
+
+def test_a_loaded_model_is_ready():
+    lm = tiny_model("llama")
+    assert not lm.model.training and not any(
+        parameter.requires_grad for parameter in lm.model.parameters()
+    )
+    assert lm.tokenizer.padding_side == "left" and lm.tokenizer.pad_token == "</s>"
+    assert (lm.device.type, lm.dtype, lm.cut) == ("cpu", torch.float32, None)
+
+
+def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(monkeypatch, folder):
+    edit(folder, pad_token_id=3)
+    warned = []
+    monkeypatch.setattr("transformers.modeling_utils.logger.warning_once", warned.append)
+    lm, window = load_language_model(folder, device="cpu"), torch.tensor([[3, 5, 7]])
+    lm.model(input_ids=window)
+    assert not warned
+    del (
+        lm.model.transformer.warn_if_padding_and_no_attention_mask
+    )  # that there is something to be silent about
+    lm.model(input_ids=window)
+    assert warned
+
+
+def test_the_checkpoints_own_dtype_is_not_followed(tmp_path):
+    lm = tiny_model("gpt2", dtype="bfloat16")
+    lm.model.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    assert load_language_model(tmp_path, device="cpu").dtype == torch.float32
 
 
 def test_shards_load_and_hash_in_name_order(tmp_path):
@@ -46,6 +93,15 @@ def test_an_index_that_points_outside_is_refused(folder):
     assert "names a file outside the folder" in refusal(folder)[0]
 
 
+def test_the_hash_follows_the_weights(folder):
+    before = inspect_model(folder).weight_hash
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert inspect_model(folder).weight_hash != before
+
+
 @pytest.mark.parametrize("kept", [0, 5, 100, 20_000, -1])
 def test_truncated_weights(folder, kept):
     path = folder / "model.safetensors"
@@ -56,11 +112,25 @@ def test_truncated_weights(folder, kept):
     )
 
 
+def test_weights_with_something_after_the_end(folder):
+    with (folder / "model.safetensors").open("ab") as stream:
+        stream.write(b"more")
+    assert "not fully covered" in refusal(folder)[0]
+
+
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
 def test_a_pickle_is_never_opened(folder, name):
     (folder / "model.safetensors").rename(folder / name)
     (fault,) = refusal(folder)
     assert name in fault and "can run code when opened. Convert" in fault
+
+
+def test_an_encoder_is_no_language_model():
+    (fault,) = refusal(folder_of("bert"))
+    assert (
+        fault == "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
+        "Assess it as a text classifier, or use a language model."
+    )
 
 
 def test_remote_code_is_never_run(folder):
@@ -119,12 +189,23 @@ def test_a_tokenizer_that_is_missing_or_broken(folder):
     assert "has no tokenizer" in refusal(folder)[0]
 
 
+def test_all_faults_at_once(folder):
+    edit(folder, model_type="bert")
+    (folder / "model.safetensors").unlink()
+    (folder / "tokenizer.json").unlink()
+    assert len(refusal(folder)) == 3
+
+
 @pytest.mark.parametrize(
     "name",
     ["", " ", "/nowhere/at/all", "../../x", "a/b/c", "x\0y", "~nobody-here/x", "/" + "x" * 5000],
 )
 def test_a_folder_that_is_not_there(name):
     assert len(refusal(name)) == 1
+
+
+def test_a_folder_has_no_revision(folder):
+    assert "is a folder" in refusal(folder, revision="main")[0]
 
 
 def test_a_hub_name_without_network_fails_clearly_and_soon(monkeypatch, tmp_path):

@@ -3,6 +3,9 @@ be wrong."""
 
 from __future__ import annotations
 
+import shutil
+
+import numpy as np
 import pytest
 import torch
 
@@ -11,10 +14,12 @@ from engine.models.load_text_classifier import (
     load_text_classifier,
     save_text_classifier,
 )
+from engine.surgery.heads.mask import prove_mask_works
 from tests.models.folders import copied, edit, edit_weights, faults_of
 from tests.tiny import (
     CLASSES,
     ENCODERS,
+    READ_WHOLE,
     build,
     folder_of,
     text,
@@ -22,6 +27,8 @@ from tests.tiny import (
 )
 
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5)]
+FIRST = [0.0117429, 0.0021751, -0.0078669]
+"""First numbers of a new head of tiny BERT with seed 5."""
 
 
 @pytest.fixture
@@ -57,6 +64,17 @@ def test_inspection_says_what_loading_finds(name):
         (),
         None,
     )
+
+
+def test_a_loaded_classifier_is_ready():
+    clf = tiny_text_classifier("distilbert")
+    assert not clf.model.training and not any(
+        parameter.requires_grad for parameter in clf.model.parameters()
+    )
+    assert (
+        clf.tokenizer.padding_side == "right" and clf.model.config._attn_implementation == "eager"
+    )
+    assert (clf.device.type, clf.dtype) == ("cpu", torch.float32)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -97,6 +115,30 @@ def test_texts_as_the_model_reads_them():
     assert pair["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1]]
 
 
+def test_token_types_only_where_the_family_has_them(folder):
+    for name in ("distilbert", "roberta"):
+        assert set(tiny_text_classifier(name).encode(TEXTS, TEXTS)) == {
+            "input_ids",
+            "attention_mask",
+        }
+    edit(folder, type_vocab_size=1)
+    types = "bert.embeddings.token_type_embeddings.weight"
+    edit_weights(folder, lambda weights: weights | {types: weights[types][:1].clone()})
+    clf = load_text_classifier(folder, CLASSES, device="cpu", max_length=64)
+    assert set(clf.encode(TEXTS, TEXTS)) == {"input_ids", "attention_mask"}
+
+
+def test_lengths_count_what_would_be_cut():
+    clf = tiny_text_classifier("bert", max_length=8)
+    found = clf.lengths([text(*[1] * 100), text(2), ""], [text(1), text(2, 2), ""])
+    assert found.dtype == np.int64 and found.tolist() == [104, 6, 3]
+    assert clf.lengths([text(1), ""]).tolist() == [3, 2]
+    assert clf.encode([text(*[1] * 100)])["input_ids"].shape == (
+        1,
+        8,
+    )  # asking for lengths left cutting on
+
+
 def test_fewer_positions_than_asked_for_are_said():
     clf = tiny_text_classifier("roberta", max_length=128)
     assert clf.max_length == 64
@@ -131,6 +173,34 @@ def test_a_new_head_depends_on_the_seed_alone_and_changes_nothing_else(name):
     assert not one.has_head and "new and random (seed 5)" in one.notes[0]
 
 
+@pytest.mark.parametrize("name", sorted(READ_WHOLE))
+def test_through_a_new_head_every_family_still_hears_its_heads(name):
+    """ModernBERT's has a norm: a scale of zero would answer every text alike."""
+    clf = tiny_text_classifier(name, classes=("no", "yes"), new_head=True)
+    prove_mask_works(clf)
+    logits = clf.logits(clf.encode(TEXTS))
+    assert (logits - logits[0]).abs().max() > 1e-3
+
+
+def test_a_new_head_is_the_same_on_every_machine():
+    clf = tiny_text_classifier("bert", new_head=True, seed=5)
+    assert torch.allclose(clf.model.classifier.weight[0, :3], torch.tensor(FIRST), atol=1e-7)
+
+
+def test_a_new_head_may_have_other_classes():
+    clf = tiny_text_classifier("roberta", classes=("no", "yes"), new_head=True)
+    assert clf.logits(clf.encode(TEXTS)).shape == (3, 2)
+    assert clf.model.config.id2label == {0: "no", 1: "yes"} and clf.model.config.num_labels == 2
+
+
+def test_loading_leaves_the_random_stream_alone():
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    tiny_text_classifier("bert", new_head=True)
+    assert torch.equal(torch.rand(4), wanted)
+
+
 @pytest.mark.parametrize("prefix", ["bert.", ""])
 def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
     """Its encoder arrives whole, whether names begin with the model's name or not."""
@@ -147,6 +217,42 @@ def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
         assert torch.equal(value, same.model.state_dict()[key])
         assert torch.equal(value, own[key]) or key.startswith(("classifier.", "bert.pooler."))
     assert clf.notes[0].startswith("The checkpoint has no pooler") and not clf.has_head
+
+
+def test_a_pooler_that_is_there_is_kept(folder):
+    own = tiny_text_classifier("bert").model.state_dict()
+    clf = load_text_classifier(without_head(folder), ("no", "yes"), device="cpu", max_length=64)
+    assert torch.equal(
+        clf.model.state_dict()["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"]
+    )
+    assert len(clf.notes) == 1 and "head is new" in clf.notes[0]
+
+
+def test_names_of_old_checkpoints(folder):
+    """bert-base-uncased still calls LayerNorm's weights gamma and beta."""
+    own = tiny_text_classifier("bert").model.state_dict()
+
+    def old(name):
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
+
+    edit_weights(folder, lambda weights: {old(key): value for key, value in weights.items()})
+    found = load_text_classifier(folder, CLASSES, device="cpu").model.state_dict()
+    assert all(torch.equal(found[key], own[key]) for key in own)
+
+
+def test_a_token_classifiers_head_is_none(folder):
+    edit(folder, architectures=["BertForTokenClassification"])
+    assert not inspect_text_model(folder).has_head
+    clf = load_text_classifier(folder, CLASSES, device="cpu", seed=5)
+    wanted = tiny_text_classifier("bert", new_head=True, seed=5).model.classifier.weight
+    assert torch.equal(clf.model.classifier.weight, wanted)
+
+
+def test_pretrained_weights_beside_a_classifier(folder):
+    shutil.copytree(folder_of("bert"), folder / "pretrained")
+    assert inspect_text_model(folder).pretrained == folder / "pretrained"
 
 
 def test_a_saved_classifier_comes_back(tmp_path):
@@ -166,6 +272,17 @@ def test_a_saved_classifier_comes_back(tmp_path):
 def test_classes_that_do_not_fit_the_head():
     (fault,) = refusal(folder_of("bert"), ("no", "yes"))
     assert "there are 2 classes, but the head of" in fault and "gives 3 numbers" in fault
+
+
+def test_classes_in_another_order_are_refused():
+    (fault,) = refusal(folder_of("bert"), ("Blue", "Green", "Red"))
+    assert "is not the order of" in fault and "red, green, blue" in fault
+
+
+def test_other_names_are_taken_and_said():
+    clf = load_text_classifier(folder_of("bert"), ("a", "b", "c"), device="cpu", max_length=64)
+    assert clf.classes == ("a", "b", "c") and clf.has_head
+    assert clf.notes == ("The checkpoint calls its classes red, green, blue; here: a, b, c.",)
 
 
 @pytest.mark.parametrize("classes", [(), ("one",), ("a", "a", "b"), ("a", "", "b")])
@@ -215,6 +332,18 @@ def test_a_language_model_is_no_text_classifier():
     assert "'gpt2' continues texts" in fault and "or use an encoder" in fault
 
 
+@pytest.mark.parametrize("family", ["resnet", "swin"])
+def test_what_reads_no_texts_is_told_in_words(folder, family):
+    edit(
+        folder,
+        model_type=family,
+        architectures=[f"{family}ForImageClassification"],
+        hidden_act="relu",
+    )
+    fault = next(one for one in refusal(folder) if one.startswith("architecture"))
+    assert "reads no texts: transformers has no text classifier of it. Use a folder" in fault
+
+
 @pytest.mark.parametrize("new_head", [False, True])
 @pytest.mark.parametrize(
     ("fields", "said"),
@@ -246,3 +375,14 @@ def test_encoder_tensors_are_never_made_up(folder, fresh):
         folder, lambda weights: {k: v for k, v in weights.items() if "layer.1.attention" not in k}
     )
     assert "lacks 10 tensors that its config.json asks for" in refusal(folder, new_head=fresh)[0]
+
+
+def test_a_fine_tuned_classifier_needs_its_pooler(folder):
+    edit_weights(folder, lambda weights: {k: v for k, v in weights.items() if "pooler" not in k})
+    for fresh in (False, True):
+        assert "lacks 2 tensors" in refusal(folder, new_head=fresh)[0]
+
+
+def test_absolute_positions_which_older_files_name_are_no_news(folder):
+    edit(folder, position_embedding_type="absolute")
+    assert inspect_text_model(folder).notes == ()

@@ -56,6 +56,12 @@ def test_other_weights_beside_are_named(folder, name):
     assert inspect_model(folder).notes[0].startswith(f"{name} is not read;")
 
 
+def test_what_training_left_behind_is_no_weight_of_the_model(folder):
+    for name in ("training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth"):
+        (folder / name).write_bytes(b"x")
+    assert inspect_model(folder).notes == ()
+
+
 def test_a_single_file_beside_shards_is_refused_since_transformers_reads_it_and_not_them(tmp_path):
     loading.load_language_model(folder_of("gpt2"), device="cpu").model.save_pretrained(
         tmp_path, max_shard_size="40KB"
@@ -172,6 +178,15 @@ def test_each_end_token_that_the_files_name_ends_a_text(folder):
     assert again.reading_digest != lm.reading_digest
 
 
+def test_a_token_that_the_model_does_not_have_ends_no_text(folder):
+    edit(folder, "generation_config.json", eos_token_id=[2, 5, 50256])
+    info = inspect_model(folder)
+    assert info.more_ends == (5,)
+    assert any("token 50256 ends a text too, but the model has none" in note for note in info.notes)
+    edit(folder, "generation_config.json", eos_token_id="5")
+    assert "names '5' as a token that ends a text" in refusal(folder)
+
+
 def test_tensors_that_should_be_one_and_are_two_are_named(folder):
     other = load_file(folder / WEIGHTS)["transformer.wte.weight"].clone()
     with_tensors(folder, **{"lm_head.weight": other})
@@ -183,6 +198,12 @@ def test_tensors_that_should_be_one_and_are_two_are_named(folder):
         "makes lm_head.weight and transformer.wte.weight one" in note
         and "the files hold two" in note
     )
+
+
+def test_a_config_that_makes_no_model_says_so_before_the_weights(tmp_path):
+    folder = copied("llama", tmp_path)
+    edit(folder, "config.json", rope_scaling={"type": "odd", "factor": 4.0})
+    assert "config.json: describes a model that cannot be made: KeyError, 'odd'" in refusal(folder)
 
 
 def test_a_cut_model_ends_texts_as_its_base_does(folder, tmp_path):
@@ -218,6 +239,15 @@ def test_a_parameter_that_nothing_went_into_is_a_fault(folder):
         " transformer.h.1.mlp.c_fc.w" in told[0]
     )
     assert "loaded with 1 tensor whose numbers are not those of its files" in told[1]
+
+
+def test_numbers_in_another_order_are_the_files_all_the_same(folder):
+    model = load_language_model(folder, device="cpu").model
+    weight = model.transformer.h[0].mlp.c_fc.weight
+    weight.data = weight.data.flip(0).contiguous()
+    assert not unlike_files("it", model, [folder / WEIGHTS])
+    weight.data[0, 0] += 1
+    assert unlike_files("it", model, [folder / WEIGHTS])
 
 
 def test_what_a_family_changes_as_it_loads_is_refused(folder, monkeypatch):

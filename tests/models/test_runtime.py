@@ -31,12 +31,23 @@ def test_the_guard_acts_once_at_most():
     assert runtime._schemas == before
 
 
+def test_the_cpu_is_always_there():
+    assert runtime.pick_device("cpu") == torch.device("cpu")
+    assert runtime.pick_device("auto").type in ("cpu", "cuda", "mps")
+
+
 @pytest.mark.parametrize("name", ["tpu", "cuda:x", "", "cpu:", "CUDA"])
 def test_unknown_devices_are_named(name):
     if name == "cpu:":
         assert runtime.pick_device(name) == torch.device("cpu")
         return
     with pytest.raises(RequestError, match="auto, cpu, cuda"):
+        runtime.pick_device(name)
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "cpu:1"])
+def test_absent_devices_are_refused(name):
+    with pytest.raises(RequestError, match="not on this machine"):
         runtime.pick_device(name)
 
 
@@ -152,3 +163,7 @@ def test_batches_shrink_with_the_room(demo, allowed):
     allowed(runtime.OVERHEAD + demo.n_parameters * 4 + (4 << 20))
     assert runtime.rows_at_once(demo, 256, 22) < 60 and runtime.texts_at_once(demo, 128, 60) < 128
     assert 1 <= runtime.tokens_at_once(demo, 4096) < 4096
+
+
+def test_logits_held_at_once_do_not_grow_with_the_number_of_texts(demo):
+    assert runtime.rows_at_once(demo, 10**9, 22) * 22 * demo.vocab_size <= runtime.CPU_NUMBERS

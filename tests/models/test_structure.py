@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask
-from engine.models.load_language_model import load_language_model
+from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
-from engine.models.structure.adapter import adapter_of
+from engine.models.structure.adapter import Encoder, adapter_of, known_types
 from engine.models.structure.proofs import proved
 from engine.surgery.agreement import agree, agree_on_texts
 from engine.surgery.heads.mask import cut, gated, masked, zeroed
@@ -32,6 +33,7 @@ from tests.tiny import (
     STRUCTURAL,
     TINY,
     folder_of,
+    save_tokenizer,
     text,
     tiny_model,
 )
@@ -112,6 +114,23 @@ def test_head_tensors_are_the_heads_own(name):
         wanted = lm.model(tokens).logits
     tensors[-1].mul_(0.25)  # a view of the model's own memory
     assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
+
+
+def test_what_cannot_draw_from_what_it_keeps_is_refused(tmp_path):
+    """BERT's generation half sees the whole text unless its config.json says otherwise."""
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    }
+    config = AutoConfig.for_model(
+        "bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes
+    )
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    with pytest.raises(RequestError, match="no text can be drawn with what is kept of its tokens"):
+        load_language_model(tmp_path, device="cpu")
 
 
 def test_a_model_that_sees_what_comes_is_caught():
@@ -252,7 +271,52 @@ def test_what_has_no_such_heads_is_refused_with_a_sentence(tmp_path, kind, setti
         load_language_model(folder, device="cpu")
 
 
+def test_shards_without_their_index_are_named(tmp_path):
+    folder = Path(shutil.copytree(folder_of("qwen3"), tmp_path / "it"))
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    with pytest.raises(
+        RequestError,
+        match="holds 1 parts of weights .model-00001-of-00002.safetensors. and no",
+    ):
+        inspect_model(folder)
+
+
+def test_a_line_says_how_a_model_was_read():
+    info = inspect_model(folder_of("qwen3"))
+    assert info.how.startswith(
+        "Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide"
+    )
+    assert inspect_model(folder_of("gpt2")).how == ""
+
+
 # Families whose proof is not repeated when they are loaded; a new one needs a tiny model.
+
+
+def test_every_known_family_has_a_tiny_model():
+    assert set(known_types()) == {kind for kind, _ in EVERY.values()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_proof_of_a_known_family_holds(name):
+    lm = tiny_model(name)
+    assert lm.adapter.how == ""
+    found = proved(lm.model, lm.adapter, name)
+    assert (found.cuts, found.splits, found.how) == (True, True, "")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_family_is_either_causal_or_an_encoder(name):
+    """Whatever a config may call itself: in an encoder, and only there, a token sees those after
+    it."""
+    lm = tiny_model(name)
+    assert lm.adapter.causal == (name in TINY) == (not isinstance(lm.adapter, Encoder))
+    seen = {}
+    for last in (9, 30):
+        found = lm.model(
+            torch.tensor([[5, 7, 8, last]]), output_hidden_states=True, output_attentions=True
+        )
+        seen[last] = found.hidden_states[1][0, 0]
+    assert torch.equal(seen[9], seen[30]) == lm.adapter.causal
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -278,6 +342,20 @@ def test_attention_implementation_equals_eager(name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
+def test_eager_equals_the_fast_attention_and_padding_changes_nothing(name):
+    clf = tiny_model(name)
+    assert clf.model.config._attn_implementation == "eager"
+    texts = [text(5, 9, 7), text(8, 30, 12, 6, 41, 2)]
+    batch = clf.encode(texts)
+    slow = clf.logits(batch)
+    clf.model.set_attn_implementation("sdpa")
+    assert torch.allclose(clf.logits(batch), slow, atol=1e-5)
+    clf.model.set_attn_implementation("eager")
+    alone = torch.cat([clf.logits(clf.encode([one])) for one in texts])
+    assert torch.allclose(alone, slow, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
 def test_attention_probabilities_are_what_output_attentions_hands_out(name):
     """And they carry gradients: they are the tensor that is multiplied by the values."""
     clf, seen = tiny_model(name), []
@@ -294,3 +372,24 @@ def test_attention_probabilities_are_what_output_attentions_hands_out(name):
     assert not (out.attentions[1] * (1 - real)[:, None, None, :]).any()  # nobody looks at padding
     (slope,) = torch.autograd.grad(out.logits[:, 0].sum(), out.attentions[1])
     assert slope.abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_the_longest_text_of_an_encoder_is_as_long_as_it_says(name):
+    clf = tiny_model(name)
+    clf.model(torch.full((1, clf.n_positions), 7))
+    with pytest.raises((IndexError, RuntimeError)):
+        clf.model(torch.full((1, clf.n_positions + 1), 7))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_classifier_names_are_all_that_is_not_the_encoder(name):
+    clf = tiny_model(name)
+    head = tuple(f"{module}." for module in clf.adapter.head)
+    rest = {
+        key.split(".")[0] for key, _ in clf.model.named_parameters() if not key.startswith(head)
+    }
+    assert rest == {clf.model.base_model_prefix}
+    assert clf.model.get_submodule(clf.adapter.outputs).out_features == 3
+    for pooler in clf.adapter.pooler:
+        clf.model.get_submodule(pooler)

@@ -45,6 +45,13 @@ def test_a_shortcut_by_hand():
         ShortcutA(2, (2,))
 
 
+def test_option_a_is_the_published_padding():
+    block = architecture_for("resnet20").build("resnet20", 10).layer2[0]
+    images = torch.randn(2, 16, 8, 8)
+    expected = nn.functional.pad(images[:, :, ::2, ::2], (0, 0, 0, 0, 8, 8))
+    assert torch.equal(block.shortcut(images), expected)
+
+
 SOME = {next((name for name in one.names), None): one for one in architectures().values()}
 """The first of each family."""
 
@@ -66,6 +73,16 @@ def test_every_architecture_says_what_it_is(name):
     assert (published is None) == (name in ("resnet10", "resnet10-w16", "resnet20"))
 
 
+@pytest.mark.parametrize("name", ["resnet20", "resnet10-w16", "mobilenet_v2"])
+def test_the_smallest_size_runs_and_trains(name):
+    architecture = architecture_for(name)
+    torch.manual_seed(0)
+    model = architecture.build(name, 2).train()
+    images = torch.randn(4, 3, architecture.min_size, architecture.min_size)
+    nn.functional.cross_entropy(model(images), torch.tensor([0, 1, 0, 1])).backward()
+    assert all(bool(torch.isfinite(one.grad).all()) for one in model.parameters())
+
+
 def test_activations_keep_zero_at_zero_except_what_feeds_a_sigmoid():
     for name in HEADS:
         architecture = architecture_for(name)
@@ -80,6 +97,16 @@ def test_activations_keep_zero_at_zero_except_what_feeds_a_sigmoid():
                 moving.add(f"{label.rpartition('.')[0]}.fc2")
         assert moving == architecture.ungated(model)
     assert len(moving) == 30  # EfficientNetV2-S: one squeeze-excitation per depthwise block
+
+
+def test_counts_of_parameters_are_the_published_ones():
+    published = {"resnet20": 0.27e6, "resnet32": 0.46e6, "resnet44": 0.66e6, "resnet56": 0.85e6}
+    for name, count in published.items():
+        found = sum(one.numel() for one in architecture_for(name).build(name, 10).parameters())
+        assert round(found / 1e6, 2) == pytest.approx(count / 1e6, abs=0.011)
+    with torch.device("meta"):
+        resnet18 = architecture_for("resnet18").build("resnet18", 1000)
+    assert sum(one.numel() for one in resnet18.parameters()) == 11_689_512
 
 
 def test_an_unknown_architecture_names_the_known_ones():

@@ -17,8 +17,9 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from engine.core.errors import RequestError
 from engine.models.checkpoint import inspect_folder
 from engine.models.file_fields import FIELDS, IRRELEVANT, REFUSED, refusals, unread
+from engine.models.load_language_model import inspect_model
 from engine.models.weights import INDEX, read_header, tensors_in, weight_files
-from tests.tiny import folder_of
+from tests.tiny import DECODERS, folder_of
 
 GOOD = {
     "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
@@ -84,6 +85,12 @@ def test_a_shape_that_no_tensor_can_have_is_refused(tmp_path, shape):
     assert "'c' of a shape that no machine multiplies" in tensors_in(path)[1][0].what
 
 
+@pytest.mark.parametrize("content", [b"", b"\0" * 7, b"\xff" * 8, struct.pack("<Q", 100) + b"{}"])
+def test_a_file_without_a_header_is_no_safetensors_file(tmp_path, content):
+    (tmp_path / "m").write_bytes(content)
+    assert "truncated or no safetensors file" in tensors_in(tmp_path / "m")[1][0].what
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_weights_that_are_no_numbers_are_named(tmp_path, dtype, bad):
@@ -117,6 +124,17 @@ def test_weights_in_packed_numbers_are_refused_where_nothing_says_what_they_stan
     )
     (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
     assert tensors_in(tmp_path / "m")[1] == []
+
+
+def test_an_index_that_names_nothing_is_refused(tmp_path):
+    for content, said in (
+        ('{"weight_map": {}}', "names no weight file"),
+        ("{}", "cannot be read"),
+        ("[" * 60_000, "read"),
+    ):
+        (tmp_path / INDEX).write_text(content)
+        files, faults = weight_files(tmp_path)
+        assert files == [] and len(faults) == 1 and said in faults[0].what
 
 
 def test_an_index_that_names_no_possible_file_says_it_is_missing(tmp_path):
@@ -176,6 +194,11 @@ def test_what_a_tokenizer_writes_of_itself_is_known(name, tmp_path):
         )
         == []
     )
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_no_familys_own_config_has_a_note(name):
+    assert inspect_model(folder_of(name)).notes == ()
 
 
 @pytest.mark.parametrize(("file", "field"), [pair for file in FILES for pair in refused(file)])

@@ -9,7 +9,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
 from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.agreement import agree, agree_on_texts, tokens_of
-from engine.surgery.heads.mask import cut, masked, zeroed
+from engine.surgery.heads.mask import cut, masked, parameters, zeroed
 from engine.surgery.heads.replay import (
     load_cut,
     load_cut_classifier,
@@ -81,10 +81,10 @@ def test_four_ways_agree(name, cut_heads, tmp_path):
         assert torch.equal(hf_greedy(other, batch), wanted_text), way
     assert agree(lm, mask, PROMPTS, others["reloaded"], new_tokens=4).holds
     assert (
-        smaller.n_parameters
-        == others["reloaded"].n_parameters
-        < lm.n_parameters
-        == others["zeroed"].n_parameters
+        parameters(smaller)
+        == parameters(others["reloaded"])
+        < parameters(lm)
+        == parameters(others["zeroed"])
     )
     assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
 
@@ -129,9 +129,60 @@ def test_five_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
     elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed").eval()
     assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
     assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
-    sizes = [other.n_parameters for other in others.values()]
-    assert sizes[0] == sizes[1] < clf.n_parameters == sizes[2] == sizes[3]
+    sizes = [parameters(other) for other in others.values()]
+    assert sizes[0] == sizes[1] < parameters(clf) == sizes[2] == sizes[3]
     assert torch.equal(classes(clf, batch), plain)
+
+
+@pytest.mark.parametrize("name", [*TINY, *ENCODERS])
+def test_parameters_of_a_cut(name):
+    """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q,
+    k, v bias.
+
+    With grouped KV a KV head (2 * 32 * 8) goes only with its last reader.
+    """
+    lm = tiny_model(name)
+    biases = 3 * 8 if name in ("gpt2", "llama", *ENCODERS) else 0
+    one = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2),))))
+    two = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))))
+    if name == "llama_grouped":
+        assert (one, two) == (2 * 32 * 8, 2 * (2 * 32 * 8) + 2 * 32 * 8)
+    else:
+        assert (one, two) == (4 * 32 * 8 + biases, 2 * (4 * 32 * 8 + biases))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
+def test_cut_is_exact_in_double_precision(name):
+    lm = tiny_model(name, dtype="float64")
+    found = agree(lm, HeadMask(3, 4, MASKS["uneven"]), PROMPTS)
+    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12
+
+
+def test_padding_does_not_change_a_cut_models_answer():
+    lm = tiny_model("llama_grouped")
+    smaller = cut(lm, HeadMask(3, 4, MASKS["layer 0"] + ((1, 3),)))
+    together = hf_greedy(smaller, tokens_of(smaller, PROMPTS, 40))[:, -8:]
+    for row, prompt in enumerate(PROMPTS):
+        alone = hf_greedy(smaller, tokens_of(smaller, [prompt], 40))[:, -8:]
+        assert torch.equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_cut_classifier_is_exact_in_double_precision(name):
+    clf = tiny_model(name, dtype="float64")
+    found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
+    assert (
+        found.holds
+        and found.greedy_equal
+        and found.max_logit_difference < 1e-12
+        and found.prompts == 3
+    )
+
+
+def test_agree_notices_another_classifier():
+    clf, mask = tiny_model("bert"), HeadMask(3, 4, ((0, 1),))
+    found = agree_on_texts(clf, mask, PROMPTS, other=cut(clf, HeadMask(3, 4, ((0, 2),))))
+    assert not found.holds and found.max_logit_difference > found.tolerance
 
 
 MASK = HeadMask(3, 4, MASKS["uneven"])
@@ -193,6 +244,11 @@ def test_agree_notices_a_broken_cache():
     assert (
         found.max_logit_difference <= found.tolerance and not found.greedy_equal and not found.holds
     )
+
+
+def test_a_long_prompt_is_cut_to_the_models_positions():
+    lm = tiny_model("gpt2")
+    assert agree(lm, HeadMask(3, 4, ((0, 1),)), [text(*([7] * 300))]).holds
 
 
 @pytest.mark.parametrize("name", ["llama", "bert"])

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from engine.training.batches import AHEAD, Batch, Batches, ahead
@@ -67,6 +68,16 @@ def test_a_last_single_image_is_left_out():
     assert len(left_out) > 1  # not always the same one
 
 
+def test_forever_goes_on_with_the_next_epoch():
+    some, found = batches(6, 3), []
+    for batch in some.forever():
+        found.append(batch.rows.tolist())
+        if len(found) == 5:
+            break
+    expected = [batch.rows.tolist() for number in range(3) for batch in some.epoch(number)]
+    assert found == expected[:5]
+
+
 def test_mirroring_turns_about_half_of_the_images_left_to_right():
     rows, turned = [], []
     for number in range(20):
@@ -97,6 +108,31 @@ def test_reading_ahead_stops_when_the_consumer_stops():
     assert not [
         one for one in threading.enumerate() if "ThreadPoolExecutor" in one.name and one.is_alive()
     ]
+
+
+def test_only_a_few_batches_are_made_ahead():
+    made, begun = [], threading.Condition()
+
+    def make(part):
+        with begun:
+            made.append(part)
+            begun.notify()
+        return Batch(torch.tensor([part]), torch.zeros(1))
+
+    for place, batch in enumerate(ahead(make, list(range(12)))):
+        with begun:  # the one that prepares does all it may before the next is asked for
+            assert begun.wait_for(
+                lambda least=place + 1 + AHEAD: len(made) >= min(12, least), timeout=60
+            )
+            assert batch.rows.tolist() == [place] and len(made) <= place + 1 + AHEAD
+
+
+def test_what_goes_wrong_while_reading_ahead_reaches_the_consumer():
+    def read(rows):
+        raise ValueError("damaged file")
+
+    with pytest.raises(ValueError, match="damaged file"):
+        list(batches(10, 4, read=read).epoch(0))
 
 
 def test_mirrored_views_have_places_of_their_own():

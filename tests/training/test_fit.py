@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -114,6 +116,12 @@ def test_schedules_by_hand(schedule):
     assert [row["rate"] for row in rows] == pytest.approx(expected[schedule])
 
 
+def test_no_epochs_change_nothing():
+    before = tiny().model
+    model, rows = fitted(recipe=Recipe(epochs=0))
+    assert rows == [] and same(model, before) and not model.training
+
+
 def moved(model, before, name: str) -> float:
     return float((model.state_dict()[name] - before[name]).abs().max())
 
@@ -208,6 +216,16 @@ def test_it_stops_after_its_patience_with_the_best_weights(losses, patience, epo
     ), "and no more is told to come"
 
 
+def test_looking_at_validation_images_changes_no_update():
+    recipe = Recipe(epochs=3, rate=0.01, batch=7, mirror=False)
+    model, rows = fitted(recipe=recipe)
+    looked, again, _ = watched([3.0, 2.0, 1.0], replace(recipe, patience=1))
+    assert same(model, looked)
+    assert [
+        {name: value for name, value in row.items() if name != "val_loss"} for row in again
+    ] == rows
+
+
 @pytest.mark.parametrize("killed_after", [5, 9, 14])
 def test_resumed_early_stopping_is_uninterrupted_bit_for_bit(monkeypatch, killed_after):
     """Killed after the best epoch (the first), and after a worse one; the best weights were kept
@@ -223,6 +241,29 @@ def test_resumed_early_stopping_is_uninterrupted_bit_for_bit(monkeypatch, killed
         watched(losses, recipe, keep=keep, check=stop_after(killed_after))
     resumed, again, _ = watched(losses[killed_after // 4 :], recipe, keep=keep)
     assert same(whole, resumed) and rows == again and len(rows) == 4 and keep.state is None
+
+
+def test_a_validation_loss_that_is_no_number_ends_with_a_reason():
+    with pytest.raises(PruneAuditError, match=r"loss on validation images became nan in epoch 2"):
+        watched([0.5, float("nan")], Recipe(epochs=3, rate=0.01, batch=7, patience=1))
+
+
+def test_dropout_does_something():
+    """So that the test above says something."""
+    assert not same(fitted(TwoConvs(2, 0.5))[0], fitted(TwoConvs(2, 0.0))[0])
+
+
+def test_the_same_fit_twice_is_the_same_and_another_seed_is_not():
+    assert same(fitted()[0], fitted()[0])
+    classifier = tiny()
+    fit(
+        classifier.model,
+        some_batches(classifier, N, 7, seed=2, mirror=True),
+        some_targets(N),
+        Recipe(epochs=3, rate=0.01, batch=7),
+        "fc",
+    )
+    assert not same(fitted()[0], classifier.model)
 
 
 def test_cancel_is_asked_for_before_every_batch():

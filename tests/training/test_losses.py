@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from engine.core.errors import RequestError
 from engine.training.losses import (
     Targets,
     corrected_labels,
@@ -16,7 +17,7 @@ from engine.training.losses import (
     soft_cross_entropy,
     targets,
 )
-from engine.training.recipe import LossPlan, loss_while_pruning
+from engine.training.recipe import LossPlan, known_losses, loss_while_pruning
 
 # Four images, three classes: right and sure, right and unsure, wrong, wrong and sure.
 ANSWERS = torch.tensor([[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])
@@ -92,6 +93,12 @@ def test_a_batch_is_held_to_its_own_rows():
     assert each.tolist() == pytest.approx([-4 * float(log[0, 3]), -2 * float(log[1, 1])])
 
 
+def test_large_logits_in_half_precision_stay_numbers():
+    logits = torch.tensor([[60000.0, -60000.0]], dtype=torch.float16)
+    found = soft_cross_entropy(logits, torch.tensor([[0.0, 1.0]]))
+    assert found.dtype == torch.float32 and found.tolist() == [120_000.0]
+
+
 SWITCHES = {  # weights and labels while pruning, weights and labels while retraining
     "plain": (0, 0, 0, 0),
     "pw": (1, 1, 1, 1),
@@ -104,6 +111,10 @@ SWITCHES = {  # weights and labels while pruning, weights and labels while retra
     "labels@prune": (0, 1, 0, 0),
     "labels@retrain": (0, 0, 0, 1),
 }
+
+
+def test_every_written_form_is_known():
+    assert set(known_losses()) == set(SWITCHES) and len(known_losses()) == len(SWITCHES)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +130,14 @@ def test_each_switch_acts_where_it_says_and_nowhere_else(loss, place, plain):
     assert torch.equal(
         found.weights, pw_weights(ANSWERS, TRUTH, 0.3, 1.0) if weighs else torch.ones(4)
     )
+
+
+@pytest.mark.parametrize(
+    "loss", ["", "@", "pw@", "pw@test", "@prune", "weight", "plain@prune", "PW", "pw@prune@prune"]
+)
+def test_a_loss_that_is_not_known_names_the_known_ones(loss):
+    with pytest.raises(RequestError, match="labels@retrain"):
+        LossPlan.parse(loss)
 
 
 def test_numbers_out_of_range():

@@ -94,6 +94,14 @@ def test_an_image_keeps_its_square_whatever_else_is_there(digits):
     assert (both["artefact"] == both["artefact_whole"]).all()
 
 
+def test_changes_can_follow_each_other(digits):
+    both = changed("artefact", changed("underrepresent", digits, classes="4"), cls="4")
+    assert both.name == "digits, underrepresent, artefact"
+    drawn = squares(both.read(np.arange(len(both.table)))) > 0
+    assert ((both.table["artefact"] == "with") == drawn).all()
+    assert "artefact' already" in faults_of("artefact", both)
+
+
 @pytest.mark.parametrize(
     ("subset", "times"),
     [("balanced", [1, 1, 1, 1]), ("more-of-group", [1, 5, 1, 5]), ("more-of-class", [5, 5, 1, 1])],
@@ -109,6 +117,14 @@ def test_balanced_subsets_are_nested_and_have_the_papers_shape(faces, subset, ti
     assert (done.table["split"] != "train").sum() == 10000, "validation and test stay whole"
     assert set(balanced.table["image_id"]) <= set(done.table["image_id"])
     assert len(balanced.table) - 10000 == pytest.approx(0.0341 * 12000, abs=8)
+
+
+def test_too_few_for_five_times_is_said(faces):
+    done = changed("balance", faces, subset="more-of-group", times=50)
+    assert "too few for 50 times" in done.notes[-1]
+    there = counts_of(faces, by=["label", "male"])[1, "non-male"]
+    counts = counts_of(done, by=["male", "label"])["non-male"]
+    assert counts.tolist() == [there, there]
 
 
 def test_faults_of_changes_are_said(digits, faces):

@@ -91,6 +91,33 @@ def test_sixteen_bits_are_rounded_not_cut_off():
     np.testing.assert_array_equal(pixels[..., 0], np.rint(fine / 257))
 
 
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "WEBP"])
+def test_colour_keeps_its_range(kind):
+    more = {"lossless": True} if kind == "WEBP" else {}
+    pixels, told = decoded(file_of(Image.fromarray(COLOUR), kind, **more), 16)
+    np.testing.assert_array_equal(pixels, COLOUR)
+    assert told == ()
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "L"])
+def test_jpegs_of_other_colours_are_near_their_own(mode):
+    content = file_of(Image.fromarray(IN_THREE).convert(mode), "JPEG", quality=100)
+    assert np.abs(decoded(content, 16)[0].astype(int) - IN_THREE).max() < 8
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF", "BMP", "PPM"])
+def test_ones_and_zeros_are_black_and_white(kind):
+    pixels, _ = decoded(file_of(Image.fromarray(GREY > 99), kind), 16)
+    np.testing.assert_array_equal(pixels[..., 0], np.where(GREY > 99, 255, 0))
+
+
+def test_sixteen_bits_of_colour_keep_their_range():
+    numbers = (COLOUR.astype(np.uint16) * 257).tobytes()
+    pixels, told = decoded(tiff(16, numbers, photometric=2, channels=3), 16)
+    np.testing.assert_array_equal(pixels, COLOUR)
+    assert told == (DEEP,)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -145,6 +172,14 @@ def grey16(at, factor=257):
     return file_of(Image.fromarray(noise(at, 16, 16).astype(np.uint16) * factor))
 
 
+def test_a_set_of_sixteen_bits_is_that_of_eight(tmp_path):
+    eight, sixteen = load(folder(tmp_path / "8", grey)), load(folder(tmp_path / "16", grey16))
+    rows = np.arange(40)
+    np.testing.assert_array_equal(eight.read(rows), sixteen.read(rows))
+    assert "More than 8 bits per colour were brought to 8 in 40 of 40 images." in sixteen.notes
+    assert "of 40 images" not in notes_of(eight)
+
+
 def test_suspicious_sets_are_told(tmp_path):
     told = notes_of(load(folder(tmp_path / "dark", lambda at: grey16(at, 1))))
     assert "Less than a sixteenth of the 16 bits is used" in told
@@ -184,6 +219,13 @@ def test_refused_pictures_are_named_with_their_reason(tmp_path, monkeypatch):
     assert "1.png" in fault and "floating-point numbers have no known range" in fault
 
 
+def test_a_set_of_refused_pictures_says_why_none_is_left(tmp_path):
+    floats = lambda at: file_of(Image.fromarray(GREY.astype(np.float32)), "TIFF")  # noqa: E731
+    fault = faults_of(folder(tmp_path, floats, "tif"))
+    assert "No train images are left. 40 images cannot be decoded" in fault
+    assert "floating-point" in fault
+
+
 def test_hidden_files_are_no_pictures_and_others_that_are_none_are_counted(tmp_path):
     """macOS leaves ._x.png beside x.png on other disks; Windows leaves Thumbs.db."""
     home = folder(tmp_path, grey)
@@ -198,3 +240,21 @@ def test_hidden_files_are_no_pictures_and_others_that_are_none_are_counted(tmp_p
         (home / "train" / "cat" / name).write_bytes(b"x")
     left = "3 files do not end as pictures that are read here and were left out: .avif, .heic."
     assert left in notes_of(load(home))
+
+
+@pytest.mark.parametrize("name", ["._labels.csv", ".labels.csv"])
+def test_hidden_tables_are_no_tables(tmp_path, name):
+    rows = ["path,label,split"]
+    for at in range(40):
+        (tmp_path / f"{at}.png").write_bytes(grey(at))
+        rows.append(f"{at}.png,{'cat' if at % 2 else 'dog'},{'test' if at % 4 < 2 else 'train'}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    (tmp_path / name).write_bytes(b"\0\5\x16\7md5hash")
+    assert len(load(tmp_path).table) == 40
+
+
+def test_hidden_arrays_are_no_arrays(tmp_path):
+    for split in ("train", "test"):
+        npz(tmp_path, split, noise(len(split), 40, 16, 16, 3), np.arange(40) % 2)
+        (tmp_path / f"._{split}.npz").write_bytes(b"\0\5\x16\7")
+    assert load(tmp_path).classes == ("cat", "dog")

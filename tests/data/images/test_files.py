@@ -4,11 +4,13 @@ elsewhere."""
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from engine.core.errors import RequestError
 from engine.data.images.load import look
+from engine.data.images.pixels import decoded
 from tests.data import notes_of, sizes
-from tests.data.images import faults_of, load, picture
+from tests.data.images import faults_of, file_of, load, picture
 
 
 def celeba(home, n=30):
@@ -104,6 +106,13 @@ def test_fitzpatrick17k_trains_on_light_skin_only(tmp_path):
     assert set(by_scale.table["fitzpatrick_scale"]) == set("123456")
 
 
+def test_fitzpatrick17k_without_images_or_columns(tmp_path):
+    (tmp_path / "f.csv").write_text("md5hash,fitzpatrick,label\na,1,x\nb,3,y\n")
+    assert "No image named <md5hash>.jpg" in faults_of(tmp_path)
+    (tmp_path / "f.csv").write_text("md5hash,label\na,x\n")
+    assert "Columns missing: fitzpatrick_scale. Found: md5hash, label" in faults_of(tmp_path)
+
+
 def test_pictures_at_and_below_a_class_are_read_and_those_outside_are_told(tmp_path):
     for number in range(40):
         split, name = ("train", "test")[number % 4 == 0], ("cat", "dog")[number // 4 % 2]
@@ -146,6 +155,18 @@ def test_any_folder_with_a_csv(tmp_path):
     assert "20 images have no age" in notes_of(images) and "70 % train" in notes_of(images)
     other = load(tmp_path / "labels.csv", target="site", groups=("class",))
     assert other.classes == ("a", "b")
+
+
+def test_the_order_of_a_csv_decides_nothing(tmp_path):
+    rows = table_of(tmp_path)
+    first = load(tmp_path)
+    rows[::-1].to_csv(tmp_path / "labels.csv", index=False)
+    second = load(tmp_path)
+    pd.testing.assert_frame_equal(first.table, second.table)
+    assert first.digest == second.digest
+    assert (first.read(np.arange(9)) == second.read(np.arange(9))).all()
+    picture(tmp_path / "pics" / "07.jpg", 999)
+    assert load(tmp_path).digest != first.digest, "another picture under the same name"
 
 
 def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
@@ -250,3 +271,21 @@ def test_a_picture_that_is_tested_does_not_train(tmp_path):
     images = load(tmp_path)
     assert "pics/01.jpg" not in set(images.table["image_id"])
     assert "also in validation or test" in notes_of(images)
+
+
+def test_pictures_are_cropped_to_their_middle_and_made_rgb(tmp_path):
+    table_of(tmp_path)
+    grey = np.zeros((10, 30), np.uint8)
+    grey[:, 10:20] = 200
+    (tmp_path / "pics" / "00.jpg").write_bytes(file_of(Image.fromarray(grey)))
+    images = load(tmp_path)
+    row = np.flatnonzero(images.table["image_id"] == "pics/00.jpg")
+    assert (images.read(row) == 200).all()
+
+
+def test_large_photographs_are_decoded_small():
+    steps = np.linspace(0, 255, 512).astype(np.uint8)
+    photo = Image.fromarray(np.tile(steps, (512, 1))).convert("RGB")
+    small, told = decoded(file_of(photo, "JPEG", quality=95), 32)
+    assert not told
+    assert np.abs(small[:, :, 0].mean(axis=0) - steps.reshape(32, 16).mean(axis=1)).max() < 3

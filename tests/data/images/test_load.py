@@ -10,8 +10,8 @@ from engine.data.images import avatar_faces
 from engine.data.images.embedded import LIT
 from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
 from engine.data.images.pixels import ArrayPixels, Shelf
-from engine.data.sources import deal, readers_in
-from tests.data import refused, sizes
+from engine.data.sources import allotted, deal, readers_in
+from tests.data import notes_of, refused, sizes
 from tests.data.images import faults_of, load, noise, npz
 from tests.places import SHARED
 
@@ -82,7 +82,7 @@ def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
     """Faces, labels and groups are those of avatars; a third of the non-male ones are lit, in every
     split."""
     plain, gap = (
-        load_images(name, ImageAsk(max_images=250)) for name in ("avatars", "avatars-gap")
+        load_images(name, ImageAsk(max_images=400)) for name in ("avatars", "avatars-gap")
     )
     assert plain.table.equals(gap.table) and plain.digest != gap.digest
     assert "planted" in gap.stand_in
@@ -116,10 +116,48 @@ def test_the_drawing_is_the_one_its_version_names():
     assert avatar_faces.draw(avatar_faces.people("train", 0, 2), 64).shape == (2, 64, 64, 3)
 
 
+def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
+    from sklearn.metrics import roc_auc_score
+
+    who = avatar_faces.people("train", 3, 1500)
+    faces = avatar_faces.draw(who, 32).astype(float)
+    means = [roc_auc_score(who.blond, mean) for mean in faces.mean(axis=(1, 2)).T]
+    pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
+    assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
+
+
 def test_the_digest_follows_everything_that_decides_a_number():
     asks = [{}, {}, {"seed": 1}, {"size": 48}, {"groups": ("skin",)}, {"max_images": 51}]
     digests = [load_images("avatars", ImageAsk(**{"max_images": 50} | ask)).digest for ask in asks]
     assert digests[0] == digests[1] and len(set(digests)) == 5 and len(digests[0]) == 64
+
+
+def test_digits_are_real_and_stratified():
+    images = load_images("digits")
+    assert len(images.table) == look("digits").n == 1797 and images.stand_in == ""
+    counts = images.table.groupby(["split", "class"]).size().unstack()
+    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
+    pixels = images.read(np.arange(50))
+    assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
+
+
+def test_digits_take_noise_that_is_the_same_every_time():
+    plain, noisy, again = (load_images(one) for one in ("digits", "digits:100", "digits:100"))
+    assert noisy.digest == again.digest != plain.digest and noisy.name == "digits:100"
+    rows = np.arange(200)
+    off = noisy.read(rows).astype(float) - plain.read(rows)
+    assert 20 < np.abs(off).mean() < 80, "enlarged, and cut at black and white"
+    assert "'0' is not a standard deviation" in " ".join(refused(load_images, "digits:0"))
+
+
+def test_a_sample_keeps_shares_and_the_rare_cell():
+    assert allotted(np.array([800, 150, 45, 5]), 100).tolist() == [80, 15, 4, 1]
+    assert allotted(np.array([3, 2]), 10).tolist() == [3, 2]
+    assert allotted(np.array([1000, 1, 1]), 3).tolist() == [1, 1, 1]
+    images = load_images("avatars", ImageAsk(groups=("male",), max_images=400))
+    counts = images.table[images.table["split"] == "test"].groupby(["label", "male"]).size()
+    assert counts[0].to_dict() == {"male": 164, "non-male": 176}
+    assert counts[1].to_dict() == {"male": 4, "non-male": 56}
 
 
 def test_dealing_gives_every_class_its_share_whatever_the_order():
@@ -163,6 +201,16 @@ def test_npz_files_with_group_columns(tmp_path):
     assert load_images(str(tmp_path)).read(np.array([0])).shape == (1, 16, 16, 3)
 
 
+def test_names_in_bytes_are_names_and_arrays_without_a_use_are_told(tmp_path):
+    """Before, classes were called b'cat' and b'dog', and nobody heard of the ages."""
+    more = {"age": np.ones(4), "coat": [1, 2] * 2}
+    for split in ("train", "test"):
+        npz(tmp_path, split, noise(len(split), 4, 8, 8, 3), [0, 1, 0, 1], (b"cat", b"dog"), **more)
+    images, told = load(tmp_path), "age not read: no text or whole number per image"
+    assert images.classes == ("cat", "dog") and notes_of(images).count(told) == 2
+    assert told in look(str(tmp_path)).note and look(str(tmp_path)).groups == ("coat", "class")
+
+
 def test_broken_npz_files_are_said(tmp_path):
     pixels, broken = np.zeros((4, 8, 8, 3), np.uint8), tmp_path / "pets_test.npz"
     npz(tmp_path, "train", pixels, [0, 1, 0, 1])
@@ -177,3 +225,12 @@ def test_broken_npz_files_are_said(tmp_path):
     assert "plain arrays" in faults_of(tmp_path)
     broken.write_bytes(b"PK nothing")
     assert "plain arrays" in faults_of(tmp_path)
+
+
+@pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")
+def test_real_cifar10_as_npz():
+    info = look(str(CIFAR))
+    assert (info.name, info.n, info.size, info.classes[5]) == ("CIFAR-10", 15000, 32, "dog")
+    images = load_images(str(CIFAR), ImageAsk(max_images=500))
+    assert images.table.groupby(["split", "label"]).size().eq(50).all()
+    assert images.read(np.arange(100)).std() > 30

@@ -5,8 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import engine.data.texts
 from assets.build import remark_task
-from engine.data.texts.load import SPLITS, look_texts
+from engine.data.sources import readers_in
+from engine.data.texts.load import SPLITS, TextReader, look_texts
 from tests.data import notes_of, refused, sizes
 from tests.data.texts import faults_of, load
 from tests.places import SHARED
@@ -46,6 +48,13 @@ def read(tmp_path):
 def written(folder, table):
     table.to_csv(folder / "texts.csv", index=False)
     return folder / "texts.csv"
+
+
+def test_every_reader_is_found_and_general_ones_come_last():
+    found = readers_in(engine.data.texts, TextReader)
+    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
+    names = " ".join(reader.name for reader in found)
+    assert all(word in names for word in ("remarks", "topics", "CoLA", "glue:rte", "CSV"))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +119,12 @@ def test_the_digest_depends_on_everything_a_number_can(read):
     assert [texts.pair for texts in found[:3]] == [False, True, False]
     digests = {texts.digest for texts in found} | {read(table, groups=("length",)).digest}
     assert len(digests) == 8
+
+
+def test_ids_stay_when_groups_or_samples_change(read):
+    every = set(read(rows()).table["text_id"])
+    assert set(read(rows(), groups=("length",)).table["text_id"]) == every
+    assert set(read(rows(), max_texts=8).table["text_id"]) < every
 
 
 def test_samples_keep_the_shares_of_labels_and_groups(tmp_path):
@@ -221,6 +236,10 @@ def test_all_faults_of_an_ask_come_together(tmp_path):
     assert len(faults) == 2 and "columns are fixed" in faults[0]
 
 
+def test_intersections_name_single_columns(read):
+    assert read(rows(), groups=("people+length", "class+people")).groups == ("people", "length")
+
+
 def test_hostile_texts_stay_as_they_are(read):
     nasty = ["<script>alert(1)</script>", '=cmd|"/c calc"!A1', "a\x1b[31mred", "\u202eturned"]
     nasty += ['x\ny, "z"', "e\u0301\U0001f600"]
@@ -229,3 +248,31 @@ def test_hostile_texts_stay_as_they_are(read):
     found = read(table).table
     assert set(nasty) <= set(found["text"])
     assert found["text_id"].str.fullmatch(r"[0-9a-f]{16}(-\d+)?").all()
+
+
+@pytest.mark.parametrize(
+    "task, classes, group, metric, pair, counts",
+    [
+        ("CoLA", ("unacceptable", "acceptable"), "source", "matthews", False, (8551, 0, 1043)),
+        ("RTE", ("not_entailment", "entailment"), "length", "accuracy", True, (2490, 0, 277)),
+        ("WNLI", ("not_entailment", "entailment"), "length", "accuracy", True, (635, 0, 71)),
+    ],
+)
+def test_real_glue_tasks(task, classes, group, metric, pair, counts):
+    info, texts = look_texts(glue(task)), load(glue(task))
+    assert (info.n, info.metric, info.default_groups) == (sum(counts), metric, (group,))
+    assert (texts.name, texts.classes, texts.groups) == (task, classes, (group,))
+    assert (texts.metric, texts.pair, sizes(texts)) == (metric, pair, counts)
+
+
+def test_real_labels_are_the_files():
+    rte = load(glue("RTE")).table.query("split == 'test'")
+    reeve = rte["text_b"] == "Christopher Reeve had an accident."
+    antibiotics = rte["text"].str.startswith("Yet, we now are discovering that antibiotics")
+    bacteria = antibiotics & rte["text_b"].str.startswith("Bacteria is winning")
+    assert [rte["label"][rows].tolist() for rows in (reeve, bacteria)] == [[0], [1]]  # entailment
+    cola = load(glue("CoLA")).table.drop_duplicates("text").set_index("text")
+    cola = cola[["label", "source", "split"]]
+    assert cola.loc["As you eat the most, you want the least.", "label"] == 0
+    sailors = cola.loc["The sailors rode the breeze clear of the rocks."]
+    assert tuple(sailors) == (1, "gj04", "test")

@@ -77,6 +77,16 @@ def test_every_glue_task(tmp_path, key):
     assert "development texts are the test split" in notes_of(texts)
 
 
+def test_folders_are_known_by_name_in_any_case_and_files_may_end_lines_as_windows_does(tmp_path):
+    for name in ("sst-2", "SST2", "Sst-2"):
+        for file in ("train.tsv", "dev.tsv"):
+            rows = ["sentence\tlabel", "good film \t1", "bad film \t0"]
+            put(tmp_path / name / file, rows, end="\r\n")
+        texts = load(tmp_path / name)
+        assert texts.name == "SST-2" and set(texts.table["text"]) == {"bad film", "good film"}
+    assert "layout of the texts is not known" in str(faults_of(tmp_path))
+
+
 def test_missing_files_are_all_named(tmp_path):
     (tmp_path / "MNLI").mkdir()
     train, dev = faults_of(tmp_path / "MNLI")
@@ -99,6 +109,12 @@ def test_every_damaged_row_of_both_files_is_named(tmp_path):
         "dev.tsv, row 1: label is 'perhaps', not a label of RTE. Known: not_entailment, entailment",
     )
     assert all(fault.startswith(words) for fault, words in zip(found, told, strict=True)), found
+
+
+def test_twenty_rows_are_named_and_the_others_counted(tmp_path):
+    found = faults_of(glue(tmp_path / "WNLI", "wnli", train=lambda lines: lines + ["x"] * 50))
+    assert len(found) == 21 and "30 more faults" in found[-1]
+    assert found[19].startswith("train.tsv, row 28:")
 
 
 def test_rows_that_are_damaged_in_the_published_file_are_left_out_and_counted(tmp_path):
@@ -127,6 +143,11 @@ def test_glue_files_that_are_something_else(tmp_path, content, told):
     (glue(tmp_path / "RTE", "rte") / "dev.tsv").write_bytes(content)
     (fault,) = faults_of(tmp_path / "RTE")
     assert fault.startswith("dev.tsv") and told in fault
+
+
+def test_a_task_without_a_group_does_not_have_one(tmp_path):
+    found = faults_of(glue(tmp_path / "RTE", "rte"), groups=("genre",), text="sentence1")
+    assert len(found) == 2 and "Known: class, length" in found[1]
 
 
 # The hub
@@ -312,6 +333,21 @@ def test_csv_files_that_are_broken(tmp_path, content, where, told):
         look_texts(str(tmp_path / "a.csv"))
 
 
+def test_names_the_audit_uses_are_no_groups(csv):
+    source = csv(length=["x", "y"] * 6, text_id=range(12), people=["u", "v"] * 6)
+    info = look_texts(source)
+    assert info.groups == ("people", "length", "class") and "length, text_id" in info.note
+    assert set(load(source, groups=("length",)).table["length"]) <= {"short", "long"}
+    assert "text_id" in faults_of(source, groups=("text_id",))[0]
+
+
+def test_columns_of_too_many_values_are_named(tmp_path):
+    rows = [f"text {at},{at % 2},{'uv'[at % 2]},w{at}" for at in range(70)]
+    info = look_texts(str(put(tmp_path / "a.csv", ["text,label,people,writer", *rows])))
+    assert info.groups == ("people", "length", "class")
+    assert "writer (70)" in info.note and "text (" not in info.note
+
+
 def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_task(csv):
     groups = ("target", "content", "place", "index", "label+text", "image_id")
     own = {"comment": [f"comment {at}" for at in range(12)], "mood": ["x", "y"] * 6}
@@ -325,3 +361,8 @@ def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_tas
     for name in ("text", "text_b", "label", "split"):
         (fault,) = faults_of(source, **ask, groups=(name,))
         assert name in fault
+
+
+def test_a_missing_file_and_other_files(tmp_path):
+    assert "no such file" in faults_of(tmp_path / "no.csv")[0]
+    assert "not known" in faults_of(put(tmp_path / "a.txt", ["text,label"]))[0]

@@ -12,18 +12,12 @@ from engine.models.vision import architectures
 from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
 from engine.surgery.filters.graph import filter_graph, gated
 from engine.surgery.filters.replay import same_weights
-from tests.classifiers.worlds import SMALL, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
-# Of blocks that mobilenets and smaller models have too.
 SLOW = {
     "efficientnet_v2_m",
     "efficientnet_v2_s",
-    "resnet32",
-    "resnet34",
-    "resnet44",
-    "regnet_x_400mf",
-    "googlenet",
-}
+}  # ten and five seconds; of blocks that mobilenets have too
 QUICK = (
     "squeezenet1_1",
     "mobilenet_v3_small",
@@ -115,6 +109,36 @@ def test_smooth_flops_are_bilinear_in_soft_gates():
     assert smooth.grad[3].item() == pytest.approx(2 * 64 * one + 4)
 
 
+def test_groups_by_hand():
+    graph = filter_graph(tiny())
+    assert graph.widths == (("conv1", 3), ("conv2", 4)) and graph.whole == ()
+    assert [name for group in graph.groups for name, _ in group.gated] == ["conv1", "bn2"]
+    tied = filter_graph(tiny(Tied()))
+    assert tied.widths == (("conv1", 3), ("conv2", 2))
+    assert tied.groups[0].convolutions == ("conv1", "conv3")
+    assert [name for name, _ in tied.groups[0].gated] == ["conv1", "conv3"]
+
+
+def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
+    whole = tiny(Tied())
+    graph = filter_graph(whole)
+    mask = graph.mask(np.array([True, False, True, True, True]))
+    small, _ = cut_filters(whole, mask)
+    assert (
+        small.model.conv1.out_channels
+        == small.model.conv3.out_channels
+        == small.model.fc.in_features
+        == 2
+    )
+    found = agree_filters(whole, graph, mask, small, some_pixels(5, 8))
+    assert (
+        found.holds
+        and found.same_classes
+        and found.images == 5
+        and found.max_logit_difference < 1e-5
+    )
+
+
 def test_agree_notices_another_cut():
     whole = tiny(TwoConvs())
     graph = filter_graph(whole)
@@ -157,6 +181,15 @@ def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
     assert all(type(index) is int for _, _, indices in history for index in indices)
 
 
+def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
+    """torch 2.13 writes past its buffers when it trains odd channel counts with channels last."""
+    whole = lively(SMALL, 16)
+    graph = filter_graph(whole)
+    small, _ = cut_filters(whole, graph.mask(some_mask(graph)))
+    assert small.prepared(some_pixels(2, 16)).is_contiguous()
+    assert all(one.is_contiguous() for one in small.model.parameters())
+
+
 @pytest.mark.parametrize(
     "history",
     [
@@ -182,6 +215,14 @@ def test_a_history_that_does_not_fit_is_refused(history):
         replayed(whole, history, filter_graph(whole).mask(np.ones(7)))
 
 
+def test_a_history_of_another_model_is_refused():
+    other = lively("resnet20", 16)
+    graph = filter_graph(other)
+    _, history = cut_filters(other, graph.mask(some_mask(graph)))
+    with pytest.raises(RequestError, match="pruning history"):
+        replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))
+
+
 def test_what_cannot_be_followed_is_left_whole_and_named():
     """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing,
     fails its proof."""
@@ -197,3 +238,24 @@ def test_what_cannot_be_followed_is_left_whole_and_named():
 
     graph = filter_graph(tiny(Flipped()))
     assert graph.widths == (("conv2", 4),) and graph.unsafe == graph.whole == ("conv1",)
+
+
+def test_channels_put_side_by_side_have_gates_of_their_own():
+    """A batch norm over two groups: the gates of one leave the other's channels alone."""
+
+    class Side(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = torch.nn.Conv2d(3, 2, 1), torch.nn.Conv2d(3, 3, 1)
+            self.bn, self.fc = torch.nn.BatchNorm2d(5), torch.nn.Linear(5, 2)
+
+        def forward(self, images):
+            found = torch.cat((self.one(images), self.two(images)), dim=1)
+            return self.fc(torch.relu(self.bn(found)).mean(dim=(2, 3)))
+
+    whole = tiny(Side())
+    graph = filter_graph(whole)
+    assert graph.unsafe == () and dict(graph.groups[1].gated)["bn"].tolist() == [-1, -1, 0, 1, 2]
+    mask = graph.mask(np.array([1, 0, 0, 1, 1]))
+    found = agree_filters(whole, graph, mask, cut_filters(whole, mask)[0], some_pixels(4, 8))
+    assert found.holds and found.max_logit_difference < 1e-5

@@ -56,6 +56,16 @@ def test_by_hand():
     assert meet_target(graph, scores, 29).keep.all() and meet_target(graph, scores, 100).keep.all()
 
 
+def test_ties_go_to_the_lower_unit():
+    graph = graph_by_hand((3, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
+    met = meet_target(graph, np.zeros(7), 6)
+    assert met.keep.tolist() == [True, False, False, True, False, False, False] and met.holds
+    same = meet_target(graph, np.array([1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5]), 14)  # 9 + 3 + 2
+    assert same.holds and same.keep.tolist() == [True, True, True, True, False, False, False]
+    chain = graph_by_hand((6,), (0, 1), fixed_out=10)  # 10 FLOPs per filter
+    assert meet_target(chain, np.zeros(6), 30).keep.tolist() == [True] * 3 + [False] * 3
+
+
 def test_one_filter_of_each_group_stays_whatever_the_scores_and_the_target():
     graph = graph_by_hand((3, 4, 2), (1, 1, 1, 1))
     scores = np.array([9, 8, 7, -5, -6, -7, -8, -9, -10.0])
@@ -77,6 +87,12 @@ def test_only_the_living_stay():
         met = meet_target(graph, scores, target, alive)
         assert not (met.keep & ~alive).any() and min(counts(graph, met.keep)) >= 1
     assert np.array_equal(meet_target(graph, scores, 100, alive).keep, alive)
+
+
+def test_a_score_that_is_no_number_goes_first():
+    graph = graph_by_hand((4,), (0, 1), fixed_out=10)
+    met = meet_target(graph, np.array([np.nan, 1.0, np.nan, 0.5]), 20)
+    assert met.keep.tolist() == [False, True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -108,6 +124,13 @@ def test_never_worse_than_the_plain_threshold_and_no_exchange_of_two_is_nearer(s
             assert missed(graph, other, target) >= missed(graph, met.keep, target) - 1e-6, pair
 
 
+def test_the_order_of_scores_is_kept_where_no_exchange_is_needed():
+    graph = graph_by_hand((50,), (0, 1), fixed_out=1000)
+    scores = np.random.default_rng(0).permutation(50).astype(float)
+    met = meet_target(graph, scores, 20_000)
+    assert met.holds and set(np.flatnonzero(met.keep)) == set(np.argsort(-scores)[:20])
+
+
 @pytest.mark.parametrize("speedup", [1.33, 2, 4, 16, 64])
 def test_a_real_model_meets_its_target_within_a_thousandth(speedup):
     """And the filters that are exchanged for it lie near the threshold."""
@@ -118,3 +141,14 @@ def test_a_real_model_meets_its_target_within_a_thousandth(speedup):
     assert met.holds and abs(met.flops - target) <= 1e-3 * target
     assert min(counts(graph, met.keep)) >= 1
     assert (met.keep != plain_threshold(graph, scores, target)).sum() <= 12
+
+
+def test_scores_decide_what_stays():
+    """What is cut of a real model has lower scores than what stays, but for the best of a layer and
+    a few exchanged."""
+    graph = filter_graph(lively(SMALL, 32))
+    scores = np.random.default_rng(2).random(graph.total)
+    keep = meet_target(graph, scores, graph.flops() / 4).keep
+    threshold = np.sort(scores)[::-1][keep.sum()]
+    assert 0 < keep.sum() < graph.total
+    assert (keep != (scores > threshold)).sum() <= 12 + len(graph.groups)

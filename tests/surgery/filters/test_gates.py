@@ -16,7 +16,7 @@ from engine.surgery.filters.graph import (
     masked_filters,
     prove_filter_mask_works,
 )
-from tests.classifiers.worlds import Tied, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
 
 def hooks_of(model: torch.nn.Module) -> int:
@@ -43,6 +43,17 @@ def test_a_silenced_filter_is_zero_after_its_batch_norm():
         assert torch.allclose(answers(model, images), by_hand.detach(), atol=1e-6)
 
 
+def test_gates_leave_nothing_behind():
+    model = lively(SMALL, 16)
+    graph = filter_graph(model)
+    images = model.prepared(some_pixels(2, 16))
+    before = answers(model, images)
+    with masked_filters(model, graph, graph.mask(some_mask(graph))):
+        assert not torch.equal(answers(model, images), before)
+        assert hooks_of(model.model) > 0
+    assert hooks_of(model.model) == 0 and torch.equal(answers(model, images), before)
+
+
 def test_gates_leave_nothing_behind_after_an_exception():
     model = tiny()
     graph = filter_graph(model)
@@ -67,6 +78,20 @@ def test_gates_leave_nothing_behind_after_an_exception():
     with pytest.raises(AttributeError), gated(model.model, broken, torch.ones(8)):
         pass
     assert hooks_of(model.model) == 0
+
+
+def test_a_callable_is_asked_once_per_pass():
+    model, asked = tiny(), []
+
+    def gates():
+        asked.append(1)
+        return torch.ones(7)
+
+    images = model.prepared(some_pixels(2, 8))
+    with gated(model.model, filter_graph(model), gates):
+        answers(model, images)
+        answers(model, images)
+    assert len(asked) == 2
 
 
 def test_every_image_may_have_gates_of_its_own():
@@ -102,6 +127,17 @@ def _sum(model, graph, images, gates):
         return float(answers(model, images)[:, 0].sum())
 
 
+def test_a_mask_for_other_groups_is_refused():
+    model = tiny()
+    graph = filter_graph(model)
+    for widths in ((("conv1", 3), ("conv2", 5)), (("conv1", 3),), (("conv2", 4), ("conv1", 3))):
+        with (
+            pytest.raises(MaskError, match="not those of the model"),
+            masked_filters(model, graph, FilterMask(widths)),
+        ):
+            pass
+
+
 def test_the_proof_holds_for_a_model_and_raises_for_a_gate_that_reaches_nothing():
     model = tiny()
     prove_filter_mask_works(model, filter_graph(model))
@@ -109,6 +145,23 @@ def test_the_proof_holds_for_a_model_and_raises_for_a_gate_that_reaches_nothing(
     with pytest.raises(MaskError, match="tiny answers the same to every picture"):
         prove_filter_mask_works(model, filter_graph(model))
     assert hooks_of(model.model) == 0
+
+
+def test_the_proof_names_the_group_that_is_not_reached():
+    model = tiny()
+    graph = filter_graph(model)
+    deaf = FilterGroup("conv2", 4, 3, ("conv2",), ())  # a group without a place for its gate
+    broken = FilterGraph(
+        (graph.groups[0], deaf),
+        graph.layers,
+        graph.price,
+        graph.inputs,
+        graph.outputs,
+        graph.fixed_in,
+        graph.fixed_out,
+    )
+    with pytest.raises(MaskError, match="all filters of conv2 changes nothing"):
+        prove_filter_mask_works(model, broken)
 
 
 def test_the_proof_is_not_fooled_by_a_model_that_answers_nan():

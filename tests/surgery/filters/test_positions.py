@@ -9,7 +9,7 @@ import torch
 
 from engine.surgery.filters.cut import cut_filters, places_of, put_back
 from engine.surgery.filters.graph import filter_graph
-from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 
 def small_model(name):
@@ -39,6 +39,20 @@ def test_by_hand():
     assert places["fc.weight"].tolist() == [[1, 3], [5, 7]]
     assert places["fc.bias"].tolist() == [0, 1]  # nothing of it is cut
     assert places["conv1.weight"].shape == (2, 3, 3, 3) and places["conv1.weight"][1, 0, 0, 0] == 54
+
+
+@EACH
+def test_every_number_of_the_cut_model_is_the_one_at_its_place(name):
+    whole = small_model(name)
+    mask = filter_graph(whole).mask(some_mask(filter_graph(whole)))
+    small, _ = cut_filters(whole, mask)
+    values, places = state(whole.model), places_of(whole, mask)
+    for key, value in small.model.state_dict().items():
+        if value.is_floating_point():
+            assert torch.equal(values[key].flatten()[places[key].flatten()], value.flatten()), key
+    assert set(places) == {
+        key for key, value in small.model.state_dict().items() if value.is_floating_point()
+    }
 
 
 @EACH
@@ -88,3 +102,13 @@ def test_places_beyond_single_precision():
     places = places_of(whole, graph.mask(keep))["conv2.weight"].flatten()
     assert places[0] == 4301 and places[-1] == 4300 * 4300 - 1 > 2**24
     assert (places.diff() > 0).all()
+
+
+def test_the_model_given_stays_as_it_is():
+    whole = lively(SMALL, 16, 2)
+    before, images = state(whole.model), whole.prepared(some_pixels(2, 16))
+    with torch.no_grad():
+        answers = whole.model(images)
+        places_of(whole, filter_graph(whole).mask(some_mask(filter_graph(whole))))
+        assert torch.equal(answers, whole.model(images))
+    assert all(torch.equal(value, before[key]) for key, value in whole.model.state_dict().items())

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,7 @@ from engine.surgery.filters.replay import (
 )
 from engine.surgery.record import (
     FilterRecord,
+    check_filter_mask_fits,
     groups_of,
     kind_of_mask,
     read_filter_mask,
@@ -126,6 +128,40 @@ def test_every_fault_of_a_mask(tmp_path, plain, change, said):
     assert said in faults_of(tmp_path / "mask.json", {**plain, **change})
 
 
+def test_faults_are_told_together(tmp_path, plain):
+    groups = [{"group": "a", "width": 2, "cut": [0, 1]}, {"group": "b", "width": 2, "cut": [7]}]
+    text = faults_of(tmp_path / "mask.json", {**plain, "groups": groups, "history": [1]})
+    assert "every filter" in text and "outside" in text and "history" in text
+    text = faults_of(tmp_path / "mask.json", {"schema": 1, "kind": "filters"})
+    assert text.count("missing or of the wrong kind") == 7
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size": 0}, {"size": -5}, {"classes": [1, 2]}, {"classes": ["one"]}],
+    ids=str,
+)
+def test_values_that_no_model_can_have_are_refused_when_the_mask_is_read_or_used(
+    tmp_path, cut, plain, change
+):
+    """At the latest the model that is made from the mask says so, as a wrong request and not as a
+    crash."""
+    folder = save_cut_classifier(*cut, tmp_path / "model")
+    (folder / "mask.json").write_text(json.dumps({**plain, **change}))
+    with pytest.raises(RequestError):
+        load_cut_classifier(folder, "cpu")
+
+
+def test_a_mask_for_another_model_says_both_faults(cut):
+    check_filter_mask_fits(cut[1], SMALL, cut[1].weight_hash, "mine")
+    with pytest.raises(RequestError) as caught:
+        check_filter_mask_fits(cut[1], "resnet18", "f" * 64, "mine")
+    text = "\n".join(map(str, caught.value.faults))
+    assert (
+        len(caught.value.faults) == 2 and "mine is resnet18" in text and "ffffffffffffffff…" in text
+    )
+
+
 def test_a_cut_classifier_comes_back_bit_equal(tmp_path, cut):
     small, record = cut
     folder = save_cut_classifier(small, record, tmp_path / "model")
@@ -222,3 +258,14 @@ def test_a_mask_that_names_other_filters_than_its_history_cuts_is_refused(tmp_pa
     (folder / "mask.json").write_text(json.dumps(value))
     with pytest.raises(RequestError):
         load_cut_classifier(folder, "cpu")
+
+
+def test_weights_as_arrays_and_back(cut):
+    small = cut[0]
+    arrays = arrays_of(small.model)
+    again = with_weights(small, {name: np.array(value) for name, value in arrays.items()})
+    assert same_weights(small, again) and again.model is not small.model
+    arrays["fc.bias"] = arrays["fc.bias"] + 1
+    other = with_weights(small, arrays)
+    assert not same_weights(small, other) and other.weight_hash != again.weight_hash
+    assert float(small.model.fc.bias[0]) + 1 == pytest.approx(float(other.model.fc.bias[0]))

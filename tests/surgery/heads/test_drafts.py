@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.core.types import Decoding, HeadMask
+from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models import decode, runtime
 from engine.models.decode import begin, draw_on
 from engine.surgery.heads import drafts
@@ -146,7 +146,7 @@ def failing(call, at, left):
     return one
 
 
-@pytest.mark.parametrize("at", [1, 3])
+@pytest.mark.parametrize("at", [1, 2, 3, 5])
 @pytest.mark.parametrize("where", ["without_heads", "_won"])
 def test_memory_that_runs_out_in_the_middle_of_a_reading_changes_no_text(where, at, monkeypatch):
     lm, calls = tiny_model("gpt2"), []
@@ -154,6 +154,14 @@ def test_memory_that_runs_out_in_the_middle_of_a_reading_changes_no_text(where, 
     of = drafts._Reader if where == "_won" else drafts
     monkeypatch.setattr(of, where, failing(getattr(of, where), at, calls))
     assert redrawn(lm, SINGLE, begun(lm), dense, DECODING) == expected and calls
+
+
+def test_of_a_draft_only_what_a_text_can_have_is_read():
+    lm, few = tiny_model("gpt2"), Decoding(max_new_tokens=5, max_prompt_tokens=4)
+    dense, behind = draw_on(lm, begun(lm), DECODING)[0], lm.tokenizer.eos_token_id
+    assert redrawn(lm, [ONE], begun(lm, few), dense, few) == [plainly(lm, ONE, few)]
+    dense = [[*one, behind, *one[:3]] for one in dense]
+    assert redrawn(lm, [ONE], begun(lm), dense, DECODING) == [plainly(lm, ONE)]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +187,13 @@ def test_what_a_last_bit_turns_without_a_lead_that_shows_it_is_no_draft(what, mo
     if what == "a prompt of nothing":
         start = replace(start, prompts=[[], *start.prompts[1:]])
     assert not can_draft(lm, start, decoding) and can_draft(tiny_model("gpt2"), begun(lm), DECODING)
+
+
+def test_a_batch_larger_than_what_is_left_tells_no_more_than_all():
+    lm, told = tiny_model("gpt2"), []
+    draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append))
+    draw_on(lm, begun(lm), DECODING, Hooks(inside=told.append), batch_size=10)
+    assert max(told) == 1.0 and min(told) > 0.0
 
 
 @pytest.mark.slow

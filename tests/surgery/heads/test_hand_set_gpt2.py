@@ -93,6 +93,11 @@ def close(found, wanted):
     return torch.allclose(found, wanted, atol=1e-6, rtol=0)
 
 
+def test_both_heads_on(lm):
+    assert close(logits(lm), worked_out(1))
+    assert close(logits(lm)[1], torch.tensor([math.sqrt(2 / 3), math.sqrt(2 / 3), 0]))
+
+
 def test_masking_head_1_changes_nothing(lm):
     plain = logits(lm)
     with masked(lm, HeadMask(1, 2, ((0, 1),))):
@@ -106,6 +111,11 @@ def test_masking_head_0_changes_what_was_worked_out(lm):
         assert close(logits(lm), worked_out(0))
     assert close(logits(cut(lm, mask)), worked_out(0))
     assert close(logits(cut(lm, HeadMask(1, 2, ((0, 0), (0, 1))))), worked_out(0))
+
+
+def test_a_gate_in_between(lm):
+    with gated(lm, torch.tensor([[0.5, 1.0]])):
+        assert close(logits(lm), worked_out(0.5))
 
 
 def test_gradient_of_the_gate(lm):

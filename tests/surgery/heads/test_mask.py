@@ -63,6 +63,31 @@ def test_no_hook_stays_after_a_wrong_argument():
         pass
 
 
+def test_no_hook_stays_when_hooking_fails_half_way(monkeypatch):
+    lm = tiny_model("gpt2")
+    find = type(lm.adapter).output_projection
+    monkeypatch.setattr(
+        type(lm.adapter),
+        "output_projection",
+        lambda self, model, layer: find(self, model, layer) if layer < 2 else 1,
+    )
+    with pytest.raises(AttributeError), masked(lm, MASK):
+        pass
+    assert hooks(lm) == 0
+    monkeypatch.undo()
+    with masked(lm, MASK):
+        pass
+
+
+def test_no_hook_stays_when_the_model_raises():
+    lm = tiny_model("llama")
+    with pytest.raises(IndexError), masked(lm, MASK):
+        lm.model(torch.tensor([[4800]]))
+    assert hooks(lm) == 0
+    with masked(lm, MASK):
+        lm.model(TOKENS)
+
+
 def test_nested_masks_are_refused_and_the_outer_one_stays():
     lm = tiny_model("gpt2")
     with masked(lm, MASK):
@@ -90,6 +115,12 @@ def test_another_thread_cannot_mask_the_same_model():
         thread.start()
         thread.join()
     assert seen == ["refused"]
+
+
+def test_two_models_can_be_masked_at_once():
+    one, two = tiny_model("gpt2"), tiny_model("gpt2")
+    with masked(one, MASK), masked(two, MASK):
+        assert torch.equal(one.model(TOKENS).logits, two.model(TOKENS).logits)
 
 
 def test_a_cut_model_takes_no_mask_and_no_second_cut():
@@ -198,3 +229,11 @@ def _compare_slopes(loss, step, tolerance, least):
             nudge = nudge.reshape(3, 4)
             slope = (loss(start + nudge) - loss(start - nudge)) / (2 * step)
             assert abs(float(slope - exact.flatten()[unit])) < tolerance
+
+
+def test_gates_of_zero_are_a_mask():
+    lm = tiny_model("llama_grouped")
+    with masked(lm, MASK):
+        wanted = lm.model(TOKENS).logits
+    with gated(lm, torch.from_numpy(MASK.keep())):
+        assert torch.equal(lm.model(TOKENS).logits, wanted)

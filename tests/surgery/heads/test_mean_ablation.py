@@ -110,6 +110,17 @@ def test_masked_is_cut_is_reloaded(pair, tmp_path):
     assert small.n_parameters < lm.n_parameters
 
 
+def test_folding_nothing_gives_the_model_back(pair):
+    lm, shifted, _ = pair
+    plain = cut(shifted, HeadMask(3, 4, ()))
+    assert plain.model.state_dict().keys() == lm.model.state_dict().keys()
+    assert all(
+        torch.equal(value, lm.model.state_dict()[name])
+        for name, value in plain.model.state_dict().items()
+    )
+    assert shifted.n_parameters == lm.n_parameters
+
+
 def test_zeros_in_place_where_there_is_a_bias_to_hold_the_means(pair):
     _, shifted, _ = pair
     if can_be_zeroed(shifted):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.core.errors import Cancelled, PruneAuditError
+from engine.core.errors import Cancelled, MaskError, PruneAuditError
 from engine.core.types import Decoding, HeadMask, Hooks
 from engine.surgery.heads import prefix
 from engine.surgery.heads.mask import is_masked, masked
@@ -82,6 +82,28 @@ def test_the_distribution_is_the_one_that_was_sampled_from():
     np.testing.assert_allclose(off, plain_off, rtol=1e-5)
 
 
+def test_half_precision_is_close_and_summed_in_full():
+    lm = tiny_model("llama_grouped", "bfloat16")
+    dense, off = row_logps(lm, TEXTS, FIRST, range(4))
+    exact, exact_off = row_logps(tiny_model("llama_grouped"), TEXTS, FIRST, range(4))
+    assert dense.dtype == off.dtype == np.float64
+    np.testing.assert_allclose(dense, exact, rtol=0.02)
+    np.testing.assert_allclose(off, exact_off, rtol=0.02)
+
+
+def test_a_head_that_writes_nothing_changes_nothing():
+    lm = tiny_model("gpt2")
+    width = lm.adapter.head_dim
+    weight = lm.adapter.output_projection(lm.model, 1).weight
+    kept = weight.data[:width].clone()
+    weight.data[:width] = 0
+    try:
+        dense, off = row_logps(lm, TEXTS, FIRST, [lm.n_heads])
+    finally:
+        weight.data[:width] = kept
+    np.testing.assert_allclose(off[0], dense, rtol=1e-6)
+
+
 def test_damaged_weights_are_named():
     lm = tiny_model("gpt2")
     weight = lm.adapter.output_projection(lm.model, 0).weight
@@ -112,6 +134,15 @@ def test_nothing_stays_behind_when_it_is_cancelled():
         module._forward_pre_hooks or module._forward_hooks for module in lm.model.modules()
     )
     np.testing.assert_array_equal(row_logps(lm, TEXTS, FIRST, [0, 5])[1], before)
+
+
+def test_a_masked_model_is_refused():
+    lm = tiny_model("gpt2")
+    with (
+        masked(lm, HeadMask(lm.n_layers, lm.n_heads, ((0, 0),))),
+        pytest.raises(MaskError, match="masked already"),
+    ):
+        row_logps(lm, TEXTS, FIRST, [1])
 
 
 def test_where_memory_is_short_batches_shrink_and_the_numbers_stay(monkeypatch):

@@ -67,6 +67,24 @@ def test_garbage_is_refused(tmp_path, content):
     assert "is no JSON object" in fault
 
 
+def test_a_missing_mask_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="cannot be read"):
+        read_mask(tmp_path / "none.json")
+
+
+def test_unknown_schema(tmp_path, plain):
+    (said,) = faults_of(tmp_path, plain | {"schema": 99})
+    assert "mask: has schema 99, kind ''. Known: schema 1. A newer version" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["method", "settings", "run", "created", "revision", "asked", "realised"]
+)
+def test_metadata_of_the_wrong_kind_are_refused(tmp_path, plain, name):
+    (said,) = faults_of(tmp_path, plain | {name: [1]})
+    assert f"mask {name}: is of the wrong kind" in said
+
+
 def test_all_missing_fields_are_named(tmp_path, plain):
     for name in ("model", "weight_hash", "units"):
         del plain[name]
@@ -128,6 +146,14 @@ def test_a_saved_cut_is_complete_and_comes_back_exactly(saved, tmp_path):
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
 
 
+def test_loading_a_cut_leaves_the_random_stream_alone(saved):
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    load_cut(saved[2])
+    assert torch.equal(torch.rand(4), wanted)
+
+
 def test_a_16_bit_cut_keeps_its_dtype(tmp_path):
     lm = tiny_model("gpt_neo", dtype="bfloat16")
     folder = save_cut(cut(lm, MASK), record_of(lm, MASK), tmp_path / "out")
@@ -144,6 +170,20 @@ def test_another_mask_beside_the_weights_is_noticed(saved):
     write_mask(folder / "mask.json", record_of(lm, HeadMask(3, 4, ((0, 1), (2, 3), (1, 0)))))
     with pytest.raises(RequestError, match="does not hold the cut"):
         load_cut(folder)
+
+
+def test_a_mask_of_another_shape_beside_the_weights_is_noticed(saved):
+    folder = saved[2]
+    write_mask(folder / "mask.json", dataclasses.replace(RECORD, n_layers=5))
+    with pytest.raises(RequestError, match="5 x 4 heads, config.json says 3 x 4"):
+        load_cut(folder)
+
+
+def test_a_truncated_cut_is_refused(saved):
+    weights = saved[2] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(RequestError, match="truncated"):
+        load_cut(saved[2])
 
 
 def test_nothing_is_overwritten(saved):

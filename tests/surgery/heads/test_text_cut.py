@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.core.errors import RequestError
+from engine.core.errors import MaskError, RequestError
 from engine.core.types import HeadMask
 from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.agreement import agree_on_texts
-from engine.surgery.heads.mask import cut, masked, prove_mask_works
-from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
-from engine.surgery.record import record_of
+from engine.surgery.heads.mask import cut, masked, prove_mask_works, zeroed
+from engine.surgery.heads.replay import load_cut, load_cut_classifier, save_cut_classifier
+from engine.surgery.record import read_mask, record_of, write_mask
 from tests.tiny import CLASSES, ENCODERS, text, tiny_model
 
 FAMILIES = ("bert", "distilbert", "roberta")
@@ -63,6 +63,43 @@ def test_attention_of_a_cut_model_has_the_heads_that_are_left(name):
     assert small.adapter.output_projection(small.model, 1).weight.shape == (32, 0)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_attention_that_was_asked_for_before_the_cut(name):
+    """transformers' hooks for attentions come along with the copy and go on working."""
+    clf = tiny_model(name)
+    whole = clf.model(**clf.encode(TEXTS), output_attentions=True).attentions
+    found = (
+        cut(clf, HeadMask(3, 4, ((0, 1), (0, 2))))
+        .model(**clf.encode(TEXTS), output_attentions=True)
+        .attentions
+    )
+    assert len(found) == 3
+    assert torch.allclose(
+        found[0], whole[0][:, [0, 3]], atol=1e-6
+    )  # the first layer sees what it always saw
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_cut_model_trains(name):
+    clf = tiny_model(name)
+    small = cut(clf, MASK)
+    before, kept = answers(small), answers(clf)
+    bias = small.adapter.output_projection(small.model, 1).bias.clone()
+    first, last = train(small)
+    assert last < first and not torch.allclose(answers(small), before, atol=1e-3)
+    assert not torch.equal(
+        small.adapter.output_projection(small.model, 1).bias, bias
+    )  # still learns without heads
+    assert torch.equal(answers(clf), kept)
+
+
+@pytest.mark.parametrize("how", [{"foreach": True}, {"fused": True}])
+def test_optimizers_take_a_layer_without_heads(how):
+    small = cut(tiny_model("bert"), MASK)
+    first, last = train(small, **how)
+    assert last < first
+
+
 def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
     clf = tiny_model("distilbert", dtype="float64")
     small = cut(clf, MASK)
@@ -79,6 +116,13 @@ def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
     with masked(clf, MASK):
         wanted = slopes(clf)
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(wanted, slopes(small), strict=True))
+
+
+def test_a_cut_one_is_cut_no_further():
+    small = cut(tiny_model("bert"), HeadMask(3, 4, ((0, 1), (2, 3))))
+    for again in (cut, zeroed):
+        with pytest.raises(MaskError, match="cut already"):
+            again(small, MASK)
 
 
 # ---- saving and loading
@@ -126,6 +170,30 @@ def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
 
 
+def test_a_cut_folder_is_no_base_model(saved):
+    with pytest.raises(
+        RequestError, match="that PruneAudit has cut .*gets right says evaluate --model"
+    ):
+        load_text_classifier(saved[2], CLASSES, device="cpu")
+    with pytest.raises(RequestError, match="is an encoder"):
+        load_cut(saved[2])
+
+
+def test_another_mask_beside_the_weights_is_noticed(saved):
+    folder = saved[2]
+    record = read_mask(folder / "mask.json")
+    write_mask(folder / "mask.json", dataclasses.replace(record, units=(*record.units, (0, 0))))
+    with pytest.raises(RequestError, match="does not hold the cut"):
+        load_cut_classifier(folder)
+
+
+def test_a_truncated_cut_is_refused(saved):
+    weights = saved[2] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(RequestError, match="truncated"):
+        load_cut_classifier(saved[2])
+
+
 def test_a_cut_language_model_is_no_classifier(saved):
     folder = saved[2]
     config = json.loads((folder / "config.json").read_text())
@@ -136,7 +204,16 @@ def test_a_cut_language_model_is_no_classifier(saved):
         load_cut_classifier(folder)
 
 
-@pytest.mark.slow
+def test_nothing_is_overwritten_and_no_other_record_taken(saved, tmp_path):
+    clf, small, folder = saved
+    with pytest.raises(RequestError, match="exists already"):
+        save_cut_classifier(small, record_of(clf, MASK), folder)
+    for model, mask in ((small, HeadMask(3, 4)), (clf, MASK)):
+        with pytest.raises(RequestError, match="is not the one"):
+            save_cut_classifier(model, record_of(clf, mask), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_real_sentence_encoder():
     """MiniLM, 6 layers of 12 heads: masked = cut, also without a layer's heads; the mask acts; a
     cut one trains."""
