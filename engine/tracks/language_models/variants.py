@@ -104,15 +104,15 @@ def all_variants(
             vectors = score_vectors(scores, axis)
             if any(np.isnan(vectors[name]).any() for name in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
-            for ballot in _ballots(request, method, vectors, total):
+            for ballot in ballots_of(request, method, vectors, total):
                 is_tried = request.gamma == SEARCH and method.uses_gamma
-                found.append(_variant(method, axis, ballot, is_tried))
+                found.append(variant_of(method, axis, ballot, is_tried))
                 if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
                     found.append(_even(found[-1], cut))
     return found
 
 
-def _ballots(
+def ballots_of(
     request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
 ) -> Iterator[Ballot]:
     """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by
@@ -123,7 +123,7 @@ def _ballots(
                 yield Ballot(vectors, total, sparsity, gamma, seed)
 
 
-def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
+def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
     parts = [
         method.name,
         axis,
@@ -248,18 +248,19 @@ def search_gammas(
     for axis in request.axes:
         tried = [variant for variant in searched(variants) if variant.target_axis == axis]
         found[axis] = (
-            _search(context, request, tried, variants)
+            search_gamma(context, request, tried, variants)
             if tried
             else GammaSearch(min(request.gammas), {})
         )
     return found
 
 
-def _search(
+def search_gamma(
     context: PromptContext,
     request: AuditRequest,
     tried: Sequence[Variant],
     variants: Sequence[Variant],
+    draws: int = DRAWS,
 ) -> GammaSearch:
     """The search on one axis; arrays are [draws, gammas, sparsities], the measured values first."""
     gammas = sorted({variant.gamma for variant in tried})
@@ -268,15 +269,15 @@ def _search(
     grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
     boot = BiasBootstrap(
         validation_texts(context, request, grid[0][0]),
-        DRAWS,
+        draws,
         key_of("search", tried[0].target_axis),
     )
     bias = _over(
         grid, lambda one: boot.draws(validation_texts(context, request, one), request.reading)
     )
-    log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut))
+    log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut, draws))
     best = np.stack(
-        [_best_baseline(context, variants, sparsity) for sparsity in sparsities], axis=-1
+        [_best_baseline(context, variants, sparsity, draws) for sparsity in sparsities], axis=-1
     )
     places = choose_gamma(bias, log_ppl, best, float(request.gamma_margin))
     whole = np.isfinite(bias[1:]).all(
@@ -304,18 +305,18 @@ def validation_texts(
 
 
 def _best_baseline(
-    context: PromptContext, variants: Sequence[Variant], sparsity: float
+    context: PromptContext, variants: Sequence[Variant], sparsity: float, draws: int
 ) -> np.ndarray:
     """Lowest validation log perplexity among the baselines at a sparsity, measured and in every
-    draw: [1 + DRAWS]."""
+    draw: [1 + draws]."""
     cuts = [
         item.cut for item in variants if item.method in BASELINES and item.sparsity == sparsity
     ] or [()]
-    return np.min([_log_ppl(context, cut) for cut in cuts], axis=0)
+    return np.min([_log_ppl(context, cut, draws) for cut in cuts], axis=0)
 
 
-def _log_ppl(context: PromptContext, cut: tuple[int, ...]) -> np.ndarray:
-    """Validation log perplexity, measured and in every draw of text: [1 + DRAWS]."""
+def _log_ppl(context: PromptContext, cut: tuple[int, ...], draws: int) -> np.ndarray:
+    """Validation log perplexity, measured and in every draw of text: [1 + draws]."""
     windows = context.fetch([Shard("windows", cut, split=VALIDATION)])[0].sort_values("window")
-    weights = np.vstack([np.ones(len(windows)), block_weights(len(windows), DRAWS)])
+    weights = np.vstack([np.ones(len(windows)), block_weights(len(windows), draws)])
     return log_perplexities(windows, weights, context.settings.window)
