@@ -126,7 +126,7 @@ def measures(quick: bool) -> list[Measure]:
         *_tests(worlds, layouts),
         *_coverage(worlds, layouts),
         *_correlations(50 if quick else 300),
-        *_searched(100 if quick else 1000),
+        *_searched(100 if quick else 2000),
     ]
 
 

@@ -302,7 +302,8 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
 
 
 def _measured_sets(run: Run) -> pd.DataFrame:
-    """A row per measured set (index: its heads), a column per view: means over seeds."""
+    """A row per measured set (index: its heads), a column per view: means over seeds, and the gaps
+    between them."""
     table = lookup.frame(run, "random_masks")
     if table.empty:
         return pd.DataFrame()
@@ -313,17 +314,14 @@ def _measured_sets(run: Run) -> pd.DataFrame:
         .first()
         .map(lambda units: tuple(json.loads(units)))
     )
-    groups = (
-        table[table["axis"] != ""]
-        .groupby([*key, "seed", "axis"])["value"]
-        .agg(["max", "min", "size"])
-    )
+    means = table[table["axis"] != ""].groupby([*key, "axis", "group"])["value"].mean()
+    groups = means.groupby([*key, "axis"]).agg(["max", "min", "size"])
     gaps = (
         (groups["max"] - groups["min"])[groups["size"] > 1]
         .reset_index(name="value")
         .assign(group="", metric=GAP)
     )
-    rows = pd.concat([table[[*key, "axis", "group", "metric", "value"]], gaps.drop(columns="seed")])
+    rows = pd.concat([table[[*key, "axis", "group", "metric", "value"]], gaps])
     wide = rows.pivot_table(
         index=key, columns=["axis", "group", "metric"], values="value", aggfunc="mean"
     )
