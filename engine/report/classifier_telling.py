@@ -83,7 +83,9 @@ def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         )
     if not reading.harm.metric.endswith("_gap") or int(variant.get("seed", -1)) >= 0:
         return ""
-    what = words.metric_name(reading.group.metric)
+    metric = reading.group.metric
+    change = "" if reading.harm.metric == f"{metric}_gap" else "changes of "
+    what = f"{change}{words.metric_name(metric)}"
     return f"The gap is that of mean {what} over {phrasing.count(models, track.repeat)}."
 
 
