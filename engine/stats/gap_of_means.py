@@ -1,17 +1,18 @@
 """The gap between groups' means over trials: the highest minus the lowest, with a 95 % interval.
 
-The highest of several noisy means lies too high and the lowest too low, so the measured gap is too
-large, most of all where groups are alike. Its interval is found by inversion. Of every gap that
+The highest of several noisy means lies too high and the lowest too low. So the measured gap is too
+large, most of all where groups are alike, and its interval is found by inversion. Of every gap that
 there may be it asks how often noise alone would have given one as large, or as small, as the
-measured (each in 2.5 % of draws). The noise is that of images and trials together, with the
-covariance and the degrees of freedom of `engine.stats.multi_reader`. The upper end divides by the
-share of draws of no gap at all that are as small, as CLs does (Read 2002): a gap that came out
-small by luck is not called certain.
+measured. The noise is that of images and trials together, with the covariance and the degrees of
+freedom of `engine.stats.multi_reader`.
 
-Groups between the two ends matter too. Where they lie is known to half a standard error, and each
-end takes the less favourable place: for the lower end nearer to an end, for the upper end nearer to
-the middle. The lower end may be 0. `python -m benchmarks.calibration --only gaps` has how often the
-interval holds the gap.
+Both ends together miss in 5 % of draws. The upper end takes 2.5 % of the draws of no gap at all
+that are as small as the measured (CLs, Read 2002). A gap that came out small by luck is not called
+certain so. The lower end has what the upper leaves, and may be 0.
+
+Where groups between the two ends lie is known to half a standard error. Each end takes the less
+favourable place: for the lower end nearer to an end, for the upper end nearer to the middle.
+`python -m benchmarks.calibration --only classifiers` has how often the interval holds the gap.
 """
 
 from __future__ import annotations

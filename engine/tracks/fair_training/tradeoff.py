@@ -236,8 +236,8 @@ def degradation(arm: Arm, trials: Trials) -> Estimate:
 
 
 def degradation_trials(arm: Arm) -> Trials:
-    """The loss of the group that loses most minus that of the group that loses least, trial by
-    trial, of every axis as cells [trials, axes]; on the redrawn images [trials, n_boot, axes]."""
+    """The largest mean loss of a group minus the smallest, between the same two groups in every
+    trial: a cell per axis. [trials, axes], and on the redrawn images [trials, n_boot, axes]."""
     found = [at_ends(*lost) for lost in _lost(arm, arm.trials)]
     values, draws = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
     none, units = np.zeros(len(found), dtype=bool), np.full(len(found), np.nan)
