@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.report import Measure
-from engine.stats.multi_reader import FIXED, Trials, difference, level
+from engine.stats.gap_of_means import at_ends, gaps_of_means
+from engine.stats.multi_reader import FIXED, Trials, difference
 
 IMAGES, DRAWS = 1.0, 200
 WORLDS = {
@@ -28,7 +29,8 @@ def measures(quick: bool) -> list[Measure]:
     cells = 500 if quick else 4000
     asked = [(count, arms, name) for count in (3, 5) for arms in (1, 2) for name in WORLDS]
     found = [_coverage(count, arms, name, cells) for count, arms, name in asked]
-    return [*found, *(one for count in (1, 3, 5) for one in _gaps(count, cells // 4))]
+    worlds = 20 if quick else 200
+    return [*found, *(one for count in (1, 3, 5, 10) for one in _gaps(count, worlds))]
 
 
 def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
@@ -47,22 +49,80 @@ def _coverage(count: int, arms: int, name: str, cells: int) -> Measure:
     )
 
 
-def _gaps(count: int, cells: int) -> list[Measure]:
-    """Intervals of a gap among four groups over trials: how often they hold the mean of gaps of so
-    many trials, and the gap of means, groups .1 apart or alike."""
-    found = []
-    for apart in (0.1, 0.0):
-        r = np.random.default_rng([count, int(10 * apart)])
-        means = apart * np.linspace(-0.5, 0.5, 4)[:, None]
-        shared, drawn = (0.02 * r.normal(size=(*size, 4, cells)) for size in ((), (DRAWS,)))
-        own = means + 0.03 * r.normal(size=(count, 4, cells)) + shared
-        values, draws = np.ptp(own, axis=1), np.ptp(own[:, None] + drawn, axis=2)
-        one = level(Trials(tuple(range(count)), values, draws, *_cells(cells)))
-        for name, truth in (("means of gaps", values.mean()), ("gaps of means", apart)):
-            held = float(((one.low <= truth) & (one.high >= truth)).mean())
-            where = f"{count} trials, groups {apart:g} apart"
-            found.append(Measure(f"share of {name} that an interval holds, {where}", held, ""))
-    return found
+GROUPS, APART = (2, 4, 6), (0.0, 0.02, 0.1)
+OF_GROUPS = {
+    "trials vary little": np.full(6, 0.006),
+    "trials vary as images do": np.full(6, 0.02),
+    "trials vary twice as much as images": np.full(6, 0.04),
+    "one group varies three times as much": np.array([0.06] + [0.02] * 5),
+}
+"""Standard deviations of each group's accuracy over trials."""
+OF_IMAGES, OWN, SHARED = 0.02, 0.01, 0.02
+"""Of what images do to a group, and to single trials of it, and of what a trial does to all
+groups."""
+
+
+def _gaps(count: int, worlds: int) -> list[Measure]:
+    """How often the interval of the gap of mean accuracies over so many trials holds the true
+    gap."""
+    found = {
+        (groups, apart, name, is_even): held(count, groups, apart, name, is_even, worlds)
+        for groups in GROUPS
+        for apart in APART
+        for name in OF_GROUPS
+        for is_even in ((True, False) if apart and groups > 2 else (True,))
+    }
+    rows = []
+    for apart in APART:
+        where = f"{count} trial{'s' * (count > 1)}, groups {apart:g} apart"
+        highest = 1.0 if not apart else 0.98
+        for groups in GROUPS:
+            held = [one for key, one in found.items() if key[:2] == (groups, apart)]
+            name = f"coverage of the gap of mean accuracies, {groups} groups, {where}"
+            rows.append(Measure(name, float(np.mean(held)), "", highest, floor=0.92))
+        if count > 1 and apart != 0.02:
+            kinds = [
+                changed(count, size, apart, kind, worlds) for size in GROUPS for kind in OF_GROUPS
+            ]
+            name = f"coverage of a change of the gap, {count} trials, grown by {apart:g}"
+            rows.append(Measure(name, float(np.mean(kinds)), "", HIGHEST, floor=LOWEST))
+        worst = min(one for key, one in found.items() if key[1] == apart)
+        rows.append(Measure(f"… the worst of these kinds of worlds, {where}", worst, ""))
+    return rows
+
+
+def held(count: int, groups: int, apart: float, name: str, is_even: bool, worlds: int) -> float:
+    """In one kind of world: groups evenly spread, or one of them apart from all others."""
+    r = np.random.default_rng([count, groups, int(100 * apart), is_even, *name.encode()])
+    truth = apart * (np.linspace(0, 1, groups) if is_even else np.arange(groups) == 0)
+    # Of one model, what its seed did to it belongs to it.
+    over_trials, shared = OF_GROUPS[name][:groups] * (count > 1), SHARED * (count > 1)
+    size = (count, groups, worlds)
+    values = 0.8 + truth[:, None] + shared * r.normal(size=(count, 1, worlds))
+    values = values + over_trials[:, None] * r.normal(size=size) + OWN * r.normal(size=size)
+    values += OF_IMAGES * r.normal(size=(groups, worlds))
+    drawn = OF_IMAGES * r.normal(size=(DRAWS, groups, worlds))
+    draws = drawn + OWN * r.normal(size=(count, DRAWS, groups, worlds))
+    _, low, high = gaps_of_means(values, draws, 1.0)
+    return float(((low <= apart) & (apart <= high)).mean())
+
+
+def changed(count: int, groups: int, apart: float, name: str, worlds: int) -> float:
+    """How often the interval of a gap's change against one fixed model, on the same images, holds
+    the true change: the gap grows from .05 by so much."""
+    r = np.random.default_rng([count, groups, int(100 * apart), *name.encode()])
+    images = OF_IMAGES * r.normal(size=(groups, worlds))
+    drawn = OF_IMAGES * r.normal(size=(DRAWS, groups, worlds))
+    arms = []
+    for numbers, gap in ((tuple(range(count)), 0.05 + apart), ((FIXED,), 0.05)):
+        size = (len(numbers), groups, worlds)
+        own = OF_GROUPS[name][:groups, None] * (len(numbers) > 1)
+        values = 0.8 + gap * np.linspace(0, 1, groups)[:, None] + images + own * r.normal(size=size)
+        draws = drawn + OWN * r.normal(size=(len(numbers), DRAWS, groups, worlds))
+        values = values + OWN * r.normal(size=size)
+        arms.append(Trials(numbers, *at_ends(values, draws), *_cells(worlds)))
+    found = difference(*arms)
+    return float(((found.low <= apart) & (apart <= found.high)).mean())
 
 
 def _trials(

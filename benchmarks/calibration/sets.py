@@ -37,8 +37,8 @@ from engine.tracks.language_models.variants import What
 
 NUMBERS = ("bias", "log perplexity")
 BOTH, ONE, RANDOM = "both strong heads", "one strong head", "random heads"
-ORDER = (BOTH,) * 12 + (ONE,) * 12 + (RANDOM,) * 10
-"""Kinds of the sets of an axis, in the order in which they are drawn."""
+ASKED = {BOTH: 15, ONE: 15, RANDOM: 15}
+"""Kinds of the sets of an axis, and how many of each are drawn."""
 BESIDE, RANDOMLY = 7, 8
 """So many sizes come in turn: of other heads beside strong ones, and of random sets."""
 HELD, HALF = 0.9, 0.5
@@ -101,16 +101,19 @@ def _drawn(run: Run, axis: str) -> dict[Units, str]:
     strong = np.argsort(-np.abs(single))[:2].tolist()
     draw, total = rng("predicted sets", "dev", axis), lookup.total_heads(run)
     found: dict[Units, str] = {}
-    for place, kind in enumerate(ORDER):
-        at, order = ORDER[:place].count(kind), draw.permutation(total).tolist()
-        others = [unit for unit in order if unit not in strong]
-        units = {
-            BOTH: strong + others[: at % BESIDE],
-            ONE: [strong[at % 2], *others[: 1 + at // 2 % BESIDE]],
-            RANDOM: order[: 1 + at % RANDOMLY],
-        }[kind]
-        if tuple(sorted(units)) not in known:
-            found.setdefault(tuple(sorted(units)), kind)
+    for kind, count in ASKED.items():
+        at, wanted = 0, len(found) + count
+        while len(found) < wanted:
+            order = draw.permutation(total).tolist()
+            others = [unit for unit in order if unit not in strong]
+            units = {
+                BOTH: strong + others[: at % BESIDE],
+                ONE: [strong[at % 2], *others[: 1 + at // 2 % BESIDE]],
+                RANDOM: order[: 1 + at % RANDOMLY],
+            }[kind]
+            at += 1
+            if tuple(sorted(units)) not in known:  # nor one that was drawn before
+                found.setdefault(tuple(sorted(units)), kind)
     return found
 
 

@@ -52,7 +52,8 @@ class Exchange:
         self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int, multi_class: str = OVO
     ) -> None:
         self.n_permutations, self.multi_class = n_permutations, multi_class
-        self.n_groups = 0 if axis.by_class or len(axis.counts) < 2 else len(axis.counts)
+        self.n_counted = len(axis.counts)
+        self.n_groups = 0 if axis.by_class or self.n_counted < 2 else self.n_counted
         if self.n_groups:
             self.rows, self.codes = axis.exchanges(labels, n_permutations, seed)
             self.labels = labels[self.rows]
@@ -63,16 +64,16 @@ class Exchange:
                 self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
-        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN
-        without exchanges."""
+        """What is measured of every group under each exchange, [n_permutations, groups, 4], of
+        probabilities [images, classes]; NaN without exchanges."""
         if not self.n_groups:
-            return np.full((self.n_permutations, len(METRICS)), np.nan)
+            return np.full((self.n_permutations, self.n_counted, len(METRICS)), np.nan)
         answers = probabilities[self.rows]
         groups = [
             of_images(answers, self.labels, (self.codes == group).view(np.uint8), self.multi_class)
             for group in range(self.n_groups)
         ]
-        return gaps(np.stack(groups, axis=1))
+        return np.stack(groups, axis=1)
 
 
 def band(value: float, draws: np.ndarray) -> Band:

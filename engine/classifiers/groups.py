@@ -3,15 +3,16 @@ over trials.
 
 Intervals count the images (redrawn within each group, the same draws for the dense model and all
 variants) and, where there are several trials, the trials (`engine.stats.multi_reader`). The value
-of an arm is the mean over its trials of what each trial measured, a gap included. The worst and the
-best group are the dense model's; they are picked and measured on the same images, so their changes
-lean a little towards the middle.
+of an arm is the mean over its trials of what each trial measured. A gap is that between the groups'
+means over trials, not the mean of the trials' own gaps, which noise makes larger
+(`engine.stats.gap_of_means`). The worst and the best group are the dense model's; they are picked
+and measured on the same images, so their changes lean a little towards the middle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from engine.classifiers.metrics import (
     of_images,
 )
 from engine.core.errors import PruneAuditError
+from engine.stats.gap_of_means import at_ends, gaps_of_means
 from engine.stats.multi_reader import FIXED, Estimate, Trials, difference, level, numbered
 from engine.stats.resampling import Difference
 
@@ -160,6 +162,29 @@ class GroupMeasure:
             self, Trials(tuple(answers), values, draws, shares, units, most), nulls, flat, right
         )
 
+    def level(self, trials: Trials) -> Estimate:
+        """Means over trials with their intervals; gaps are those between the groups' means."""
+        found = level(trials)
+        for ends in self.ends:
+            parts = trials.values[:, ends.groups], trials.draws[..., ends.groups]
+            found.value[[*ends.gaps]], found.low[[*ends.gaps]], found.high[[*ends.gaps]] = (
+                gaps_of_means(*parts, most=1.0)
+            )
+        return found
+
+    def difference(self, one: Trials, other: Trials) -> Estimate:
+        """`one` minus `other`, of gaps between the groups' means too."""
+        return difference(self._between_ends(one), self._between_ends(other))
+
+    def _between_ends(self, trials: Trials) -> Trials:
+        """The trials with every gap taken between the groups at the ends of the means."""
+        values, draws = trials.values.copy(), trials.draws.copy()
+        for ends in self.ends:
+            values[:, [*ends.gaps]], draws[..., [*ends.gaps]] = at_ends(
+                values[:, ends.groups], draws[..., ends.groups]
+            )
+        return replace(trials, values=values, draws=draws)
+
     @property
     def exchanges(self) -> Sequence[Exchange]:
         """The exchanged labels of every axis."""
@@ -181,12 +206,15 @@ class GroupMeasure:
     def _trial(self, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Measures of answers [images, classes], in the order of the table as given.
 
-        Values [cells], the same on redrawn images [n_boot, cells], and null gaps [n_permutations, 4
-        per axis].
+        Values [cells], the same on redrawn images [n_boot, cells], and what is measured of groups
+        under exchanged labels [n_permutations, 4 per group that may be compared].
         """
         answers = answers[self._order]
         ones = [[np.ones((len(weights), 1)) for weights in parts] for parts in self._weights]
-        nulls = [exchange.draws(answers) for exchange in self._exchanges]
+        nulls = [
+            exchange.draws(answers).reshape(exchange.n_permutations, -1)
+            for exchange in self._exchanges
+        ]
         none = np.empty((self._exchanges[0].n_permutations if self._exchanges else 0, 0))
         return (
             self._on(answers, ones)[0],
@@ -212,9 +240,9 @@ class GroupMeasure:
 class Arm:
     """One variant's trials, measured.
 
-    nulls: gaps under exchanged labels, [trials, n_permutations, 4 per axis]. degenerate: numbers of
-    the trials whose model predicts one class only. right: whether each item's class was predicted,
-    [trials, items] bool.
+    nulls: METRICS of groups under exchanged labels, [trials, n_permutations, 4 per group that may
+    be compared]. degenerate: numbers of the trials whose model predicts one class only. right:
+    whether each item's class was predicted, [trials, items] bool.
     """
 
     measure: GroupMeasure
@@ -245,17 +273,15 @@ class Arm:
     def _rows(self, variant: str, trials: Trials, nulls: np.ndarray) -> Measured:
         """The two tables for some of the trials.
 
-        nulls: their gaps under exchanged labels, [trials, n_permutations, 4 per axis].
+        nulls: as of the arm, [trials, n_permutations, 4 per group that may be compared].
         """
         cells, dense = self.measure.cells, self.measure.dense_arm.trials
-        shown = level(trials)
+        shown = self.measure.level(trials)
         change = Estimate(*[np.full(len(cells), np.nan)] * 4)
         if self is not self.measure.dense_arm:
             # A trial cut from its own dense model is compared with that one.
-            change = difference(
-                trials,
-                dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense,
-            )
+            before = dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense
+            change = self.measure.difference(trials, before)
         table = cells.assign(
             variant=variant,
             split=self.measure.split,
@@ -274,12 +300,16 @@ class Arm:
         """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense
         model's two ends.
 
-        rows: one dict per cell; nulls: gaps under exchanged labels, [n_permutations, 4 per axis].
+        rows: one dict per cell; nulls: means over trials, [n_permutations, 4 per group that may be
+        compared].
         """
         found = [{**rows[cell], **_band_columns(NO_BAND)} for cell in range(len(OVERALL))]
-        for place, ends in enumerate(self.measure.ends):
-            start = place * len(GAPS)
-            for cell, draws in zip(ends.gaps, nulls[:, start : start + len(GAPS)].T, strict=True):
+        start = 0
+        for ends in self.measure.ends:
+            stop = start + ends.groups.size
+            drawn = gaps(nulls[:, start:stop].reshape(len(nulls), *ends.groups.shape))
+            start = stop
+            for cell, draws in zip(ends.gaps, drawn.T, strict=True):
                 found.append({**rows[cell], **_band_columns(band(rows[cell]["value"], draws))})
             if ends.named and self is not self.measure.dense_arm:
                 worst, best = (
@@ -343,7 +373,7 @@ def arm_difference(
         raise PruneAuditError(
             "The two variants were not measured in the same way, so they cannot be compared."
         )
-    found = difference(one.trials, other.trials)
+    found = one.measure.difference(one.trials, other.trials)
     table = cells[["axis", "metric", "group"]].assign(
         value=found.value,
         low=found.low,
@@ -388,13 +418,14 @@ ENDS = (
 @dataclass(frozen=True)
 class Ends:
     """Positions of one axis among the cells: its four gaps, and by name of ENDS the dense model's
-    worst and best group.
+    worst and best group. groups: of METRICS of those that may be compared, [groups, 4] int.
 
     named is empty when fewer than two groups may be compared.
     """
 
     gaps: tuple[int, ...]
     named: dict[str, int]
+    groups: np.ndarray
 
 
 def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
@@ -463,7 +494,8 @@ def ends_of(axes: Sequence[Axis], values: np.ndarray) -> list[Ends]:
         for end, metric, pick in ENDS if len(counts) > 1 else ():
             column = METRICS.index(metric)
             named[end] = start + size * int(counts[pick(groups[counts, column])]) + column
+        places = start + size * counts[:, None] + np.arange(size)
         start += groups.size
-        found.append(Ends(tuple(range(start, start + len(GAPS))), named))
+        found.append(Ends(tuple(range(start, start + len(GAPS))), named, places))
         start += len(GAPS)
     return found

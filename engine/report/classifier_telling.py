@@ -72,8 +72,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 
 
 def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """That one model's intervals are about its items alone; of several, that their gaps are
-    averaged, and the gap between their averages, where that reads otherwise."""
+    """That one model's intervals are about its items alone; of several, which gap is told."""
     track, reading = track_of(run), lookup.reading(run, choice)
     if words.is_by_hand(str(variant["method"])) or lookup.is_predicted(variant):
         return ""
@@ -82,16 +81,12 @@ def _of(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
             f"It is one {track.repeat}: intervals are about its {track.items} only, and another"
             f" {track.repeat} may differ."
         )
-    gap = lookup.harm(run, str(variant["variant"]), choice)
-    rows = lookup.groups_of(run, variant["variant"], reading.group.metric, choice.measured)
-    each = rows.loc[rows["verdict"] == "", "value"].dropna()
-    if gap is None or reading.harm.metric != f"{reading.group.metric}_gap" or len(each) < 2:
+    if not reading.harm.metric.endswith("_gap") or int(variant.get("seed", -1)) >= 0:
         return ""
-    between = in_words.short(float(each.max() - each.min()))
-    if between == in_words.short(gap["value"]):
-        return ""
-    own = f"{models} {track.repeat}s' own gaps"
-    return f"The gap is the mean of {own}; that between groups' means is {between}."
+    metric = reading.group.metric
+    change = "" if reading.harm.metric == f"{metric}_gap" else "changes of "
+    what = f"{change}{words.metric_name(metric)}"
+    return f"The gap is that of mean {what} over {phrasing.count(models, track.repeat)}."
 
 
 def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:

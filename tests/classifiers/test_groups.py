@@ -169,7 +169,8 @@ def test_draws_and_exchanges_are_those_of_the_slow_way(k):
     for draw in range(6):
         codes = exchange.codes[:, draw]
         slow = [area(exchange.rows[codes == group]) for group in range(3)]
-        assert measure.dense_arm.nulls[0, draw, 0] == pytest.approx(np.ptp(slow), abs=1e-6)
+        drawn = measure.dense_arm.nulls[0, draw].reshape(3, 4)[:, 0]
+        np.testing.assert_allclose(drawn, slow, atol=1e-6)
         for group, members in enumerate(axis.strata.values()):  # the balance of classes stays
             kept = labels[exchange.rows[codes == group]]
             np.testing.assert_array_equal(
@@ -353,9 +354,18 @@ def test_trials_and_their_pool():
     parts = {number: answers(images, seed=number) for number in (5, 2, 9)}
     arm = small(images, ["sex"], answers(images)).variant(parts)
     pooled, single = arm.pooled("p"), [arm.trial(number, f"p#{number}") for number in (2, 5, 9)]
-    for column in ("value", "delta", "null_mean"):
+    is_gap = pooled.results["metric"].str.endswith("_gap")
+    for column in ("value", "delta"):
         mean = np.mean([part.results[column] for part in single], axis=0)
-        np.testing.assert_allclose(pooled.results[column], mean)
+        np.testing.assert_allclose(pooled.results[column][~is_gap], mean[~is_gap])
+    for row in pooled.results[is_gap].itertuples():  # of the means, not the mean of gaps
+        mine = pooled.groups[pooled.groups["metric"] == row.metric.removesuffix("_gap")]["value"]
+        assert row.value == pytest.approx(np.ptp(mine)) and row.low <= row.value <= row.high
+        assert row.null_mean <= np.mean(
+            [one(part.results, metric=row.metric)["null_mean"] for part in single]
+        )
+        before = one(arm.measure.dense().results, metric=row.metric)["value"]
+        assert row.delta == pytest.approx(row.value - before)
     np.testing.assert_allclose(
         pooled.groups["value"], np.mean([part.groups["value"] for part in single], axis=0)
     )

@@ -112,7 +112,7 @@ def _at(run_id: str, axis: str, method: str, level: float) -> str:
     return verdict(run, replace(default_choice(run, axis), method=method, level=level)).sentence
 
 
-LANGUAGE, IMAGES = "268fbf50d7721a75", "c774cf7a6852a4be"
+LANGUAGE, IMAGES = "268fbf50d7721a75", "3b062967ecb317a9"
 FAULTS = {
     (LANGUAGE, "nationality", "fasp", 0.2): "raises mean toxicity by 12 % (worse for",
     (LANGUAGE, "religion", "magnitude", 0.3): "raises perplexity by 166 %, but",

@@ -50,7 +50,7 @@ from engine.tracks.fair_training.methods.base import (
 )
 from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
 
-CODE = 3
+CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}

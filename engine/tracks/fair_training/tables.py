@@ -150,7 +150,7 @@ def _mean_of_draws(trials: Trials, n_seeds: int) -> Trials:
 
 def _lost_otherwise(one: Arm, other: Arm, n_seeds: int) -> pd.DataFrame:
     """The difference of two arms' gaps of degradation, a row per axis."""
-    seeds = [_mean_of_draws(degradation_trials(each), n_seeds) for each in (one, other)]
+    seeds = [degradation_trials(by_seed(each, n_seeds)) for each in (one, other)]
     found = difference(*seeds)
     axes = one.measure.axes[1:]
     return pd.DataFrame(

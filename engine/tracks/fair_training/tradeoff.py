@@ -3,13 +3,14 @@ themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from engine.classifiers.gaps import Band, Exchange, band
 from engine.classifiers.groups import RESULTS, Arm
+from engine.stats.gap_of_means import at_ends, gaps_of_means
 from engine.stats.multi_reader import Estimate, Trials, difference, level
 from engine.stats.pareto import front, hypervolume
 from engine.store.tables import where
@@ -43,7 +44,7 @@ def tradeoff_table(
     rows = []
     for arm in tradeoff_arms(request, list(arms)):
         mine = measured[arm]
-        shown, lost = level(mine.trials), level(degradation_trials(mine))
+        shown, lost = mine.measure.level(mine.trials), degradation(mine, mine.trials)
         for place, axis in enumerate(mine.measure.axes[1:]):
             rows.append(
                 {
@@ -199,8 +200,7 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
     places = (
         range(len(arm.trials.numbers)) if number is None else [arm.trials.numbers.index(number)]
     )
-    gaps, shown = degradation_trials(arm, trials), []
-    found = level(gaps)
+    found, shown = degradation(arm, trials), []
     for place, (axis, exchange) in enumerate(zip(measure.axes[1:], measure.exchanges, strict=True)):
         null = _null(arm, exchange, list(places), float(found.value[place]))
         few = len(axis.counts) < 2
@@ -228,10 +228,25 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
     return pd.DataFrame(shown).reindex(columns=list(RESULTS))
 
 
-def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
-    """The gap of every axis as cells [trials, axes], and on the redrawn images [trials, n_boot,
-    axes]."""
-    trials = trials or arm.trials
+def degradation(arm: Arm, trials: Trials) -> Estimate:
+    """The gap between the groups' mean losses, and its interval: a cell per axis."""
+    found = [gaps_of_means(*lost, most=MOST) for lost in _lost(arm, trials)]
+    value, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Estimate(value, low, high, np.full(len(value), np.nan))
+
+
+def degradation_trials(arm: Arm) -> Trials:
+    """The largest mean loss of a group minus the smallest, between the same two groups in every
+    trial: a cell per axis. [trials, axes], and on the redrawn images [trials, n_boot, axes]."""
+    found = [at_ends(*lost) for lost in _lost(arm, arm.trials)]
+    values, draws = (np.concatenate(parts, axis=-1) for parts in zip(*found, strict=True))
+    none, units = np.zeros(len(found), dtype=bool), np.full(len(found), np.nan)
+    return Trials(arm.trials.numbers, values, draws, none, units, MOST)
+
+
+def _lost(arm: Arm, trials: Trials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Accuracy lost by the groups of every axis, [trials, groups, 1], and on the redrawn images
+    [trials, n_boot, groups, 1]."""
     dense = arm.measure.dense_arm.trials
     own = {*trials.numbers} <= {
         *dense.numbers
@@ -239,27 +254,13 @@ def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
     before = dense.only(*trials.numbers) if own else dense
     lost = (before.values if own else before.values.mean(axis=0)) - trials.values
     drawn = (before.draws if own else before.draws.mean(axis=0)) - trials.draws
-    cells = arm.measure.cells
-    values, draws = [], []
     for axis in arm.measure.axes[1:]:
-        rows = where(cells, axis=axis.name, metric="accuracy", verdict="").index
-        values.append(_range(lost[..., rows]))
-        draws.append(_range(drawn[..., rows]))
-    none = np.zeros(len(values), dtype=bool)
-    units = np.full(len(values), np.nan)
-    return Trials(trials.numbers, np.stack(values, -1), np.stack(draws, -1), none, units, MOST)
-
-
-def _range(groups: np.ndarray) -> np.ndarray:
-    """Highest minus lowest over the last dimension, [..., groups] -> [...]; NaN for fewer than
-    two."""
-    if groups.shape[-1] < 2:
-        return np.full(groups.shape[:-1], np.nan)
-    return groups.max(axis=-1) - groups.min(axis=-1)
+        rows = where(arm.measure.cells, axis=axis.name, metric="accuracy", verdict="").index
+        yield lost[:, rows, None], drawn[..., rows, None]
 
 
 def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band:
-    """Band of the gap under exchanged labels, a mean over the trials as the gap itself is."""
+    """Band of the gap between mean losses under exchanged labels."""
     if not exchange.n_groups:
         return Band(np.nan, np.nan, np.nan, np.nan)
     dense, numbers = arm.measure.dense_arm, arm.trials.numbers
@@ -274,8 +275,8 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
         )
         lost = (before.astype(float) - arm.right[place])[exchange.rows]
         sums = np.stack([lost @ (exchange.codes == group) for group in range(exchange.n_groups)])
-        parts.append(_range((sums / sizes).T))
-    return band(value, np.mean(parts, axis=0))
+        parts.append(sums / sizes)
+    return band(value, np.ptp(np.mean(parts, axis=0), axis=0))
 
 
 def _gap_cell(cells: pd.DataFrame, axis: str) -> int:

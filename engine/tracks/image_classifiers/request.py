@@ -41,7 +41,7 @@ from engine.training.recipe import (
     recipe_settings,
 )
 
-CODE = 2
+CODE = 3
 """Version of the audit itself. Raise when a finished run would come out differently for the same
 request."""
 PW = (

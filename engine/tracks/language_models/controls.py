@@ -5,6 +5,11 @@ Does the bias score choose better than chance among the heads that γ leaves? A 
 compared with the method's on the very same test prompts and random streams. Few prompts come first;
 where they cannot say on which side of LEVEL the rank lies, all prompts are drawn once, then as
 often as variants are.
+
+Where γ was searched, the method had a choice that such cuts had not. So before any rank is called
+better than chance, γ is searched for its random cuts as well, on the same validation prompts. Each
+takes as much drawing as the search for the method did. Ranks that are not better than chance even
+so keep the cuts at the method's γ.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.session import SETTLED
-from engine.core.ids import key_of
+from engine.core.ids import key_of, rng
 from engine.core.types import POOLED
 from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.arms import arm_variants
@@ -28,7 +33,7 @@ from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
-from engine.tracks.language_models.evidence import is_settled
+from engine.tracks.language_models.evidence import LEVEL, is_settled, ranks
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
@@ -38,8 +43,11 @@ from engine.tracks.language_models.tables import TEST, seconds_of, wanted_shards
 from engine.tracks.language_models.variants import (
     Variant,
     all_variants,
+    ballots_of,
     score_vectors,
+    search_gamma,
     search_shards,
+    variant_of,
     with_gamma,
 )
 
@@ -57,6 +65,8 @@ COLUMNS = (
     "method_bias",
     "perplexity",
 )
+SEARCHED = "searched"
+"""Whether γ was searched for a random cut too; a column where it was for some."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +119,69 @@ def measure_controls(
         (one, control_cuts(audit.request, scores, one, audit.job.total))
         for one in controlled(audit.request, variants)
     ]
-    rows = []
+    rows = {}
     for place, (variant, cuts) in enumerate(asked):
         _expect(audit, asked[place:])
-        rows += _against_chance(audit, variant, cuts)
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        rows[variant.id] = _against_chance(audit, variant, cuts)
+    if audit.request.gamma == SEARCH and rows:
+        _search_too(audit, scores, variants, rows)
+    listed = [row for part in rows.values() for row in part]
+    columns = [*COLUMNS, SEARCHED] if any(SEARCHED in row for row in listed) else list(COLUMNS)
+    table = pd.DataFrame(listed, columns=columns)
+    return table.assign(**{SEARCHED: table[SEARCHED].eq(True)}) if SEARCHED in table else table
+
+
+def _search_too(
+    audit: Audit,
+    scores: pd.DataFrame,
+    variants: Sequence[Variant],
+    rows: dict[str, list[dict[str, object]]],
+) -> None:
+    """Put random cuts whose γ was searched in the place of others in `rows`, by variant, until all
+    ranks that are better than chance are among such cuts."""
+    asked = {one.id: one for one in controlled(audit.request, variants)}
+    found: dict[str, list[dict[float, Variant]]] = {}
+    done: set[str] = set()
+    while True:
+        q = ranks(pd.DataFrame([row for part in rows.values() for row in part]))["q"]
+        better = [asked[name] for name in q.index[q <= LEVEL] if name not in done]
+        if not better:
+            return
+        for variant in better:
+            axis = variant.target_axis
+            if axis not in found:
+                found[axis] = searched_controls(audit, scores, variants, axis)
+            mine = [one[variant.sparsity] for one in found[axis]]
+            again = _against_chance(audit, variant, [one.cut for one in mine])
+            rows[variant.id] = [
+                {**row, "gamma": one.gamma, SEARCHED: True}
+                for row, one in zip(again, mine, strict=True)
+            ]
+            done.add(variant.id)
+
+
+def searched_controls(
+    audit: Audit, scores: pd.DataFrame, variants: Sequence[Variant], axis: str
+) -> list[dict[float, Variant]]:
+    """Of every random cut by its number: what FASP makes of random scores, by sparsity, at the γ
+    that its own search chooses. variants: those of the audit, for the baselines of that search."""
+    request, method, total = audit.request, selection_method(CONTROLLED), audit.job.total
+    vectors = score_vectors(scores, axis)
+    tried = []
+    for number in range(request.n_controls):
+        luck = rng("control", request.first_seed, number, axis).standard_normal(total)
+        ballots = ballots_of(request, method, {**vectors, "z_bias": luck}, total)
+        tried.append([variant_of(method, axis, ballot, True) for ballot in ballots])
+    rulers = [one for one in variants if not one.target_axis]
+    shards = search_shards(request, [*(one for part in tried for one in part), *rulers])
+    progress = audit.progress
+    progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)))
+    audit.finish("controls", shards)
+    found = []
+    for part in tried:
+        gamma = search_gamma(audit.context, request, part, variants, draws=1).chosen
+        found.append({one.sparsity: one for one in part if one.gamma == gamma})
+    return found
 
 
 def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...]]]]) -> None:

@@ -192,6 +192,18 @@ def rank_p(below: Any, n: Any) -> Any:
     return (1 + below) / (1 + n)
 
 
+def ranks(table: pd.DataFrame) -> pd.DataFrame:
+    """Of every variant that is set against chance, by name: n cuts, how many are no worse, p by
+    rank, and q over them all (Benjamini-Hochberg). table: `controls` of a run."""
+    found = (
+        table.assign(below=table["bias"] <= table["method_bias"])
+        .groupby("variant")["below"]
+        .agg(["sum", "size"])
+    )
+    p = rank_p(found["sum"].to_numpy(), found["size"].to_numpy())
+    return found.assign(p=p, q=benjamini_hochberg(p))
+
+
 def is_settled(below: np.ndarray, unclear: np.ndarray) -> bool:
     """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told
     apart turn out.

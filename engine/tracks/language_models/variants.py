@@ -105,15 +105,15 @@ def all_variants(
             vectors = score_vectors(scores, axis)
             if any(np.isnan(vectors[name]).any() for name in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
-            for ballot in _ballots(request, method, vectors, total):
+            for ballot in ballots_of(request, method, vectors, total):
                 is_tried = request.gamma == SEARCH and method.uses_gamma
-                found.append(_variant(method, axis, ballot, is_tried))
+                found.append(variant_of(method, axis, ballot, is_tried))
                 if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
                     found.append(_even(found[-1], cut))
     return found
 
 
-def _ballots(
+def ballots_of(
     request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
 ) -> Iterator[Ballot]:
     """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by
@@ -124,7 +124,7 @@ def _ballots(
                 yield Ballot(vectors, total, sparsity, gamma, seed)
 
 
-def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
+def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
     gamma = ballot.gamma if method.uses_gamma else float("nan")
     tried = f"g{gamma:.2f}" if method.uses_gamma else ""
     drawn = f"r{ballot.seed}" if method.uses_seed else ""
@@ -236,15 +236,16 @@ def search_gammas(
     found = {axis: GammaSearch(min(request.gammas), {}) for axis in request.axes}
     for axis in request.axes:
         if tried := [variant for variant in searched(variants) if variant.target_axis == axis]:
-            found[axis] = _search(context, request, tried, variants)
+            found[axis] = search_gamma(context, request, tried, variants)
     return found
 
 
-def _search(
+def search_gamma(
     context: PromptContext,
     request: AuditRequest,
     tried: Sequence[Variant],
     variants: Sequence[Variant],
+    draws: int = DRAWS,
 ) -> GammaSearch:
     """The search on one axis; arrays are [draws, gammas, sparsities], the measured values first."""
     gammas = sorted({variant.gamma for variant in tried})
@@ -252,10 +253,10 @@ def _search(
     cuts = {(variant.gamma, variant.sparsity): variant for variant in tried}
     grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
     texts = partial(validation_texts, context, request)
-    boot = BiasBootstrap(texts(grid[0][0]), DRAWS, key_of("search", tried[0].target_axis))
+    boot = BiasBootstrap(texts(grid[0][0]), draws, key_of("search", tried[0].target_axis))
     bias = _over(grid, lambda one: boot.draws(texts(one), request.reading))
-    log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut))
-    best = [_best_baseline(context, variants, sparsity) for sparsity in sparsities]
+    log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut, draws))
+    best = [_best_baseline(context, variants, sparsity, draws) for sparsity in sparsities]
     places = choose_gamma(bias, log_ppl, np.stack(best, axis=-1), float(request.gamma_margin))
     # a draw without any prompt of some subgroup says nothing
     whole = np.isfinite(bias[1:]).all(axis=(1, 2))
@@ -281,18 +282,18 @@ def validation_texts(
 
 
 def _best_baseline(
-    context: PromptContext, variants: Sequence[Variant], sparsity: float
+    context: PromptContext, variants: Sequence[Variant], sparsity: float, draws: int
 ) -> np.ndarray:
     """Lowest validation log perplexity among the baselines at a sparsity, measured and in every
-    draw: [1 + DRAWS]."""
+    draw: [1 + draws]."""
     cuts = [
         item.cut for item in variants if item.method in BASELINES and item.sparsity == sparsity
     ] or [()]
-    return np.min([_log_ppl(context, cut) for cut in cuts], axis=0)
+    return np.min([_log_ppl(context, cut, draws) for cut in cuts], axis=0)
 
 
-def _log_ppl(context: PromptContext, cut: tuple[int, ...]) -> np.ndarray:
-    """Validation log perplexity, measured and in every draw of text: [1 + DRAWS]."""
+def _log_ppl(context: PromptContext, cut: tuple[int, ...], draws: int) -> np.ndarray:
+    """Validation log perplexity, measured and in every draw of text: [1 + draws]."""
     windows = context.fetch([Shard("windows", cut, split=VALIDATION)])[0].sort_values("window")
-    weights = np.vstack([np.ones(len(windows)), block_weights(len(windows), DRAWS)])
+    weights = np.vstack([np.ones(len(windows)), block_weights(len(windows), draws)])
     return log_perplexities(windows, weights, context.settings.window)

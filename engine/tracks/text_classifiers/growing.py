@@ -281,15 +281,15 @@ def _known(path: Path, additions: tuple[Path, ...], content: tuple) -> Known | N
 
 
 def _measured_sets(run: Run) -> pd.DataFrame:
-    """A row per measured set (index: its heads), a column per view: means over seeds. Random masks,
-    then sets that were kept by hand."""
+    """A row per measured set (index: its heads), a column per view: means over seeds, and the gaps
+    between them. Random masks, then sets that were kept by hand."""
     table = lookup.frame(run, "random_masks")
     if table.empty:
         return pd.DataFrame()
     key = ["sparsity", "mask"]
     heads = table[table["units"] != ""].groupby(key)["units"].first().map(_units)
-    groups = table[table["axis"] != ""].groupby([*key, "seed", "axis"])["value"]
-    groups = groups.agg(["max", "min", "size"])
+    means = table[table["axis"] != ""].groupby([*key, "axis", "group"])["value"].mean()
+    groups = means.groupby([*key, "axis"]).agg(["max", "min", "size"])
     gaps = (groups["max"] - groups["min"])[groups["size"] > 1].reset_index(name="value")
     rows = pd.concat([table, gaps.assign(group="", metric=GAP)])
     wide = rows.pivot_table(index=key, columns=list(VIEW), values="value", aggfunc="mean")

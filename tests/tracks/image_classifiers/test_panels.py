@@ -82,13 +82,7 @@ def test_a_verdict_says_what_its_intervals_and_its_gap_are_of(run, tmp_path):
     aimed = contents.default_choice(one)
     assert "one trial: intervals are about its images only" in verdict(one, aimed).more
 
-    def apart(table):
-        mine = table["variant"].str.startswith("autobot") & (table["group"] == "male")
-        table.loc[mine & (table["axis"] == "gender"), "value"] -= 0.2
-        return table
-
-    said = verdict(changed(run, tmp_path, "groups", apart), PLAIN).more
-    assert "the mean of 3 trials' own gaps; that between groups' means is" in said
+    assert "The gap is that of mean AUC over 3 trials." in verdict(run, PLAIN).more
 
 
 def test_degenerate_trials_are_warned_of_and_starred(run):

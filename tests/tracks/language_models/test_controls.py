@@ -18,8 +18,8 @@ from engine.store.runs import Store
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import FEW_TEST
 from engine.tracks.language_models.controls import Stage, stages
-from engine.tracks.language_models.evidence import is_settled, rank_p
-from engine.tracks.language_models.panels.along_sparsity import chance, ranks
+from engine.tracks.language_models.evidence import is_settled, rank_p, ranks
+from engine.tracks.language_models.panels.along_sparsity import chance
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.base import critical_heads
@@ -88,6 +88,24 @@ def test_the_chart_draws_them_behind_and_says_the_rank(run):
     assert (
         "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.said
     )
+
+
+def test_before_a_rank_is_called_better_than_chance_gamma_is_searched_for_random_cuts_too(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("engine.tracks.language_models.controls.LEVEL", 1.0)  # of every rank
+    request = world_request(
+        tmp_path, methods=("fasp",), gamma="search", controls=3, sparsities=(0.0, 0.3), seeds=1
+    )
+    run = run_audit(request, Store(tmp_path / "store"))
+    table, scores = run.table("controls"), run.table("scores").query("score == 'z_ppl'")
+    assert table["searched"].all() and set(table["gamma"]) <= set(request.gammas)
+    needed = scores.query("seed == -1").sort_values("unit")["value"].to_numpy()
+    for row in table.itertuples():
+        assert not set(json.loads(row.cut)) & set(critical_heads(needed, row.gamma))
+    axis = table["target_axis"].iat[0]
+    said = chance(run, Choice("fasp", axis, 0.3, None, request.reading, axis)).said
+    assert "each at its own γ" in said and "favours" not in said
 
 
 def test_a_run_without_controls_says_so_and_draws_nothing(tmp_path):

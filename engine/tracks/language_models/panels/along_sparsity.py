@@ -19,10 +19,9 @@ from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Chance, Measure
 from engine.report.schema import readable
 from engine.report.tracks import track_of
-from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.evidence import LEVEL, per_cent, rank_p
+from engine.tracks.language_models.evidence import LEVEL, per_cent, rank_p, ranks
 from engine.tracks.language_models.request import CONTROLLED, SEARCH
 
 
@@ -113,34 +112,25 @@ def chance(run: Run, choice: Choice) -> Chance | None:
     return Chance(points, f"{len(rows)} random cuts", _said(run, rows, variant, ranks(table)))
 
 
-def ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Of every variant that is set against chance, by name: n cuts, how many are no worse, p by
-    rank, and q over them all (Benjamini-Hochberg)."""
-    found = (
-        table.assign(below=table["bias"] <= table["method_bias"])
-        .groupby("variant")["below"]
-        .agg(["sum", "size"])
-    )
-    p = rank_p(found["sum"].to_numpy(), found["size"].to_numpy())
-    return found.assign(p=p, q=benjamini_hochberg(p))
-
-
 def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> str:
     """The rank with its p, among how many such ranks, and on how much it rests."""
     below, n, p, q = every.loc[variant["variant"], ["sum", "size", "p", "q"]]
     beaten, n = int(n) - int(below), int(n)
     doubt = f"{n} are too few to rule out luck" if beaten == n else "luck alone may give that"
-    verdict = "better than chance" if q <= LEVEL else f"but {doubt}"
+    searched = run.meta["request"]["gamma"] == SEARCH
+    alike = not searched or ("searched" in rows and bool(rows["searched"].all()))
+    verdict = "better than chance" if q <= LEVEL and alike else f"but {doubt}"
+    at = "each at its own γ" if searched and alike else f"γ = {variant['gamma']:g}"
     prompts, draws = int(rows["prompts"].iat[0]), int(rows["draws"].iat[0])
     drawn = f"{phrasing.count(prompts, 'test prompt')}, {phrasing.count(draws, 'draw')} of each"
     return (
         f"{words.method_name(variant['method'])} beat {'all' if beaten == n else f'{beaten} of'}"
         f" {n} random cuts, {verdict} (q = {phrasing.number(q)}). They cut as many non-critical"
-        f" heads (γ = {variant['gamma']:g}; {drawn}). p = {phrasing.number(p)}, q over"
+        f" heads ({at}; {drawn}). p = {phrasing.number(p)}, q over"
         f" {phrasing.count(len(every), 'such rank')}; {n} cuts show no p below"
         f" {phrasing.number(rank_p(0, n))}."
         + " γ was searched for it and not for them, which favours it."
-        * (run.meta["request"]["gamma"] == SEARCH)
+        * (not alike)
     )
 
 
