@@ -1,4 +1,4 @@
-"""Sentences about people that a judge is trained on: what they may not be, and that groups say nothing of a label."""
+"""Sentences about people that a judge is trained on: what none may say, whoever is named in which."""
 
 from collections import Counter
 
