@@ -45,11 +45,11 @@ class Recipe:
     """Everything that decides the result. Lengths in word pieces."""
 
     seed: int = 1
-    steps: int = 1_500
+    steps: int = 1_100
     batch: int = 64
     length: int = 64
     layers: int = 2
-    written: int = 32_000
+    written: int = 24_000
     surge_repeats: int = 8
     plain_tweets: float = 0.7
     learning_rate: float = 3e-4
