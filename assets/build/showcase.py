@@ -27,7 +27,7 @@ AXES = ("gender_and_sex", "race_ethnicity", "religion")
 TITLE = f"{MODEL}: gender, race and religion"
 
 
-def request(corpus: Path, validation: Path) -> AuditRequest:
+def request(corpus: Path, validation: Path, restart: bool = False) -> AuditRequest:
     """What is asked."""
     return AuditRequest(
         model=MODEL,
@@ -49,6 +49,7 @@ def request(corpus: Path, validation: Path) -> AuditRequest:
         judge="judge-minilm",
         benchmarks={"occupations": str(PROJECT / "assets/pairs")},
         title=TITLE,
+        restart=restart,
     )
 
 
@@ -72,7 +73,8 @@ def embed(run: Run) -> None:
     with TemporaryDirectory() as folder:
         copy = Path(folder) / run.id
         shutil.copytree(run.path, copy)
-        write_meta(copy, {**run.meta, "request": nowhere(run.meta["request"])}, run.rests_on)
+        asked = {**nowhere(run.meta["request"]), "restart": False}
+        write_meta(copy, {**run.meta, "request": asked}, run.rests_on)
         embedded.keep(Run(copy))
 
 
@@ -81,8 +83,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="WikiText-2's test text")
     parser.add_argument("--validation-corpus", type=Path, required=True, help="WikiText-2's validation text")
     parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
+    parser.add_argument("--restart", action="store_true", help="begin again although weights or data changed since the last try")
     asked = parser.parse_args(words)
-    embed(run_job(Store(asked.store), request(asked.corpus, asked.validation_corpus), embedded.tell))
+    wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+    embed(run_job(Store(asked.store), wanted, embedded.tell))
 
 
 if __name__ == "__main__":
