@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def embed(request: Any, store: Store) -> None:
     """Audit in the store, then `keep` the run."""
-    keep(run_job(store, request, _tell))
+    keep(run_job(store, request, tell))
 
 
 def keep(run: Run) -> None:
@@ -61,7 +61,7 @@ def _same(one: Run, other: Run) -> bool:
     return track_of_run(one) is track_of_run(other) and one.meta["title"] == other.meta["title"]
 
 
-def _tell(event: Event) -> None:
+def tell(event: Event) -> None:
     print(f"\r\x1b[2K{event.phase} {event.done}/{event.total}", end="", file=sys.stderr)
 
 

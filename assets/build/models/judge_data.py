@@ -30,12 +30,13 @@ class JudgeData:
 
 @dataclass(frozen=True)
 class Case:
-    """One HateCheck case; target is "" where it names no group."""
+    """One HateCheck case; target is "" where it names no group, `template` the case with its group left open."""
 
     text: str
     hateful: bool
     target: str
     kind: str
+    template: str
 
 
 def read_davidson(path: Path) -> list[Labelled]:
@@ -56,7 +57,8 @@ def read_hatecheck(path: Path) -> list[Case]:
     """HateCheck cases (Röttger et al. 2021). For measuring only, never trained on."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return [Case(row["test_case"], row["label_gold"] == "hateful", row["target_ident"], row["functionality"]) for row in rows]
+    names = ("target_ident", "functionality", "case_templ")
+    return [Case(row["test_case"], row["label_gold"] == "hateful", *(row[name] for name in names)) for row in rows]
 
 
 def without_links(text: str) -> str:

@@ -1,0 +1,93 @@
+"""Audits the real model that the first screen shows, and puts what was found among the embedded audits.
+
+    python -m assets.build.showcase --corpus wikitext-2-test.txt --validation-corpus wikitext-2-valid.txt
+
+`make real` installs the model and its judge; WikiText-2's two files are one's own. Only figures and the model's own texts
+are kept: places on this machine are taken out of what was asked. Killed, it goes on where it was when called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from engine.audit import embedded
+from engine.audit.jobs import run_job
+from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta
+from engine.tracks.language_models.request import AuditRequest
+
+MODEL = "SmolLM2-135M-Instruct"
+PROJECT = Path(__file__).resolve().parents[2]
+AXES = ("gender_and_sex", "race_ethnicity", "religion")
+TITLE = f"{MODEL}: gender, race and religion"
+
+
+def request(corpus: Path, validation: Path, restart: bool = False) -> AuditRequest:
+    """What is asked."""
+    return AuditRequest(
+        model=MODEL,
+        axes=AXES,
+        prompts=str(PROJECT / "assets/people/prompts.csv"),
+        corpus=str(corpus.absolute()),
+        validation_corpus=str(validation.absolute()),
+        methods=("fasp", "magnitude", "random", "int8", "int4", "layer_drop"),
+        sparsities=(0.0, 0.2),
+        gamma=0.3,
+        controls=20,
+        estimator="gradient",
+        perplexity_estimator="gradient",
+        seeds=1,
+        max_prompts=120,
+        max_new_tokens=10,
+        max_prompt_tokens=40,
+        max_corpus_tokens=2000,
+        judge="judge-minilm",
+        benchmarks={"occupations": str(PROJECT / "assets/pairs")},
+        title=TITLE,
+        restart=restart,
+    )
+
+
+def nowhere(value: Any) -> Any:
+    """What was asked without places on this machine: paths from the project's folder, or names of files alone."""
+    if isinstance(value, dict):
+        return {name: nowhere(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [nowhere(one) for one in value]
+    if isinstance(value, str) and Path(value).is_absolute():
+        path = Path(value)
+        return str(path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path.name)
+    return value
+
+
+def embed(run: Run) -> None:
+    """The run without places, in place of other embedded audits of its model."""
+    for old in Store(EMBEDDED, read_only=True).list():
+        if old.model == run.meta["model"]["name"] and old.id != run.id:
+            shutil.rmtree(EMBEDDED / "runs" / old.id)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / run.id
+        shutil.copytree(run.path, copy)
+        asked = {**nowhere(run.meta["request"]), "restart": False}
+        write_meta(copy, {**run.meta, "request": asked}, run.rests_on)
+        embedded.keep(Run(copy))
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Audit the real model that the first screen shows.")
+    parser.add_argument("--corpus", type=Path, required=True, help="WikiText-2's test text")
+    parser.add_argument("--validation-corpus", type=Path, required=True, help="WikiText-2's validation text")
+    parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
+    parser.add_argument("--restart", action="store_true", help="begin again although weights or data changed since the last try")
+    asked = parser.parse_args(words)
+    wanted = request(asked.corpus, asked.validation_corpus, asked.restart)
+    embed(run_job(Store(asked.store), wanted, embedded.tell))
+
+
+if __name__ == "__main__":
+    main()
