@@ -23,8 +23,8 @@ from engine.tracks.language_models.request import AuditRequest
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
-AXES = ("gender_and_sex", "race_ethnicity", "religion")
-TITLE = f"{MODEL}: gender, race and religion"
+AXES = ("gender_and_sex", "race_ethnicity")
+TITLE = f"{MODEL}: gender and race"
 
 
 def request(corpus: Path, validation: Path, restart: bool = False) -> AuditRequest:
@@ -35,10 +35,10 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> AuditReque
         prompts=str(PROJECT / "assets/people/prompts.csv"),
         corpus=str(corpus.absolute()),
         validation_corpus=str(validation.absolute()),
-        methods=("fasp", "magnitude", "random", "int8", "int4", "layer_drop"),
+        methods=("fasp", "magnitude", "random", "int8"),
         sparsities=(0.0, 0.2),
         gamma=0.3,
-        controls=20,
+        controls=0,
         estimator="gradient",
         perplexity_estimator="gradient",
         seeds=1,
@@ -47,7 +47,6 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> AuditReque
         max_prompt_tokens=40,
         max_corpus_tokens=2000,
         judge="judge-minilm",
-        benchmarks={"occupations": str(PROJECT / "assets/pairs")},
         title=TITLE,
         restart=restart,
     )

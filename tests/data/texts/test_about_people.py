@@ -1,4 +1,4 @@
-"""Sentences about people that a judge is trained on: what none may say, whoever is named in which."""
+"""Sentences about people to train a judge on: what none may say, and who is named in which."""
 
 from collections import Counter
 
