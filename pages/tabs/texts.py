@@ -112,7 +112,8 @@ def _summary(variant: dict, rows: pd.DataFrame) -> None:
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
         f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; "
-        f"{same or 'none'} {'is' if same == 1 else 'are'} word for word the same. Both models got the same random numbers. {own.JUDGE} "
+        f"{same or 'none'} {'is' if same == 1 else 'are'} word for word the same. "
+        f"Both models got the same random numbers. {own.JUDGE} "
         "Single examples prove nothing: read them with the intervals in the summary."
     )
     if variant["variant"] == "dense":
