@@ -80,6 +80,7 @@ def _gap(values: np.ndarray, draws: np.ndarray, most: float) -> tuple[float, flo
     low, high = _places(means, spread)
 
     nothing = np.ptp(noise, axis=0)
+    seen = max(gap, float(nothing.min()))  # no draw of nothing is as small as none at all
 
     def drawn(true: float, places: np.ndarray) -> np.ndarray:
         return np.ptp(noise + true * places[:, None], axis=0)
@@ -93,8 +94,8 @@ def _gap(values: np.ndarray, draws: np.ndarray, most: float) -> tuple[float, flo
 
     def not_too_large(true: float) -> bool:
         """Noise makes so small a gap of it, given that it made one of so little at all."""
-        few = MISSED / 2 * np.mean(nothing <= gap)
-        return bool(np.mean(drawn(true, high) <= gap) > few)
+        few = MISSED / 2 * np.mean(nothing <= seen)
+        return bool(np.mean(drawn(true, high) <= seen) > few)
 
     return gap, _where(too_small, 0.0, gap), _where(not_too_large, gap, max(most, gap))
 

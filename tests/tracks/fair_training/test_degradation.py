@@ -124,7 +124,8 @@ def test_three_groups_are_the_highest_minus_the_lowest_loss():
 
 def test_a_mean_over_trials_and_one_trial_alone():
     arm = arm_of(wrong_for("u", 6), wrong_for("v", 12), wrong_for("u", 0))
-    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx((0.1 + 0.2 + 0.0) / 3)
+    means = 0.1 / 3, 0.2 / 3  # what u and v lost; the mean of the trials' own gaps would be .1
+    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx(means[1] - means[0])
     ones = [degradation_gaps(arm, f"x#{number}", number).iloc[0] for number in range(3)]
     assert [one["value"] for one in ones] == pytest.approx([0.1, 0.2, 0.0])
     assert [one["variant"] for one in ones] == ["x#0", "x#1", "x#2"]
@@ -137,14 +138,10 @@ def test_trials_of_the_trade_off():
     arm = arm_of(wrong_for("u", 6), wrong_for("v", 12))
     found = degradation_trials(arm)
     assert found.values.shape == (2, 1) and found.draws.shape == (2, 80, 1)
-    assert found.values[:, 0] == pytest.approx([0.1, 0.2]) and found.numbers == (0, 1)
-    assert (found.draws >= 0).all() and found.draws.mean(axis=1)[:, 0] == pytest.approx(
-        [0.1, 0.2], abs=0.03
-    )
-    only = degradation_trials(arm, arm.trials.only(1))
-    assert only.values[:, 0] == pytest.approx([0.2]) and np.array_equal(
-        only.draws[0], found.draws[1]
-    )
+    assert found.numbers == (0, 1)
+    assert found.values[:, 0] == pytest.approx([-0.1, 0.2])  # v minus u, as the means have it
+    assert found.draws.mean(axis=1)[:, 0] == pytest.approx([-0.1, 0.2], abs=0.03)
+    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx(found.values.mean())
 
 
 def test_a_trial_is_held_against_the_dense_model_it_was_cut_from():
@@ -155,14 +152,15 @@ def test_a_trial_is_held_against_the_dense_model_it_was_cut_from():
     arm = measure.variant(dense[::1])
     assert degradation_gaps(arm, "x")["value"].item() == 0.0
     crossed = measure.variant(dense[::-1])
-    assert degradation_gaps(crossed, "x")["value"].item() == pytest.approx(
-        0.3
-    )  # u -.1, v +.2; then the other way
+    # u -.1, v +.2; then the other way, so that neither lost on average
+    for number in range(2):
+        own = degradation_gaps(crossed, f"x#{number}", number)["value"].item()
+        assert own == pytest.approx(0.3)
+    assert degradation_gaps(crossed, "x")["value"].item() == pytest.approx(0.0)
     three = measure.variant([dense[0], dense[1], answers_of(LABELS, np.ones(N, dtype=bool))])
-    lost = degradation_trials(three).values[
-        :, 0
-    ]  # no pairs: against the mean of both, right for .95 of u, .9 of v
-    assert lost == pytest.approx([0.15 - 0.0, 0.15, 0.05], abs=1e-9)
+    # no pairs: against the mean of both, right for .95 of u, .9 of v; u minus v, as the means lie
+    lost = degradation_trials(three).values[:, 0]
+    assert lost == pytest.approx([0.15, -0.15, 0.05], abs=1e-9)
 
 
 def test_the_null_band_of_a_trial_is_against_its_own_dense_model_too():
