@@ -18,8 +18,8 @@ from typing import Any
 
 from engine.audit import embedded
 from engine.audit.jobs import run_job
+from engine.audit.tracks import track_named
 from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta
-from engine.tracks.language_models.request import AuditRequest
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
@@ -27,9 +27,9 @@ AXES = ("gender_and_sex", "race_ethnicity")
 TITLE = f"{MODEL}: gender and race"
 
 
-def request(corpus: Path, validation: Path, restart: bool = False) -> AuditRequest:
+def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
     """What is asked."""
-    return AuditRequest(
+    return track_named("language_models").part("request")(
         model=MODEL,
         axes=AXES,
         prompts=str(PROJECT / "assets/people/prompts.csv"),

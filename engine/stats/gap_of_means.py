@@ -56,9 +56,10 @@ def at_ends(values: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Shapes as in `gaps_of_means`; [trials, cells] and [trials, n_boot, cells]. Its mean over trials
     is the gap of means, and differences of such contrasts have the variance of differences of gaps.
     """
-    means, cells = values.mean(axis=0), np.arange(values.shape[2])
-    if len(means) < 2:
-        return np.full_like(values[:, 0], np.nan), np.full_like(draws[:, :, 0], np.nan)
+    (trials, n_boot, groups, n_cells), cells = draws.shape, np.arange(values.shape[2])
+    if groups < 2:
+        return np.full((trials, n_cells), np.nan), np.full((trials, n_boot, n_cells), np.nan)
+    means = values.mean(axis=0)
     top, low = means.argmax(axis=0), means.argmin(axis=0)  # NaN is the highest and the lowest
     return (
         values[:, top, cells] - values[:, low, cells],

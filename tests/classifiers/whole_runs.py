@@ -18,7 +18,7 @@ from engine.store.runs import Run
 from tests.audit.run_checks import assert_tables
 from tests.builders import seal
 
-META = "track experiment created title request model data provenance warnings spent"  # of run.json
+META = "track created title request model data provenance warnings spent"  # of run.json
 COLUMNS = {
     "results": (
         "variant split axis metric value low high n null_mean null_low null_high null_p delta"

@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 
 from engine.models import gguf_cache
 from engine.models.gguf_cache import CHECKED
-from engine.models.gguf_file import KINDS
 from engine.models.load_language_model import inspect_model, load_language_model
 from tests.gguf_files import WORDS, base, write
 from tests.models.folders import faults_of
@@ -81,12 +80,6 @@ def test_numbers_are_those_that_the_format_stands_for(kind, tmp_path):
     assert info.notes[0].startswith(f"It was dequantised from {kind} (")
     if kind in ("F16", "BF16"):
         assert kept["lm_head.weight"].element_size() == 2
-
-
-def test_sizes_of_types_are_the_packages():
-    for number, (name, block, size) in KINDS.items():
-        kind = gguf.GGMLQuantizationType(number)
-        assert (kind.name, gguf.GGML_QUANT_SIZES[kind]) == (name, (block, size))
 
 
 def test_bits_are_counted_from_the_file(file):

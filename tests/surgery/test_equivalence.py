@@ -9,7 +9,7 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import load_language_model
 from engine.models.load_text_classifier import load_text_classifier
 from engine.surgery.agreement import agree, agree_on_texts, tokens_of
-from engine.surgery.heads.mask import cut, masked, parameters, zeroed
+from engine.surgery.heads.mask import cut, masked, zeroed
 from engine.surgery.heads.replay import (
     load_cut,
     load_cut_classifier,
@@ -81,10 +81,10 @@ def test_four_ways_agree(name, cut_heads, tmp_path):
         assert torch.equal(hf_greedy(other, batch), wanted_text), way
     assert agree(lm, mask, PROMPTS, others["reloaded"], new_tokens=4).holds
     assert (
-        parameters(smaller)
-        == parameters(others["reloaded"])
-        < parameters(lm)
-        == parameters(others["zeroed"])
+        smaller.n_parameters
+        == others["reloaded"].n_parameters
+        < lm.n_parameters
+        == others["zeroed"].n_parameters
     )
     assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
 
@@ -129,8 +129,8 @@ def test_five_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
     elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed").eval()
     assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
     assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
-    sizes = [parameters(other) for other in others.values()]
-    assert sizes[0] == sizes[1] < parameters(clf) == sizes[2] == sizes[3]
+    sizes = [other.n_parameters for other in others.values()]
+    assert sizes[0] == sizes[1] < clf.n_parameters == sizes[2] == sizes[3]
     assert torch.equal(classes(clf, batch), plain)
 
 
@@ -143,8 +143,8 @@ def test_parameters_of_a_cut(name):
     """
     lm = tiny_model(name)
     biases = 3 * 8 if name in ("gpt2", "llama", *ENCODERS) else 0
-    one = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2),))))
-    two = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))))
+    one = lm.n_parameters - cut(lm, HeadMask(3, 4, ((1, 2),))).n_parameters
+    two = lm.n_parameters - cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))).n_parameters
     if name == "llama_grouped":
         assert (one, two) == (2 * 32 * 8, 2 * (2 * 32 * 8) + 2 * 32 * 8)
     else:

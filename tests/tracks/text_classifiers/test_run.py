@@ -318,7 +318,8 @@ def test_masked_answers_are_those_of_the_masked_model(run, request_, store):
 def test_changed_answers_do_not_verify(copy):
     table = copy.table("predictions")
     rows = table.index[table["variant"] == "isp:magnitude-25%#1"][:20]
-    table.loc[rows, ["p_0", "p_1"]] = table.loc[rows, ["p_1", "p_0"]].to_numpy() + [0.4, 0.0]
+    swapped = table.loc[rows, ["p_1", "p_0"]].to_numpy() + [0.4, 0.0]
+    table.loc[rows, ["p_0", "p_1"]] = swapped.astype(np.float32)
     rewritten(copy, "predictions", table)
     assert not verify_run(Run(copy.path))["ok"]
 
