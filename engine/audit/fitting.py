@@ -35,9 +35,9 @@ def seconds_of(text: str, where: str = "--within") -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def forecast(request: Any, store: Store, hooks: Hooks) -> float | None:
+def forecast(request: Any, store: Store, hooks: Hooks, patience: float = PATIENCE) -> float | None:
     """Seconds that the whole audit takes, by its own forecast after TRIED seconds of computing;
-    None where nothing can be told within PATIENCE."""
+    None where nothing can be told within `patience`."""
     start, left = time.monotonic(), [math.nan]
 
     def report(event: Any) -> None:
@@ -46,7 +46,7 @@ def forecast(request: Any, store: Store, hooks: Hooks) -> float | None:
 
     def check() -> None:
         hooks.check()
-        if time.monotonic() - start > (PATIENCE if math.isnan(left[-1]) else TRIED):
+        if time.monotonic() - start > (patience if math.isnan(left[-1]) else TRIED):
             raise Cancelled("Tried for long enough.")
 
     try:
@@ -84,11 +84,13 @@ def fit(request: Any, seconds: float, store: Store, hooks: Hooks = Hooks()) -> F
     asked = {name: min(getattr(request, name) or n, n) for name, n in most.items()}
     lowest = min(1.0, *(scale.fewest / asked[name] for name, scale in scales.items()))
     tries: dict[float, float] = {}
+    patience = max(PATIENCE, seconds / 4)  # a large model on a busy machine begins slowly
     share, room = 1.0, seconds
     while len(tries) < TRIES and share not in tries:
-        took = forecast(replace(request, **_amounts(asked, scales, share)), store, hooks)
+        trial = replace(request, **_amounts(asked, scales, share))
+        took = forecast(trial, store, hooks, patience)
         if took is None:
-            what = f"{duration(PATIENCE)} of trying were too short to tell how long it takes."
+            what = f"{duration(patience)} of trying were too short to tell how long it takes."
             raise refusal("within", what, "Ask without a time, or for a smaller model.")
         tries[share] = took
         room = seconds - (time.monotonic() - start)

@@ -25,7 +25,8 @@ def timed(monkeypatch, fixed: float, per_prompt: float) -> list[Asked]:
     """An audit that takes `fixed` seconds and so many per prompt; returns what is tried."""
     tried = []
 
-    def forecast(request, store, hooks):
+    def forecast(request, store, hooks, patience):
+        assert patience >= fitting.PATIENCE
         tried.append(request)
         return fixed + per_prompt * (request.prompts or 1000)
 
