@@ -64,7 +64,7 @@ def test_a_chart_is_saved_by_one_click_and_a_view_is_a_link(page, address, tmp_p
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"{address}/trade_off{RUN}")
     settled(page, "What does less bias cost")
-    page.locator(".js-plotly-plot").first.hover()
+    page.locator(".js-plotly-plot").first.hover(timeout=120_000)  # a busy machine draws late
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<svg"), ("csv", b"variant,")):
         with page.expect_download() as found:
             page.locator(".pa-tools").first.get_by_text(kind.upper()).click()
