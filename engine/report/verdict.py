@@ -272,8 +272,9 @@ def _numbers(view: View) -> Iterator[Fact]:
         dense = None if view.is_dense else view.row(measure, "dense")
         value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
         group, word = end_named(view, measure, row), measure.word
+        end = f"{measure.name.removesuffix(' subgroup')}{' before' * (not view.is_dense)}"
         yield Fact(
-            f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
+            f"{end}: {group}" if group else measure.name,
             value,
             "" if dense is None else was,
             "" if dense is None else kind_of(view, measure, row),
