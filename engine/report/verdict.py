@@ -230,6 +230,12 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         yield f"No group has enough {view.reading.group.few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
+    if who.alone:
+        names, group = phrasing.listing(who.alone), view.reading.group
+        yield (
+            f"Alone, {group.name} for {names} would count as worse; among"
+            f" {who.judged} groups chance may do that."
+        )
 
 
 def _harm_now(view: View, row: Mapping[str, Any]) -> str:
@@ -241,7 +247,7 @@ def _harm_now(view: View, row: Mapping[str, Any]) -> str:
         before = "." if dense is None else f"; it is {was} before the cut."
         return f"The {measure.name} is predicted to be {now}{before}"
     when = "before" if view.track.ways.instead(view.variant) else "before the cut"
-    kind, way = kind_of(view, measure, row), phrasing.direction(row)
+    kind, way = kind_of(view, measure, row), view.way(measure, row)
     both = f"{was} {when}, {now} now"
     if dense is None:
         start = f"The {measure.name} is {now}."

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from engine.audit.measurements import latency_row
 from engine.report import phrasing
@@ -47,6 +48,14 @@ def test_number(value, perplexity, text):
 )
 def test_a_direction_needs_an_interval_without_zero(low, high, kind):
     assert phrasing.direction({"delta_low": low, "delta_high": high}) == kind
+
+
+def test_one_of_many_groups_needs_more_than_an_interval_of_its_own():
+    row = {"delta": 0.182, "delta_low": 0.022, "delta_high": 0.342}
+    assert [phrasing.direction(row, among) for among in (1, 4)] == ["rose", "unclear"]
+    wide, alone = stats.t(10).isf([0.025 / 4, 0.025])
+    clear = {**row, "delta_low": 0.182 * (1 - 0.99 * alone / wide)}
+    assert phrasing.direction(clear, 4) == "rose"
 
 
 @pytest.mark.parametrize(
