@@ -141,6 +141,12 @@ def _wider(among: int) -> float:
     return float(np.divide(*stdtrit(10, ends)))
 
 
+def smallest_seen(row: Mapping[str, Any], among: int = 1) -> float:
+    """The smallest change that `direction` would have seen in four of five repeats; NaN without an
+    interval."""
+    return half_width(row) * (_wider(among) + 0.84 / 1.96)
+
+
 def pace(row: Mapping[str, Any], dense: Mapping[str, Any] | None) -> str:
     """ "faster" or "slower" where a speedup differs from 1 by more than the dense model timed
     against itself, either way; "unclear"; "unknown" where untimed."""

@@ -230,8 +230,12 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         yield f"No group has enough {view.reading.group.few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
+    group = view.reading.group
+    if who.judged and not who.worse:
+        way = "rise" if group.worse == "rose" else "fall"
+        yield f"A {way} below {in_words.short(min(who.seen, 1.0))} could go unseen."
     if who.alone:
-        names, group = phrasing.listing(who.alone), view.reading.group
+        names = phrasing.listing(who.alone)
         yield (
             f"Alone, {group.name} for {names} would count as worse; among"
             f" {who.judged} groups chance may do that."

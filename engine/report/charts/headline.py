@@ -58,7 +58,7 @@ class Moved:
     is clear among all. `judged` is how many have enough of what is measured, of `groups` in all;
     `best_pays`: the uncut model's best-off is among the worse. `lost`, `gained`: the largest change
     as a share of what was. `alone`: those whose change for the worse is clear only if no other
-    group is looked at.
+    group is looked at. `seen`: a change that would have been seen in every group; NaN for none.
     """
 
     worse: tuple[str, ...]
@@ -69,6 +69,7 @@ class Moved:
     lost: float
     gained: float
     alone: tuple[str, ...]
+    seen: float
 
 
 @dataclass(frozen=True)
@@ -145,4 +146,5 @@ def moved(view: View) -> Moved:
         max(map(_share, worse), default=0.0),
         max(map(_share, better), default=0.0),
         tuple(words.quoted(row["group"]) for row in alone),
+        max((phrasing.smallest_seen(row, view.judged) for row in rows), default=float("nan")),
     )
