@@ -96,8 +96,8 @@ def _who_pays(view: View) -> Step:
         return _problem(view, "who_pays")
     (sentence, measure), reading = verdict.sentence(view), view.reading
     about = {reading.harm.metric: "harm", reading.quality.metric: "quality"}
-    picture = _picture(view, about.get(measure.metric, "group"))
-    return Step("who_pays", sentence, picture, _measured(view))
+    name = about.get(measure.metric, "group")
+    return Step("who_pays", sentence, _picture(view, name), _measured(view, name))
 
 
 def _picture(view: View, about: str) -> Panel:
@@ -148,7 +148,7 @@ def _recommendation(view: View) -> Step:
     if len(head.split()) > LONGEST:
         sentence = "Nothing can be said in short: the summary has the recommendation in full."
         rest = said
-    footnote = " ".join(filter(None, (rest, _measured(view))))
+    footnote = " ".join(filter(None, (rest, _measured(view, found.about))))
     return Step("recommendation", sentence, _picture(view, found.about), footnote)
 
 
@@ -161,9 +161,10 @@ _TOLD: Mapping[str, Callable[[View], Step]] = {
 }
 
 
-def _measured(view: View) -> str:
-    """n and what the bars are."""
-    return f"{phrasing.sentence(lookup.measured_on(view.run, view.harm))}. Bars: 95 % intervals."
+def _measured(view: View, about: str = "harm") -> str:
+    """n of what is told, and what the bars are."""
+    row = view.row(view.reading.quality) if about == "quality" else view.harm
+    return f"{phrasing.sentence(lookup.measured_on(view.run, row))}. Bars: 95 % intervals."
 
 
 def _named(name: str) -> str:
