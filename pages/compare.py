@@ -81,8 +81,8 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
 def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
     """Audits that measured the chosen axis, with what must be known before they are read side by
     side."""
-    for warning in compare.comparability(runs)[1]:
-        st.html(f'<p class="pa-warning">{escaped(warning)}</p>')
+    if warnings := compare.comparability(runs)[1]:
+        st.html(f'<p class="pa-warning">{"<br>".join(map(escaped, warnings))}</p>')
     st.caption(plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
