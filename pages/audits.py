@@ -55,7 +55,7 @@ def _audit(summary: RunSummary) -> None:
     track = tracks().get(cache.track_name_of(summary.id))
     axes = ", ".join(words.axis_name(axis) for axis in summary.axes)
     methods = phrasing.listing((words.method_name(method) for method in summary.methods), 4)
-    origin = "embedded demo" if summary.embedded else "your store"
+    origin = "embedded" if summary.embedded else "your store"
     title = title_of(summary.title, summary.axes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.checkbox(
@@ -97,7 +97,7 @@ def _compare(ticked: list[str]) -> None:
         label, key = f"Compare {len(ticked)} audits" if enough else "Compare", ("compare", "ticked")
         button(label, key, _open_compare, ticked, icon="compare_arrows", disabled=not enough)
         if not enough:
-            st.caption(f"Tick two to {MOST} audits to lay them side by side.")
+            st.caption(f"Tick 2 to {MOST} audits to lay them side by side.")
 
 
 def _open_compare(ticked: list[str]) -> None:

@@ -232,8 +232,10 @@ def _outcome(desk: Desk) -> None:
     run, choice, bench, off = desk.run, desk.choice, desk.bench, desk.off
     if not off:
         st.header("What would happen?", anchor=False)
-        what = f"Switch a {desk.track.one} off, and this page shows its predicted effect at"
-        st.markdown(plain(f"{what} once. {bench.about}"))
+        what = (
+            f"Switch a {desk.track.one} off: this page shows what is known of that, and measures it"
+        )
+        st.markdown(plain(f"{what} if you like. {bench.about}"))
         return
     if known := _measured(desk):
         _shown(desk, run, _as(run, choice, known))

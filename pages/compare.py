@@ -53,7 +53,7 @@ def page() -> None:
 def _comparable(run: cache.KeptRun, other: str) -> bool:
     """Whether another audit is of this one's kind, or of one that measures the same."""
     mine, its = track_of(run), tracks().get(cache.track_name_of(other))
-    return its is not None and (its is mine or its.measures == mine.measures != "")
+    return its is not None and (its.name == mine.name or its.measures == mine.measures != "")
 
 
 def _axes(run: cache.KeptRun) -> list[str]:
@@ -81,8 +81,8 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
 def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
     """Audits that measured the chosen axis, with what must be known before they are read side by
     side."""
-    for warning in compare.comparability(runs)[1]:
-        st.html(f'<p class="pa-warning">{escaped(warning)}</p>')
+    if warnings := compare.comparability(runs)[1]:
+        st.html(f'<p class="pa-warning">{"<br>".join(map(escaped, warnings))}</p>')
     st.caption(plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))

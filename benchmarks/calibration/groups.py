@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.calibration.language_models import Drawn, World, covers, drawn
 from benchmarks.report import Measure
 from engine.core.ids import rng
+from engine.report.phrasing import direction
 from engine.tracks.language_models.bias import Exchanges, descriptors_band, lay_out
 from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.groups import group_rows, verdicts
@@ -34,7 +35,8 @@ def measures(quick: bool) -> list[Measure]:
     found = [one for world in ENOUGH for one in _single(world, worlds)]
     few = [one for world in FEW for one in _judged(world)]
     bands = [*_null_bands(worlds), *_null_bands(worlds // 2, PAIRED, "; the paired reading")]
-    return [*found, *few, *_biases(worlds), *bands]
+    named = [one for world in ENOUGH[:2] for one in _named(world, worlds)]
+    return [*found, *few, *named, *_biases(worlds), *bands]
 
 
 def own(one: Drawn, spread: float) -> np.ndarray:
@@ -72,6 +74,25 @@ def _single(world: World, worlds: int) -> list[Measure]:
     return [
         Measure(f"{COVERED}: {name}, {where}", float(share), "of groups", 0.98, floor=0.92)
         for name, share in zip(names, np.mean(held, axis=0), strict=True)
+    ]
+
+
+def _named(world: World, worlds: int) -> list[Measure]:
+    """How often a headline names a group where a cut changes none: groups allowed for, or not."""
+    one, named = drawn(world, worlds, 0), []
+    dense = one.dense + own(one, OWN)
+    variant = dense + one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
+    errors = BiasErrors(one.table)
+    for before, then in zip(dense.T, variant.T, strict=True):
+        tables = (one.table.assign(toxicity=part) for part in (before, then))
+        rows = group_rows(*tables, "toxicity", errors)
+        ways = [[direction(row, among) for row in rows] for among in (1, len(rows))]
+        named.append([bool({"fell", "rose"} & set(way)) for way in ways])
+    alone, allowed = np.mean(named, axis=0)
+    where = f"that changes none of 4, words {world.words}, templates {world.templates}"
+    return [
+        Measure(f"a group is named of a cut {where}", float(allowed), "of cuts", 0.08),
+        Measure(f"one would be, were each looked at alone, {where}", float(alone), "of cuts"),
     ]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 _JOINED = "\u0600-\u08ff\u0900-\u0dff\u2600-\u27bf\ufe0f\U0001f000-\U0001faff"
 """Scripts whose spelling needs joiners, and emoji, which are put together with them."""
 CONTROL = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
     f"|[\u200c\u200d](?![{_JOINED}])|(?<![{_JOINED}])[\u200c\u200d]"
 )
 """Characters that steer a terminal, turn the direction of what follows or cannot be seen, and

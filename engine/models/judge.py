@@ -86,7 +86,7 @@ class Judge:
     predict: Callable[[list[str]], np.ndarray]
     memory: dict[str, float] = field(default_factory=dict)
 
-    def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008  (frozen)
+    def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008
         """Toxicity in [0, 1] of each text, [texts] float64; identical texts are judged once. Raises
         on NaN verdicts."""
         if len(self.memory) > REMEMBERED:

@@ -295,7 +295,7 @@ def config_of(classifier: Classifier) -> dict[str, Any]:
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
     # fp32 means fp32: masked = cut, and evaluation, rest on it.
     torch.backends.cudnn.allow_tf32 = False
-    model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch leaves it out
+    model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     model = model.eval().requires_grad_(False)
     return Classifier(
         architecture=architecture_for(info.arch), model=model, device=device, **_shared(info)

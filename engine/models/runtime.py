@@ -62,7 +62,7 @@ def _guard_torchvision() -> bool:
     try:
         for library in (*folder.glob("_C*.so"), *folder.glob("_C*.pyd")):
             torch.ops.load_library(str(library))
-        torch.ops.torchvision.nms  # noqa: B018  (raises AttributeError where the operator is missing)
+        torch.ops.torchvision.nms  # noqa: B018  (AttributeError where it is missing)
         return False
     except (OSError, AttributeError, RuntimeError):
         fragment = torch.library.Library("torchvision", "FRAGMENT")

@@ -218,16 +218,18 @@ def _read_torch(path: Path) -> Any:
         if runtime.is_out_of_memory(error):
             raise
         with path.open("rb") as stream:
-            return _refusal(path.name, str(error), is_pickle=stream.read(1) == b"\x80")
+            return _refusal(path.name, str(error), stream.read(4))
 
 
-def _refusal(where: str, message: str, is_pickle: bool) -> Fault:
+def _refusal(where: str, message: str, begins: bytes) -> Fault:
+    if begins == b"GGUF":
+        return Fault(where, "is a GGUF file, which is read as a language model only.", _PLAIN)
     code = re.search(r"GLOBAL ([\w.]+)", message)
     if code:
         what = f"is a pickle that asks for code ({code[1]}) to be run when it is opened."
     elif "TorchScript" in message:
         what = "is a TorchScript program, not a state dict."
-    elif is_pickle:
+    elif begins[:1] == b"\x80":
         what = "is a damaged pickle or one that holds more than tensors, which can run code."
     else:
         return Fault(where, "is damaged or no weight file.", _AGAIN)

@@ -64,10 +64,14 @@ def z_of(error: float) -> float:
 
 @dataclass(frozen=True)
 class Advice:
-    """answer: TAKE, LEAVE or MORE; "" where nothing is cut or measured, as `said` is then."""
+    """answer: TAKE, LEAVE or MORE; "" where nothing is cut or measured, as `said` is then.
+
+    about: what is read of a chart beside it: "harm", "quality" or "group", named first in `said`.
+    """
 
     answer: str
     said: str
+    about: str = "harm"
 
 
 @dataclass(frozen=True)
@@ -141,15 +145,20 @@ def advice(run: Run, choice: Choice) -> Advice:
     answer = decide(found, bool(gained))
     gains = phrasing.listing(gained)
     if answer == TAKE:
-        said = f"Take it: it {gains}. {_ruled_out(view)}"
+        told, said = [], f"Take it: it {gains}. {_ruled_out(view)}"
     elif answer == MORE:
-        said = f"Not enough data: {_open(view, found)}"
+        told = [loss for loss in found if not loss.is_below]
+        said = f"Not enough data: {_open(view, told, len(found))}"
     elif gained:
-        above = [loss for loss in found if loss.is_above(len(found))]
-        said = f"Leave it: {_costs(view, above, '{}s by more than {}')} It also {gains}."
+        told = [loss for loss in found if loss.is_above(len(found))]
+        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} It also {gains}."
     else:
-        said = "Leave it: no gain is shown in the gap between groups, in size or in speed."
-    return Advice(answer, said)
+        told, said = (
+            [],
+            "Leave it: no gain is shown in the gap between groups, in size or in speed.",
+        )
+    groups = any(loss.group for loss in told)
+    return Advice(answer, said, "group" if groups else "quality" if told else "harm")
 
 
 def advised(run: Run, accepted: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -188,14 +197,13 @@ def _ruled_out(view: View) -> str:
     return said + left * bool(few)
 
 
-def _open(view: View, found: Sequence[Loss]) -> str:
-    """What is not ruled out, and what would tell."""
+def _open(view: View, open_: Sequence[Loss], tests: int) -> str:
+    """What is not ruled out by so many tests, and what would tell."""
     track = view.track
-    open_ = [loss for loss in found if not loss.is_below]
     if not open_:
         return f"there are too few {view.reading.group.few} to judge groups or quality."
     said = _costs(view, open_, "may {} by {} or more")
-    needs = [loss.needed(len(found)) for loss in open_ if loss.group]
+    needs = [loss.needed(tests) for loss in open_ if loss.group]
     if track.models_behind(view.run) > 1:
         return f"{said} More {track.repeat}s or {track.items} would tell."
     if not needs:

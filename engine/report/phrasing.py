@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
 
 MINUS = "\u2212"
 NO_INTERVAL = "no interval: too few prompts"
@@ -116,26 +120,52 @@ def listing(names: Iterable[object], limit: int = 6) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def direction(row: Mapping[str, Any]) -> str:
+def direction(row: Mapping[str, Any], among: int = 1) -> str:
     """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is
-    no interval)."""
+    no interval). among: of so many rows any may be named, and in 5 % one is that did not change."""
     low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
     if not (_finite(low) and _finite(high)):
         return "unknown"
+    if among > 1:
+        low, high = (row["delta"] + _wider(among) * (end - row["delta"]) for end in (low, high))
     if high < 0:
         return "fell"
     return "rose" if low > 0 else "unclear"
 
 
+@cache
+def _wider(among: int) -> float:
+    """By what factor 95 % intervals widen where any of so many may be named (Bonferroni). By
+    Student's t with 10 degrees of freedom, some ten words or trials."""
+    ends = 1 - 0.025 / np.array([among, 1])
+    return float(np.divide(*stdtrit(10, ends)))
+
+
+def smallest_seen(row: Mapping[str, Any], among: int = 1) -> float:
+    """The smallest change that `direction` would have seen in four of five repeats; NaN without an
+    interval."""
+    return half_width(row) * (_wider(among) + 0.84 / 1.96)
+
+
 def pace(row: Mapping[str, Any], dense: Mapping[str, Any] | None) -> str:
-    """ "faster" or "slower" where the middle half of the paired ratios of time lies beyond 1, and
-    beyond what the dense model timed against itself gives; "unclear"; "unknown" where untimed."""
-    low, high = (row.get(name, math.nan) for name in ("speedup_low", "speedup_high"))
+    """ "faster" or "slower" where a speedup differs from 1 by more than the dense model timed
+    against itself, either way; "unclear"; "unknown" where untimed."""
+    low, high = _of_median(row)
     if not (_finite(low) and _finite(high)):
         return "unknown"
-    ends = [float((dense or {}).get(f"speedup_{end}", math.nan)) for end in ("low", "high")]
-    band = [1.0, *filter(math.isfinite, ends)]
-    return "faster" if low > max(band) else "slower" if high < min(band) else "unclear"
+    band = [1.0, *filter(math.isfinite, _of_median(dense or {}))]
+    limit = max(max(band), 1 / min(band))
+    return "faster" if low > limit else "slower" if high < 1 / limit else "unclear"
+
+
+def _of_median(row: Mapping[str, Any]) -> tuple[float, float]:
+    """About the 95 % interval of the median ratio of times, from its quartiles (McGill, Tukey and
+    Larsen 1978). The quartiles of five rounds alone called 13 to 18 % of equal models unlike."""
+    middle, low, high, n = (
+        row.get(name, math.nan) for name in ("speedup", "speedup_low", "speedup_high", "n")
+    )
+    room = 1.57 * (high - low) / math.sqrt(n)
+    return max(middle - room, 0.01), middle + room
 
 
 def half_width(row: Mapping[str, Any]) -> float:

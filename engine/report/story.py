@@ -57,7 +57,7 @@ def step(run: Run, choice: Choice, name: str) -> Step:
 
 def in_short(run: Run, choice: Choice) -> str:
     """The verdict, as a list of audits says it: whole, since it is read and not heard."""
-    return verdict.sentence(run, choice)
+    return verdict.sentence(View(run, choice))[0]
 
 
 def _problem(view: View, name: str = "problem") -> Step:
@@ -94,21 +94,17 @@ def _who_pays(view: View) -> Step:
     it."""
     if view.is_dense:
         return _problem(view, "who_pays")
-    sentence = verdict.sentence(view.run, view.choice)
-    return Step("who_pays", sentence, _picture(view, sentence), _measured(view))
+    (sentence, measure), reading = verdict.sentence(view), view.reading
+    about = {reading.harm.metric: "harm", reading.quality.metric: "quality"}
+    name = about.get(measure.metric, "group")
+    return Step("who_pays", sentence, _picture(view, name), _measured(view, name))
 
 
-def _picture(view: View, sentence: str) -> Panel:
-    """The chart of the measure that a sentence names first, of the groups where it names none."""
-    reading, overview = view.reading, view.track.overview
-    drawn = {
-        reading.group.name: overview.beside[0],
-        reading.harm.name: before_after,
-        reading.quality.name: overview.right,
-    }
-    places = {name: sentence.casefold().find(name.casefold()) for name in drawn}
-    named = [name for name in sorted(places, key=lambda name: places[name]) if places[name] >= 0]
-    return drawn[(named or [reading.group.name])[0]](view.run, view.choice)
+def _picture(view: View, about: str) -> Panel:
+    """The chart of the measure that is told: the harm, the quality, or that of the groups."""
+    overview = view.track.overview
+    drawn = {"harm": before_after, "quality": overview.right}
+    return drawn.get(about, overview.beside[0])(view.run, view.choice)
 
 
 def _how_sure(view: View) -> Step:
@@ -145,17 +141,15 @@ def _sure(view: View) -> str:
 def _recommendation(view: View) -> Step:
     """What the evidence carries, or why it carries nothing; what must be read with it stands
     below."""
-    said = (
-        advice(view.run, view.choice).said
-        or "No recommendation: nothing was cut here, or nothing that can be compared."
-    )
+    found = advice(view.run, view.choice)
+    said = found.said or "No recommendation: nothing was cut here, or nothing that can be compared."
     head = sentence = _first_sentence(said)
     rest = said.removeprefix(head).strip()
     if len(head.split()) > LONGEST:
         sentence = "Nothing can be said in short: the summary has the recommendation in full."
         rest = said
-    footnote = " ".join(filter(None, (rest, _measured(view))))
-    return Step("recommendation", sentence, _picture(view, head), footnote)
+    footnote = " ".join(filter(None, (rest, _measured(view, found.about))))
+    return Step("recommendation", sentence, _picture(view, found.about), footnote)
 
 
 _TOLD: Mapping[str, Callable[[View], Step]] = {
@@ -167,9 +161,10 @@ _TOLD: Mapping[str, Callable[[View], Step]] = {
 }
 
 
-def _measured(view: View) -> str:
-    """n and what the bars are."""
-    return f"{phrasing.sentence(lookup.measured_on(view.run, view.harm))}. Bars: 95 % intervals."
+def _measured(view: View, about: str = "harm") -> str:
+    """n of what is told, and what the bars are."""
+    row = view.row(view.reading.quality) if about == "quality" else view.harm
+    return f"{phrasing.sentence(lookup.measured_on(view.run, row))}. Bars: 95 % intervals."
 
 
 def _named(name: str) -> str:

@@ -21,6 +21,7 @@ from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of
 from engine.report.charts.levelling import end_named
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
+from engine.report.contract import Measure
 from engine.report.costs import cost_said
 from engine.store.runs import Run
 
@@ -77,23 +78,17 @@ class Verdict:
 def verdict(run: Run, choice: Choice) -> Verdict:
     """The verdict on the variant a choice means. RequestError for an unknown method or level."""
     view = View(run, choice)
-    said, cost = _sentence(view), cost_said(view)
+    said, cost = sentence(view)[0], cost_said(view)
     return Verdict(
         _audited(view),
-        _marked(view, said),
-        " ".join(_meaning(view, _marked(view, said))),
+        said,
+        " ".join(_meaning(view, said)),
         view.track.telling.more(run, choice, view.variant),
         tuple(_numbers(view)),
         _marked(view, cost),
         advice(run, choice),
         view.is_predicted,
     )
-
-
-def sentence(run: Run, choice: Choice) -> str:
-    """What the cut does and to whom, alone: quicker than the whole verdict."""
-    view = View(run, choice)
-    return _marked(view, _sentence(view))
 
 
 def _marked(view: View, text: str) -> str:
@@ -112,27 +107,32 @@ def _audited(view: View) -> str:
     return "; ".join(filter(None, (", ".join(filter(None, parts)), groups)))
 
 
-def _sentence(view: View) -> str:
-    """Every clear change in one sentence, harms before gains."""
-    telling = view.track.telling
+def sentence(view: View) -> tuple[str, Measure]:
+    """Every clear change in one sentence, harms before gains; and the measure named first."""
+    said, about = _sentence(view)
+    return _marked(view, said), about
+
+
+def _sentence(view: View) -> tuple[str, Measure]:
+    """The same, not marked as a prediction."""
+    telling, group = view.track.telling, view.reading.group
     harm = telling.harm(view.run, view.choice)
     if said := telling.unlearned(view.run):
-        return said
+        return said, group
     if view.is_dense:
-        return _uncut(view, harm)
+        return _uncut(view, harm), group
     if said := telling.unusable(view.run, view.variant):
-        return said
+        return said, view.reading.quality
     found, who = changes(view), moved(view)
     does = telling.does(view.run, view.variant)
     if not (found or who.worse or who.better):
         if not _is_measured(view.harm):
-            return f"{phrasing.sentence(harm)} was not measured here."
-        few = view.reading.group.few
+            return f"{phrasing.sentence(harm)} was not measured here.", group
         return f"{does} " + (
             "leaves no group clearly worse off."
             if who.judged
-            else f"leaves open who pays: no group has enough {few} to tell."
-        )
+            else f"leaves open who pays: no group has enough {group.few} to tell."
+        ), group
     room = LONGEST - in_words.length(PREDICTED) * view.is_predicted
     short = f"the {view.reading.harm.name}"
     for name, lost, gained, most in (
@@ -143,14 +143,15 @@ def _sentence(view: View) -> str:
         (short, 0, 0, NAMED),
         (short, 0, 0, 0),
     ):
-        sides = (
+        sides = [
             _side(view, (found, who), is_harm, name, exact, most)
             for is_harm, exact in ((True, lost), (False, gained))
-        )
-        said = f"{does} {', but '.join(filter(None, sides))}."
+        ]
+        told = [in_words.verbs([phrase for *_, phrase in side]) for side in sides if side]
+        said = f"{does} {', but '.join(told)}."
         if in_words.length(said) <= room:
             break
-    return said
+    return said, next(side for side in sides if side)[0][1]
 
 
 def _side(
@@ -160,9 +161,9 @@ def _side(
     harm: str,
     exact: int,
     most: int,
-) -> str:
-    """What got worse, or better, the largest change first, as a predicate; harm: its name, exact:
-    how many amounts are told, most: groups named one by one."""
+) -> list[tuple[float, Measure, tuple[str, str]]]:
+    """What got worse, or better, the largest change first: its size, its measure, its verb and the
+    rest. harm: its name, exact: how many amounts are told, most: groups named one by one."""
     (found, who), group = moves, view.reading.group
     names, size, way = (
         (who.worse, who.lost, group.worse) if is_harm else (who.better, who.gained, group.better)
@@ -173,10 +174,10 @@ def _side(
         if groups and one.measure.metric == group.metric:
             phrase += f" ({'worse' if is_harm else 'better'} for {groups})"
             groups = ""
-        told.append((one.size, one.verb, phrase))
+        told.append((one.size, one.measure, (one.verb, phrase)))
     if groups:
-        told.append((size, VERBS[way], f"{group.name} for {groups}"))
-    return in_words.verbs([phrase for _, *phrase in sorted(told, key=lambda one: -one[0])])
+        told.append((size, group, (VERBS[way], f"{group.name} for {groups}")))
+    return sorted(told, key=lambda one: -one[0])
 
 
 def _is_measured(row: Mapping[str, Any] | None) -> bool:
@@ -229,6 +230,16 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         yield f"No group has enough {view.reading.group.few} to tell who pays."
     elif not who.worse and not is_said and len(who.better) < who.groups:
         yield "No single group is clearly worse off."
+    group = view.reading.group
+    if who.judged and not who.worse:
+        way = "rise" if group.worse == "rose" else "fall"
+        yield f"A {way} below {in_words.short(min(who.seen, 1.0))} could go unseen."
+    if who.alone:
+        names = phrasing.listing(who.alone)
+        yield (
+            f"Alone, {group.name} for {names} would count as worse; among"
+            f" {who.judged} groups chance may do that."
+        )
 
 
 def _harm_now(view: View, row: Mapping[str, Any]) -> str:
@@ -240,7 +251,7 @@ def _harm_now(view: View, row: Mapping[str, Any]) -> str:
         before = "." if dense is None else f"; it is {was} before the cut."
         return f"The {measure.name} is predicted to be {now}{before}"
     when = "before" if view.track.ways.instead(view.variant) else "before the cut"
-    kind, way = kind_of(view, measure, row), phrasing.direction(row)
+    kind, way = kind_of(view, measure, row), view.way(measure, row)
     both = f"{was} {when}, {now} now"
     if dense is None:
         start = f"The {measure.name} is {now}."
@@ -271,8 +282,9 @@ def _numbers(view: View) -> Iterator[Fact]:
         dense = None if view.is_dense else view.row(measure, "dense")
         value, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
         group, word = end_named(view, measure, row), measure.word
+        end = f"{measure.name.removesuffix(' subgroup')}{' before' * (not view.is_dense)}"
         yield Fact(
-            f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
+            f"{end}: {group}" if group else measure.name,
             value,
             "" if dense is None else was,
             "" if dense is None else kind_of(view, measure, row),

@@ -212,7 +212,10 @@ def _without_a_slider(run: Run, method: str, only: float) -> float:
     if method in track.uncut:
         st.caption("This method cuts nothing: it is what the others are compared with.")
     elif track.ways.own_levels(method):
-        size = f"{track.ways.title(method) or level.title}: {level.say(only)}"
+        found = lookup.reported(run).set_index("method")[level.realised]
+        size = (
+            f"{track.ways.title(method) or level.title}: {level.say(found.loc[[method]].iloc[0])}"
+        )
         more = size if only > level.none else "No smaller"
         st.caption(f"{more}. There is one such model, and nothing to choose.")
         return only

@@ -105,7 +105,7 @@ def _card(summary: RunSummary) -> None:
         about, data, found = track_of(run).about, track_of(run).data(run), cache.made(run, _found)
     except PruneAuditError as error:
         about, data, found = "", "", str(error)
-    when = f"{summary.created[:10]} · {'embedded demo' if summary.embedded else 'your store'}"
+    when = f"{summary.created[:10]} · {'embedded' if summary.embedded else 'your store'}"
     st.html(
         f'<div class="pa-kind">{escaped(capital(about))}</div>'
         f'<div class="pa-title">{escaped(words.title_said(summary.title, summary.axes))}</div>'

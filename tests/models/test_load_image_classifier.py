@@ -284,14 +284,16 @@ def test_a_pickle_with_code_is_refused_and_never_run(tmp_path, how):
 
 
 def test_files_that_are_no_weights(tmp_path):
-    for name, content in (
-        ("empty.pt", b""),
-        ("text.pth", b"hello\n"),
-        ("noise.bin", bytes(range(7, 200)) * 9),
+    damaged = "damaged or no weight file"
+    for name, content, what in (
+        ("empty.pt", b"", damaged),
+        ("text.pth", b"hello\n", damaged),
+        ("noise.bin", bytes(range(7, 200)) * 9, damaged),
+        ("llm.gguf", b"GGUF\x03\0\0\0", "a GGUF file, which is read as a language model only"),
     ):
         (tmp_path / name).write_bytes(content)
         (fault,) = refusal("resnet20", weights=tmp_path / name)
-        assert "damaged or no weight file" in fault
+        assert what in fault
     torch.save({"epoch": 3, "best": 0.9}, tmp_path / "none.pt")
     assert "no tensors by name" in refusal("resnet20", weights=tmp_path / "none.pt")[0]
     torch.save([torch.ones(2)], tmp_path / "list.pt")

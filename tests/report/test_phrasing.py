@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from engine.audit.measurements import latency_row
 from engine.report import phrasing
 
 
@@ -47,19 +50,42 @@ def test_a_direction_needs_an_interval_without_zero(low, high, kind):
     assert phrasing.direction({"delta_low": low, "delta_high": high}) == kind
 
 
+def test_one_of_many_groups_needs_more_than_an_interval_of_its_own():
+    row = {"delta": 0.182, "delta_low": 0.022, "delta_high": 0.342}
+    assert [phrasing.direction(row, among) for among in (1, 4)] == ["rose", "unclear"]
+    wide, alone = stats.t(10).isf([0.025 / 4, 0.025])
+    clear = {**row, "delta_low": 0.182 * (1 - 0.99 * alone / wide)}
+    assert phrasing.direction(clear, 4) == "rose"
+
+
 @pytest.mark.parametrize(
     ("low", "high", "kind"),
     [
-        (1.02, 1.09, "unclear"),
+        (1.0, 1.05, "unclear"),
         (1.05, 1.09, "faster"),
-        (0.98, 0.99, "unclear"),
+        (0.96, 0.99, "unclear"),
         (0.8, 0.9, "slower"),
         (math.nan, math.nan, "unknown"),
     ],
 )
 def test_a_pace_inside_what_the_dense_model_gives_against_itself_is_none(low, high, kind):
-    dense = {"speedup_low": 0.97, "speedup_high": 1.03}
-    assert phrasing.pace({"speedup_low": low, "speedup_high": high}, dense) == kind
+    timed = lambda low, high: {  # noqa: E731
+        "speedup": (low + high) / 2,
+        "speedup_low": low,
+        "speedup_high": high,
+        "n": 25,
+    }
+    assert phrasing.pace(timed(low, high), timed(0.97, 1.01)) == kind
+
+
+@pytest.mark.parametrize("rounds", [5, 15])
+def test_equal_models_are_seldom_called_faster_or_slower(rounds):
+    drawn, found = np.random.default_rng(1), []
+    for _ in range(600):
+        ratios = np.exp(drawn.normal(0, 0.1, (2, rounds)))
+        rows = [latency_row(np.ones(rounds), one) for one in ratios]
+        found.append(phrasing.pace(*rows) != "unclear")
+    assert np.mean(found) <= 0.05
 
 
 def test_change_says_when_zero_is_included_and_when_there_is_no_interval():

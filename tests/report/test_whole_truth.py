@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from scipy.stats import t
 
 from engine.core import words
 from engine.report import in_words
@@ -34,9 +35,12 @@ def _choices(run):
                     yield choice, variant
 
 
-def _way(row) -> int:
-    """1, -1, or 0 where the interval of the change holds zero or is none."""
+def _way(row, among=1) -> int:
+    """1, -1, or 0 where the interval of the change holds zero or is none; of one of many groups the
+    interval that 95 % of whole families of them hold, by Student's t."""
     low, high = row["delta_low"], row["delta_high"]  # NaN is neither
+    wider = t(10).isf(0.025 / among) / t(10).isf(0.025)
+    low, high = (row["delta"] + wider * (end - row["delta"]) for end in (low, high))
     return int(low > 0) - int(high < 0)
 
 
@@ -71,8 +75,8 @@ def _expected(run, choice, variant) -> Iterator[tuple[str, int, bool]]:
         & (groups["metric"] == reading.group.metric)
     ]
     for _, row in mine.iterrows():
-        if _way(row):
-            yield words.quoted(row["group"]), _way(row), _way(row) == reading.group.sign
+        if way := _way(row, mine["delta"].notna().sum()):
+            yield words.quoted(row["group"]), way, way == reading.group.sign
 
 
 def _told(run, choice, said) -> Iterator[tuple[str, int, bool]]:
@@ -114,7 +118,7 @@ def _at(run_id: str, axis: str, method: str, level: float) -> str:
 
 LANGUAGE, IMAGES = "268fbf50d7721a75", "3b062967ecb317a9"
 FAULTS = {
-    (LANGUAGE, "nationality", "fasp", 0.2): "raises mean toxicity by 12 % (worse for",
+    (LANGUAGE, "nationality", "fasp", 0.2): "raises mean toxicity by 12 % and perplexity by",
     (LANGUAGE, "religion", "magnitude", 0.3): "raises perplexity by 166 %, but",
     (LANGUAGE, "nationality", "random", 0.05): "raises perplexity by 41 %, but",
     (IMAGES, "male", "random", 16.0): "lowers AUC from 0.97 to 0.94",

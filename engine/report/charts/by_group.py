@@ -63,6 +63,8 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
         return nothing(about.key, about.question, about.absent)
     figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     note = f"{note}{_left_out(about, table)}"
+    if table["delta"].notna().sum() > 1:
+        note += " Intervals are of one group each; a clear change allows for all that are shown."
     return Panel(about.key, about.question, answer, figure, shown(run, table), note, more=more)
 
 
@@ -106,7 +108,8 @@ def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tu
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
-    return {row["group"]: phrasing.direction(row) for row in table.to_dict("records")}
+    rows = table.to_dict("records")
+    return {row["group"]: phrasing.direction(row, len(rows)) for row in rows}
 
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:

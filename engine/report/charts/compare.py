@@ -74,8 +74,8 @@ def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
 
 
 def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
-    """Harm of the same method, axis and level in each run, each above its own null band, with
-    warnings first.
+    """Harm of the same method, axis and level in each run, each above its own null band.
+    What `comparability` warns of stands above it.
 
     The first run decides the kind of audit; runs of another kind are left out.
     """
@@ -90,10 +90,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
             question,
             f"No run has this axis, method and {track_of(runs[0]).level.noun}.",
         )
-    table, warnings = pd.DataFrame(rows), comparability(runs)[1]
-    answer = " ".join(
-        [_answer(harm, rows, called), f"Careful: {' '.join(warnings)}" if warnings else ""]
-    ).strip()
+    table, answer = pd.DataFrame(rows), _answer(harm, rows, called)
     kind = track_of(runs[0]).intervals
     note = (
         f"Each bar of chance is the run's own null band. {kind} Different runs share no random"

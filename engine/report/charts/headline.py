@@ -22,7 +22,7 @@ def kind_of(view: View, measure: Measure, row: Mapping[str, Any]) -> str:
     """
     if view.track.telling.unlearned(view.run):
         return "no verdict"
-    kind = phrasing.direction(row)
+    kind = view.way(measure, row)
     if kind in ("unclear", "unknown"):
         return "no clear change" if kind == "unclear" else "not compared"
     is_better = kind == measure.better
@@ -54,10 +54,11 @@ VERBS = {"fell": "lowers", "rose": "raises"}
 
 @dataclass(frozen=True)
 class Moved:
-    """Quoted names, the worst-off first, then the largest change. A group counts where its interval
-    leaves out zero. `judged` is how many have enough of what is measured, of `groups` in all;
+    """Quoted names, the worst-off first, then the largest change. A group counts where its change
+    is clear among all. `judged` is how many have enough of what is measured, of `groups` in all;
     `best_pays`: the uncut model's best-off is among the worse. `lost`, `gained`: the largest change
-    as a share of what was.
+    as a share of what was. `alone`: those whose change for the worse is clear only if no other
+    group is looked at. `seen`: a change that would have been seen in every group; NaN for none.
     """
 
     worse: tuple[str, ...]
@@ -67,6 +68,8 @@ class Moved:
     best_pays: bool
     lost: float
     gained: float
+    alone: tuple[str, ...]
+    seen: float
 
 
 @dataclass(frozen=True)
@@ -128,10 +131,12 @@ def moved(view: View) -> Moved:
     rows = sorted(
         table.to_dict("records"), key=lambda row: (row["was"] != worst, -abs(row["delta"]))
     )
+    ways = [phrasing.direction(row, view.judged) for row in rows]
     worse, better = (
-        [row for row in rows if phrasing.direction(row) == way]
+        [row for row, one in zip(rows, ways, strict=True) if one == way]
         for way in (measure.worse, measure.better)
     )
+    alone = [row for row in rows if phrasing.direction(row) == measure.worse and row not in worse]
     return Moved(
         tuple(words.quoted(row["group"]) for row in worse),
         tuple(words.quoted(row["group"]) for row in better),
@@ -140,4 +145,6 @@ def moved(view: View) -> Moved:
         any(row["was"] == best for row in worse),
         max(map(_share, worse), default=0.0),
         max(map(_share, better), default=0.0),
+        tuple(words.quoted(row["group"]) for row in alone),
+        max((phrasing.smallest_seen(row, view.judged) for row in rows), default=float("nan")),
     )

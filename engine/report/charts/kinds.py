@@ -125,6 +125,8 @@ def lines(
         ends = bars if heavy or len(order) <= few else ""
         add_series(figure, rows, rows[x] + shift, rows[y], looks[name], heavy, ends, **look)
     figure.update_xaxes(tickformat=ticks, nticks=5, tickangle=0)
+    if ticks.endswith("%") and table[x].nunique() == 1:
+        figure.update_xaxes(range=[0, 2 * table[x].max()])
     figure.update_yaxes(nticks=7)
     if title:
         heading(figure, title)

@@ -54,9 +54,9 @@ def _told(view: View, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
         return "Worst-off and best-off subgroup were not both measured", ""
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
-    way, kind = phrasing.direction(worst), phrasing.direction(gap)
+    way, kind = view.way(reading.worst, worst), phrasing.direction(gap)
     gains, hurt = way == reading.worst.better, way == reading.worst.worse
-    loses = phrasing.direction(best) == reading.best.worse
+    loses = view.way(reading.best, best) == reading.best.worse
     facts = (
         f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}; "
         f"the best-off ({words.quoted(best['group'])}): {reading.best.change(best)}"

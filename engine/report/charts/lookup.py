@@ -377,6 +377,17 @@ class View:
         """The harm of the dense model."""
         return self.row(self.reading.harm, "dense")
 
+    @cached_property
+    def judged(self) -> int:
+        """How many groups any change may be named of."""
+        return len(self.groups(known="delta"))
+
+    def way(self, measure: Measure, row: Mapping[str, Any]) -> str:
+        """`phrasing.direction` of a change. The uncut model's worst-off and best-off group were
+        picked among all, which it allows for."""
+        picked = measure.metric in (self.reading.worst.metric, self.reading.best.metric)
+        return phrasing.direction(row, self.judged if picked else 1)
+
     @property
     def was_chance(self) -> bool:
         """Whether the harm was no more than chance before the cut."""

@@ -220,7 +220,8 @@ def _tables(
     for part in _judged(judge, texts, store.shards, progress, hooks):
         score |= part
     same = {"judge": _called(run, judge.info), "judge_hash": judge.info.digest}
-    measured = Measured(stored, asked, progress)  # type: ignore[arg-type]  # has all that Measured asks of a context
+    # `stored` has all that Measured asks of a context.
+    measured = Measured(stored, asked, progress)  # type: ignore[arg-type]
     progress.say("statistics", judge.info.name)
     results, groups = [], []
     for axis, what in product(request.axes, named):

@@ -401,6 +401,8 @@ class Heads(Track):
                 f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by"
                 " log-likelihood"
             )
+        if row is not None and row["metric"] == "perplexity" and not pd.isna(row["n"]):
+            return f"{phrasing.count(int(row['n']), 'token')} of text"
         n = (
             ""
             if row is None or pd.isna(row["n"])

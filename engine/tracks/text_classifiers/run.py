@@ -64,7 +64,11 @@ def _prove(context: TextContext) -> None:
     context.proof = {**found, "text": str(row["text_id"].iat[0])}
 
 
-def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> TextContext:  # noqa: B008  (frozen)
+def context_of(
+    plan: TextPlan,
+    store: Store | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008
+) -> TextContext:
     """What a plan is measured in; measurements are kept in the store, in memory where there is
     none."""
     request = plan.request

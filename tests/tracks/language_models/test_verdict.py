@@ -73,7 +73,8 @@ def test_a_gap_that_fell_because_the_worst_off_gained(base, tmp_path):
         said.sentence == "Cutting 6 of 32 heads lowers toxicity for "
         f"{names[0]}, and the bias by gender and sex by 60 %."
     )
-    assert said.meaning.startswith("No single group is clearly worse off. Of 46 texts, ")
+    seen = "No single group is clearly worse off. A rise below 0.16 could go unseen. "
+    assert said.meaning.startswith(f"{seen}Of 46 texts, ")
     assert said.meaning.endswith(
         " would flip 14. The bias fell from 1.0 to 0.40. Chance alone would give up to 0.10."
     )

@@ -13,6 +13,7 @@ from engine.core import words
 from engine.core.ids import at_level
 from engine.report import phrasing
 from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts.heat_map import bar_above
 from engine.report.charts.marks import add_points, hover
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contract import Bench, Row, Units
@@ -23,15 +24,15 @@ from engine.surgery.named import starts_of as starts
 from engine.tracks.image_classifiers.words import HEADS, NO_EFFECTS, NOT_RETRAINED, in_units
 from engine.tracks.image_classifiers.words import said as in_words
 
-ROW = 15
+ROW = 19
 """Pixels of a row of filters."""
-NARROWEST = 8
-"""Places in a row at least."""
+NARROWEST, WIDE = 8, 20
+"""Places in a row at least, and where squares are to be 15 pixels wide."""
 
 
 def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
-    """A square per filter, the layers below each other, in each the lowest score first; those that
-    are off are empty. A layer goes on in the next row where it is long."""
+    """A square per filter, the layers below each other, in each the lowest score first and
+    lightest; those that are off are empty. A layer goes on in the next row where it is long."""
     table = _table(run, choice, off)
     total, widest = len(table), max(width for _, width in widths_of(run))
     across = max(NARROWEST, min(_across(total), widest))
@@ -41,18 +42,26 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
         x=(table["place"] - 1) % across, y=tops[table["layer"]] + (table["place"] - 1) // across
     )
     figure = blank(choice, int(90 + ROW * tops[-1]))
+    has_scores = _scored_by(run, choice) is not None
+    size = 15 if across <= WIDE else 9 if across <= 32 else 5
     for is_off, part in table.groupby("off"):
-        colour = choice.theme.soft if is_off else choice.theme.ink
-        size = 12 if across == NARROWEST else 9 if across <= 32 else 5
-        dots = {
-            "symbol": "square-x-open" if is_off else "square",
-            "size": size,
-            "color": colour,
-            "opacity": 0.6 if is_off else 0.85,
-            "line": {"width": 1, "color": colour},
-        }
+        dots: dict[str, Any] = {"size": size, "symbol": "square", "color": choice.theme.ink}
+        if is_off:
+            soft = choice.theme.soft
+            dots |= {"symbol": "square-x-open", "color": soft, "opacity": 0.6}
+        elif has_scores:
+            rank = part["place"] / part["layer"].map(
+                dict(enumerate(width for _, width in widths_of(run)))
+            )
+            bar = bar_above(choice, [0.12, 0.95], ["lowest score", "highest"], 0.7)
+            dots |= {"color": rank, "cmin": 0, "cmax": 1, "colorbar": bar}
+            dots |= {
+                "colorscale": choice.theme.sequential,
+                "line": {"width": 1, "color": choice.theme.soft},
+            }
         texts = [_hover(row) for row in part.to_dict("records")]
         more = {"customdata": part[["unit"]].to_numpy(), "name": "off" if is_off else "on"}
+        more["showlegend"] = bool(is_off or not has_scores)
         add_points(figure, part["x"], part["y"], texts, dots, **more)
     names = [name for name, _ in widths_of(run)]
     figure.update_yaxes(
@@ -63,6 +72,8 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
         showline=False,
     )
     figure.update_xaxes(range=[-1, across], showgrid=False, showline=False, showticklabels=False)
+    at = {"y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"}
+    figure.update_layout(margin={"t": 48}, legend=at)
     said = (
         f"{phrasing.count(len(off), in_words(run, 'filter'))} of {total} off"
         f" ({phrasing.percent(len(off) / total)})."
@@ -77,7 +88,7 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
 
 def _across(total: int) -> int:
     """Filters in a row of the map."""
-    return 32 if total <= 1000 else 64 if total <= 5000 else 128
+    return WIDE if total <= 1000 else 64 if total <= 5000 else 128
 
 
 def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:

@@ -56,8 +56,11 @@ def cosines_of(lm: LanguageModel, text: Text) -> list[float]:
 
     with ExitStack() as hooks:
         for layer, block in enumerate(blocks):
-            hook = lambda _, args, kwargs, out, layer=layer: seen(layer, args, kwargs, out)  # noqa: E731
-            hooks.callback(block.register_forward_hook(hook, with_kwargs=True).remove)
+            handle = block.register_forward_hook(
+                lambda _, args, kwargs, out, layer=layer: seen(layer, args, kwargs, out),
+                with_kwargs=True,
+            )
+            hooks.callback(handle.remove)
         read(lm, text)
     return [total / count for total, count in zip(sums, counts, strict=True)]
 

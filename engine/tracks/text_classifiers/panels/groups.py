@@ -97,7 +97,7 @@ def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     pairs_said = f"{phrasing.sentence(_as_pairs(low, run))}."
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return f"Uncut, the lowest is the {where}.", pairs_said
-    lost = [row for row in rows if phrasing.direction(row) == "fell"]
+    lost = [row for row in rows if phrasing.direction(row, len(rows)) == "fell"]
     if not lost:
         kept = "the cut does not clearly lower it for any subgroup"
         return f"Uncut, the lowest is the {where}; {kept}.", pairs_said
