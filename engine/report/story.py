@@ -75,7 +75,7 @@ def _problem(view: View, name: str = "problem") -> Step:
             f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best)
         )
         sentence = f"Before any cut, {measure.name} is {low} for {mine} and {high} for {other}."
-    picture = view.track.overview.beside[0](view.run, uncut)
+    picture = view.track.main_charts.groups(view.run, uncut)
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 
 
@@ -100,11 +100,11 @@ def _who_pays(view: View) -> Step:
 
 def _picture(view: View, sentence: str) -> Panel:
     """The chart of the measure that a sentence names first, of the groups where it names none."""
-    reading, overview = view.reading, view.track.overview
+    reading, charts = view.reading, view.track.main_charts
     drawn = {
-        reading.group.name: overview.beside[0],
+        reading.group.name: charts.groups,
         reading.harm.name: before_after,
-        reading.quality.name: overview.right,
+        reading.quality.name: charts.quality,
     }
     places = {name: sentence.casefold().find(name.casefold()) for name in drawn}
     named = [name for name in sorted(places, key=lambda name: places[name]) if places[name] >= 0]
