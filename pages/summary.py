@@ -40,7 +40,7 @@ def page() -> None:
             link("examples", "What flipped")
             link("reliability" if "reliability" in track.pages else "measured", "How sure")
             link("export", "Take it")
-    panels.folded("More about it", run, choice, (what_was_cut, *track.overview.folded))
+    panels.folded("More about it", run, choice, (what_was_cut, *track.main_charts.folded))
     if said := lookup.not_finished(run, choice):
         st.caption(said)
     link("new_audit", "Ask for another axis or method")

@@ -32,7 +32,7 @@ def page() -> None:
     _one_variant(run, choice, split)
     if weighed := track.ways.weighed(measured):
         panels.folded("Against other ways to make it smaller", run, choice, weighed)
-    along = (track.overview.beside[1], track.overview.right)
+    along = (track.main_charts.harm, track.main_charts.quality)
     panels.folded(f"How it goes along the {track.level.noun}", run, choice, along)
     benchmarks(run, choice)
 

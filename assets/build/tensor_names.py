@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from importlib.metadata import version
 
-from engine.models.state_dicts import NAMES, names_digest, skeleton
+from engine.core.files import PROJECT
+from engine.models.state_dicts import names_digest, skeleton
 from engine.models.vision import architectures
 
 
@@ -20,4 +21,5 @@ def written() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    NAMES.write_text(json.dumps(written(), indent=1) + "\n", encoding="utf-8")
+    path = PROJECT / "engine" / "models" / "vision" / "tensor_names.json"
+    path.write_text(json.dumps(written(), indent=1) + "\n", encoding="utf-8")

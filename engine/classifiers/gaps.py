@@ -15,6 +15,7 @@ import numpy as np
 from engine.classifiers.layout import Axis
 from engine.classifiers.metrics import METRICS, OVO, of_images
 from engine.stats.resampling import Difference, verdict_of
+from engine.stats.student import TAILS
 
 GAPS = tuple(f"{metric}_gap" for metric in METRICS)
 
@@ -80,7 +81,7 @@ def band(value: float, draws: np.ndarray) -> Band:
     """Null band of a measured gap from its draws [n_permutations]; NaN where there are none."""
     if not np.isfinite(value) or not np.isfinite(draws).all():
         return Band(np.nan, np.nan, np.nan, np.nan)
-    low, high = np.percentile(draws, [2.5, 97.5])
+    low, high = np.quantile(draws, TAILS)
     p = (1 + (draws >= value - 1e-12).sum()) / (1 + len(draws))
     return Band(float(draws.mean()), float(low), float(high), float(p))
 

@@ -4,6 +4,7 @@ pages read it."""
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Callable
@@ -25,23 +26,11 @@ PACKAGED = {
 }
 """Models that a Python package carries: the package, its module and the file in it."""
 
-_BUILT_BY_NAME = """
-resnet18 resnet34 vgg16 efficientnet_v2_s efficientnet_v2_m resnet20 resnet32 resnet44 resnet56
-resnet10 resnet10-w16 mobilenet_v2 alexnet convnext_base convnext_large convnext_small
-convnext_tiny densenet121 densenet161 densenet169 densenet201 efficientnet_b0 efficientnet_b1
-efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6 efficientnet_b7
-efficientnet_v2_l googlenet inception_v3 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3
-mobilenet_v3_large mobilenet_v3_small regnet_x_16gf regnet_x_1_6gf regnet_x_32gf regnet_x_3_2gf
-regnet_x_400mf regnet_x_800mf regnet_x_8gf regnet_y_16gf regnet_y_1_6gf regnet_y_32gf
-regnet_y_3_2gf regnet_y_400mf regnet_y_800mf regnet_y_8gf resnet101 resnet152 resnet50
-resnext101_32x8d resnext101_64x4d resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0
-shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 vgg11 vgg11_bn vgg13 vgg13_bn
-vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_h_14 vit_l_16 vit_l_32 wide_resnet101_2
-wide_resnet50_2
-"""
-ARCHITECTURES = tuple(_BUILT_BY_NAME.split())
-"""Image classifiers that can be built by name. A test holds this against what engine.models.vision
-finds."""
+_KNOWN = Path(__file__).parent / "vision" / "tensor_names.json"
+TENSOR_NAMES = json.loads(_KNOWN.read_text(encoding="utf-8"))
+"""Of every architecture of vision/, as `python -m assets.build.tensor_names` wrote it."""
+ARCHITECTURES = tuple(TENSOR_NAMES["names"])
+"""Image classifiers that can be built by name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from engine.core.errors import Fault
 from engine.models import runtime
+from engine.models.catalog import TENSOR_NAMES
 from engine.models.vision import architecture_for, architectures
 from engine.models.weights import read_header
 
@@ -45,7 +46,6 @@ DEEPEST = 5
 """Keys that lead to the tensors of a checkpoint at most."""
 PREFIXES = ("module.", "_orig_mod.", "model.")
 """What wrappers (data parallel, torch.compile, Lightning) put before every tensor's name."""
-NAMES = Path(__file__).parent / "vision" / "tensor_names.json"
 _SHOWN = 3
 _PLAIN = "Save plain tensors: torch.save(model.state_dict(), FILE), or safetensors."
 _AGAIN = "Download or copy it again."
@@ -169,8 +169,8 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
 def stored_names() -> Mapping[str, str]:
     """Digest of the names of each architecture's tensors, as `python -m assets.build.tensor_names`
     wrote them; nothing beside another torchvision than it was written with."""
-    found = json.loads(NAMES.read_text(encoding="utf-8"))
-    return found["names"] if found["torchvision"] == version("torchvision").split("+")[0] else {}
+    is_same = TENSOR_NAMES["torchvision"] == version("torchvision").split("+")[0]
+    return TENSOR_NAMES["names"] if is_same else {}
 
 
 def names_digest(names: Iterable[str]) -> str:

@@ -163,8 +163,8 @@ class Null:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read harm and quality: the same five measures in a headline, on the Pareto chart,
-    along the slider."""
+    """One way to read harm and quality: the same measures in a headline, on the Pareto chart, along
+    the slider."""
 
     name: str
     harm: Measure
@@ -182,7 +182,7 @@ class Reading:
 
     @property
     def cards(self) -> tuple[Measure, ...]:
-        """The four numbers beside a verdict."""
+        """Numbers beside a verdict, of which the first three that were measured are shown."""
         return self.harm, self.worst, self.best, self.quality
 
 
@@ -329,13 +329,17 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Overview:
-    """The charts of the overview: two beside each other, one to the right below them, the rest
-    folded."""
+class MainCharts:
+    """Charts that several pages show; a folded one that files shall hold too is named in
+    `axis_panels` or `shared_panels` as well."""
 
-    beside: tuple[Make, Make]
-    right: Make
+    groups: Make
+    """Who pays, by subgroup: small on Summary, and in Present."""
+    harm: Make
+    """Along the amount of the cut, as the next: page Trade-off."""
+    quality: Make
     folded: tuple[Make, ...]
+    """Below "More about it" on Summary."""
 
 
 @dataclass(frozen=True)
@@ -584,7 +588,7 @@ class Track(ABC):
     handout: Handout
     telling: Telling
     """The plain words of its verdicts."""
-    overview: Overview
+    main_charts: MainCharts
     intervals: str
     """What the intervals are."""
     axis_panels: tuple[Some, ...]

@@ -17,6 +17,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.words import PREFIX, is_by_hand
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.stats.student import TAILS
 from engine.store.runs import Run
 from engine.store.tables import where
 
@@ -110,4 +111,6 @@ def tried_said(
 
 def _error(rows: pd.DataFrame) -> float:
     """Standard error of a change: the median of what was measured by hand."""
-    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
+    return float(
+        ((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(TAILS[1]))).median()
+    )

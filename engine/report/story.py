@@ -75,7 +75,7 @@ def _problem(view: View, name: str = "problem") -> Step:
             f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best)
         )
         sentence = f"Before any cut, {measure.name} is {low} for {mine} and {high} for {other}."
-    picture = view.track.overview.beside[0](view.run, uncut)
+    picture = view.track.main_charts.groups(view.run, uncut)
     return Step(name, sentence, picture, _measured(View(view.run, uncut)))
 
 
@@ -102,9 +102,9 @@ def _who_pays(view: View) -> Step:
 
 def _picture(view: View, about: str) -> Panel:
     """The chart of the measure that is told: the harm, the quality, or that of the groups."""
-    overview = view.track.overview
-    drawn = {"harm": before_after, "quality": overview.right}
-    return drawn.get(about, overview.beside[0])(view.run, view.choice)
+    charts = view.track.main_charts
+    drawn = {"harm": before_after, "quality": charts.quality}
+    return drawn.get(about, charts.groups)(view.run, view.choice)
 
 
 def _how_sure(view: View) -> Step:

@@ -165,7 +165,7 @@ EVERY = 1.0
 """Seconds between two looks at the line."""
 
 
-class Batch:
+class JobLine:
     """The line of one store's jobs. `device_of` says what a request's word for a device means
     here."""
 
@@ -173,14 +173,14 @@ class Batch:
         self.store, self.device_of = store, device_of
         self.busy = False
         """Whether a job ran or waited at the last look."""
-        self.look = threading.Event()
+        self.look_now = threading.Event()
         """Set to have the next look at once."""
         self._lock: TextIO | None = None
         self._begun: dict[
             str, tuple[subprocess.Popen, str]
         ] = {}  # job -> its process, and when it was submitted
 
-    def serve(self) -> bool:
+    def take_over(self) -> bool:
         """Take over the store's line; from now on submitted jobs wait here. False where that is
         impossible: another engine has it, or the store cannot be written."""
         with contextlib.suppress(OSError):
@@ -194,8 +194,8 @@ class Batch:
                 self.step()
             except Exception:  # a store that is damaged or gone ends no answer
                 traceback.print_exc()
-            self.look.wait(EVERY)
-            self.look.clear()
+            self.look_now.wait(EVERY)
+            self.look_now.clear()
 
     def step(self) -> None:
         """One look: start the next job of every device that is free."""

@@ -26,7 +26,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import EVERY, taken
 from engine.core.text import visible
 from engine.resident.asks import Ask, answered, asks, told
-from engine.resident.lines import Batch, Lines, Question
+from engine.resident.lines import JobLine, Lines, Question
 from engine.resident.warm import Warm
 from engine.resident.wire import ASKED, TOLD, Closed, Place, Wire, code_digest, keep_short, place_of
 from engine.store.runs import Store
@@ -71,7 +71,7 @@ class Server:
         self.lines = Lines(
             lambda question, device: answered(question, device, known, self.warm, store)
         )
-        self.batch = Batch(store, device_of)
+        self.job_line = JobLine(store, device_of)
         self.ready = threading.Event()
         self.failed = False
         self._ended = threading.Event()
@@ -83,7 +83,7 @@ class Server:
     def serve(self) -> None:
         """Listen until it is time to end. The caller holds the lock."""
         with _listening(self.place.socket) as (listener, mine):
-            self.batch.serve()
+            self.job_line.take_over()
             threading.Thread(target=self._prepare, daemon=True).start()
             while not self._ended.is_set() and not self._is_over(mine):
                 try:
@@ -98,9 +98,9 @@ class Server:
                     traceback.print_exc()
                     time.sleep(EVERY)
         self._ended.set()
-        self.batch.look.set()
+        self.job_line.look_now.set()
         self.lines.close(self._again, DRAIN if self._again else 0.0)
-        self.batch.close()
+        self.job_line.close()
         for wire in list(self._connections):
             wire.close()
 
@@ -135,7 +135,7 @@ class Server:
             self.failed = True
             self.stop()
         self.ready.set()
-        self.batch.work(self._ended)
+        self.job_line.work(self._ended)
 
     def _is_over(self, socket_file: int) -> bool:
         if time.monotonic() - self._looked < LOOK:
@@ -154,7 +154,7 @@ class Server:
             return True
         if self.lines.busy():
             return False
-        unused = time.monotonic() - self.lines.last_moved > self.idle and not self.batch.busy
+        unused = time.monotonic() - self.lines.last_moved > self.idle and not self.job_line.busy
         return unused or code_digest() != self.code
 
     def _store_there(self) -> tuple[int, int] | None:
@@ -233,7 +233,7 @@ class Server:
         def send(message: Mapping[str, Any]) -> None:
             wire.send(message)
             if message["kind"] == "answer":
-                self.batch.look.set()  # it may have put a job in the line
+                self.job_line.look_now.set()  # it may have put a job in the line
 
         return send
 

@@ -26,9 +26,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from engine.stats.resampling import MIN_FINITE
+from engine.stats.student import MISSED
 
-MISSED = 0.05
-"""Share of intervals that may miss."""
 Z = float(norm.isf(MISSED / 2))
 FIXED = -1
 """Number of the only trial of a model that is one fixed model: it is compared with every trial of

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from engine.core.errors import RequestError, unknown
 from engine.core.ids import exact_count, rng
 from engine.stats.resampling import counts
+from engine.stats.student import TAILS
 
 DRAWS = 1000
 """Bootstrap draws of an interval."""
@@ -163,7 +164,7 @@ def cross_overlap(
     draws = [
         (one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)
     ]
-    low, high = np.quantile(draws, [0.025, 0.975], method="higher")
+    low, high = np.quantile(draws, TAILS, method="higher")
     return SetOverlap(share, expected, float(low), float(high))
 
 
@@ -184,7 +185,7 @@ def _chance_band(sizes: tuple[int, ...], n_units: int) -> tuple[float, float]:
     order = generator.random((len(sizes), draws, n_units)).argsort(axis=-1).argsort(axis=-1)
     inside = order < np.array(sizes)[:, None, None]
     shared = [(inside[a] & inside[b]).sum(axis=-1) / min(sizes[a], sizes[b]) for a, b in pairs]
-    low, high = np.quantile(np.mean(shared, axis=0), [0.025, 0.975], method="higher")
+    low, high = np.quantile(np.mean(shared, axis=0), TAILS, method="higher")
     return float(low), float(high)
 
 
@@ -306,7 +307,7 @@ def correlation_interval(pair: np.ndarray, n_boot: int = DRAWS) -> tuple[float, 
     a, b, aa, bb, ab = (drawn @ np.stack([x, y, x * x, y * y, x * y], axis=1)).T
     with np.errstate(divide="ignore", invalid="ignore"):
         found = (ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b))
-    low, high = np.nanpercentile(found, [2.5, 97.5])
+    low, high = np.nanquantile(found, TAILS)
     return float(low), float(high)
 
 

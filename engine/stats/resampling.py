@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine.stats.student import TAILS
+
 MIN_WINDOWS = 5
 MIN_FINITE = 0.8
 """Share of replicates that must be defined before an interval is given."""
@@ -108,7 +110,7 @@ def _ends(value: float, replicates: np.ndarray) -> tuple[float, float]:
     finite = replicates[np.isfinite(replicates)]
     if not np.isfinite(value) or len(finite) < max(2, MIN_FINITE * len(replicates)):
         return np.nan, np.nan
-    low, high = np.percentile(finite, [2.5, 97.5]) - finite.mean() + value
+    low, high = np.quantile(finite, TAILS) - finite.mean() + value
     return float(low), float(high)
 
 

@@ -12,6 +12,8 @@ from scipy.stats import false_discovery_control, t
 
 MISSED = 0.05
 """Share of intervals that may miss, and the error rate of tests."""
+TAILS = (MISSED / 2, 1 - MISSED / 2)
+"""Shares of draws below the two ends of an interval."""
 POWER = 0.8
 
 

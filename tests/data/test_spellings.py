@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.images.load import look
+from engine.data.images.load import look_images
 from engine.data.prompts.load import known_axes, load_prompts
 from engine.data.tables import one_spelling, regression_faults
 from engine.data.texts.load import look_texts
@@ -164,7 +164,10 @@ def test_labels_and_groups_of_images(tmp_path):
     town = ["Ostra", "OSTRA", "nan", "Umbra", "Ostra"] * 8
     rows = pd.DataFrame({"path": names, "label": ["0", "0.0", "1", "1.0"] * 10, "Town": town})
     rows.to_csv(tmp_path / "labels.csv", index=False, sep=";")
-    info, found = look(str(tmp_path)), images.load(tmp_path, target="LABEL", groups=("town",))
+    info, found = (
+        look_images(str(tmp_path)),
+        images.load(tmp_path, target="LABEL", groups=("town",)),
+    )
     assert info.classes == found.classes == ("0", "1")
     counts = found.table["town"].value_counts().to_dict()
     assert counts == {"Ostra": 24, "not stated": 8, "Umbra": 8}
@@ -186,7 +189,7 @@ def test_labels_of_fitzpatrick17k(tmp_path):
     pd.DataFrame(table).to_csv(tmp_path / "f.csv", index=False)
     pictures(tmp_path / "images", [f"{name}.jpg" for name in hashes])
     found = images.load(tmp_path, groups=("fitzpatrick_scale",))
-    assert look(str(tmp_path)).classes == found.classes and len(found.classes) == 2
+    assert look_images(str(tmp_path)).classes == found.classes and len(found.classes) == 2
     assert set(found.table["fitzpatrick_scale"]) <= set("123456")
     assert "“Benign” (24) and “benign” (24) are read as one" in notes_of(found)
 
@@ -195,7 +198,7 @@ def test_class_folders_in_two_spellings_are_one_class(tmp_path):
     folders = {"train/Cat": 12, "train/dog": 12, "test/cat": 4, "test/dog": 4}
     names = [f"{folder}/{at}.png" for folder, n in folders.items() for at in range(n)]
     pictures(tmp_path, names)
-    info, found = look(str(tmp_path)), images.load(tmp_path)
+    info, found = look_images(str(tmp_path)), images.load(tmp_path)
     assert info.classes == found.classes == ("Cat", "dog")
     assert "“Cat” (12) and “cat” (4) are read as one" in notes_of(found)
     assert "“cat” (4)" in info.note
@@ -209,7 +212,7 @@ def test_arrays_group_columns_and_repeated_class_names(tmp_path):
     assert set(found.table["town"]) == {"OSTRA", "x", "not stated"}
     npz(tmp_path, "train", noise(1, 8, 8, 8, 3), np.arange(8) % 2, ("a", "a"))
     with pytest.raises(RequestError, match="holds one name twice"):
-        look(str(tmp_path))
+        look_images(str(tmp_path))
 
 
 # Prompts

@@ -19,7 +19,7 @@ from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes import image_changes
-from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, look
+from engine.data.images.load import ImageAsk, ImageInfo, ImageSet, load_images, look_images
 from engine.data.tables import axes_of
 from engine.models import catalog
 from engine.training.recipe import ASKED, Recipe, recipe_settings
@@ -51,7 +51,7 @@ def changes_of(where: str, words: Sequence[str], faults: list[Fault]) -> tuple[d
 
 def look_at(data: str) -> ImageInfo | None:
     """What a source of images offers; None where nothing can read it, which the check will say."""
-    return attempt(lambda: look(absolute(data)), [])
+    return attempt(lambda: look_images(absolute(data)), [])
 
 
 def usual_axes(values: Values) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class ImagesRequest(Request):
         usual=lambda values: "avatars",
         section=WHAT,
         label="Images",
-        reads=look,
+        reads=look_images,
         offered=lambda values: Offer(("avatars", "avatars-gap", "digits"), "avatars"),
         hint=(
             "Drawn avatars, the same with a planted gap, handwritten digits, or a path. A path "
@@ -370,7 +370,7 @@ def images_of(request: ImagesRequest) -> ImageSet:
     faults = _change_faults(request)
     if faults:
         raise RequestError(faults)
-    known = look(request.data).groups
+    known = look_images(request.data).groups
     brought = bool(request.changes)
     parts = dict.fromkeys(
         part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS

@@ -80,7 +80,7 @@ class ImageSet:
         return self.changed(by, note, table=table, read=lambda places: self.read(rows[places]))
 
 
-def look(source: str) -> ImageInfo:
+def look_images(source: str) -> ImageInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
     with explained(source):
         reader, path = reader_of(source, engine.data.images, ImageReader, "images")

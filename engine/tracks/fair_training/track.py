@@ -23,7 +23,7 @@ from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, groups, harm, unlearned
 from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, Overview, Reading, Shelf, Telling, View, given
+from engine.report.contract import Handout, Level, MainCharts, Reading, Shelf, Telling, View, given
 from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -184,8 +184,9 @@ class Fair(ClassifierTrack):
     )
     telling = TELLING
 
-    overview = Overview(
-        (classifier_groups.paid_by_group, classifier_along.gap_along),
+    main_charts = MainCharts(
+        classifier_groups.paid_by_group,
+        classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, differences.bifp_against, saved.saved),
     )

@@ -14,8 +14,7 @@ from engine.classifiers.images.context import DENSE, VALIDATION
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.tables import brought_warnings, input_notes, model_warnings, uncut_warnings
 from engine.core.words import AXES
-from engine.stats import resampling as group_gaps
-from engine.stats.resampling import Difference
+from engine.stats.resampling import ALL_HARMED, LEVELLED, Difference
 from engine.tracks.fair_training.context import CORNERS, FairContext
 from engine.tracks.fair_training.methods.base import DEGRADATION, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import FairPlan, FairRequest
@@ -26,7 +25,6 @@ FEW_PASSES = 10
 trained."""
 FEW = 30
 """Images of one class in one group below which a training learns that group from a handful."""
-LEVELLED = (group_gaps.LEVELLED, group_gaps.ALL_HARMED)
 Z = 1.96
 CLAIMED = 0.94
 """Share of the iterations that BiFP's paper claims to save (its Fig. 6)."""
@@ -108,7 +106,7 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
             and words_of(
                 *(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))
             )
-            in LEVELLED
+            in (LEVELLED, ALL_HARMED)
         ]
         if paid:
             found.append(

@@ -27,7 +27,7 @@ from engine.report.charts import (
 )
 from engine.report.classifier_telling import CHANCE, groups, harm, more, unlearned
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, Overview, Shelf, Telling, View, given
+from engine.report.contract import Handout, Level, MainCharts, Shelf, Telling, View, given
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
@@ -141,8 +141,9 @@ class Filters(ClassifierTrack):
     def of_run(self, run: Run) -> Filters:
         return HEADS if units_of(run) == HEADS.many else self
 
-    overview = Overview(
-        (classifier_groups.paid_by_group, classifier_along.gap_along),
+    main_charts = MainCharts(
+        classifier_groups.paid_by_group,
+        classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
     )

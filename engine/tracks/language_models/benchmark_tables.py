@@ -15,7 +15,7 @@ from engine.core.errors import refusal
 from engine.core.ids import rng
 from engine.data.benchmarks.base import FEWEST, Benchmark
 from engine.stats.resampling import difference_of, interval_of
-from engine.stats.student import MISSED, benjamini_hochberg, smallest_effect
+from engine.stats.student import MISSED, TAILS, benjamini_hochberg, smallest_effect
 from engine.tracks.language_models.benchmarks.base import (
     PREFIX,
     Metric,
@@ -286,7 +286,7 @@ class Sums:
         drawn = drawn[np.isfinite(drawn)]
         if not len(drawn) or not np.isfinite(self.value):
             return {}
-        low, high = map(float, np.percentile(drawn, [2.5, 97.5]))
+        low, high = map(float, np.quantile(drawn, TAILS))
         p = tail(drawn - self.metric.ideal, self.value - self.metric.ideal)
         return {"null_mean": float(drawn.mean()), "null_low": low, "null_high": high, "null_p": p}
 

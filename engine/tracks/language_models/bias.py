@@ -22,6 +22,7 @@ from engine.core.ids import rng
 from engine.core.types import READINGS
 from engine.data.prompts.load import FRAME_MARK
 from engine.stats.clustered import Clustered
+from engine.stats.student import TAILS
 
 
 def bias(
@@ -124,7 +125,7 @@ def _band(
     if not np.isfinite(value) or not np.isfinite(draws).any() or len(layout.subgroups) < 2:
         return NullBand(np.nan, np.nan, np.nan, np.nan, n, value, notes)
     draws = draws[np.isfinite(draws)]
-    low, high = np.percentile(draws, [2.5, 97.5])
+    low, high = np.quantile(draws, TAILS)
     p = (1 + np.count_nonzero(draws >= value - 1e-12)) / (1 + len(draws))
     return NullBand(float(draws.mean()), float(low), float(high), float(p), n, value, notes)
 

@@ -1,4 +1,5 @@
-"""The prompts of one axis in one order, so that tables of the same prompts can be paired."""
+"""Intervals of a bias, of its change and of its derivative: prompts in one order, so that tables
+are paired; draws for means; standard errors for biases, clustered two ways."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Heads cut as weights: cut for real, and dense with zeros. Both are compared with the masked model
-first."""
+"""Variants as files: checkpoints of cut heads and of arms, proved to agree with what was measured,
+and mask.json."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def write_head_checkpoint(
             f"The masked model and the one saved as {', '.join(wrong)} do not agree; nothing was"
             " kept."
         )
-    return paths + _told(run, variant, folder, found)
+    return paths + _agreement_and_card(run, variant, folder, found)
 
 
 def _agreement(
@@ -94,7 +94,7 @@ def _agreement(
     return {name: agree(lm, mask, prompts, other) for name, other in others.items()}
 
 
-def _told(
+def _agreement_and_card(
     run: Run, variant: dict[str, Any], folder: Path, found: dict[str, Agreement]
 ) -> list[Path]:
     """How far what was saved agrees, and its card."""
@@ -105,17 +105,16 @@ def _told(
     return [agreement, card]
 
 
-# What stood in the dense model's place, made or loaded again from a finished run, to be asked or
-# taken away.
+# Arms (what was measured in the dense model's place), made or loaded again from a finished run.
 
 
-def standing_again(run: Run, lm: LanguageModel, arm: str) -> LanguageModel:
+def arm_again(run: Run, lm: LanguageModel, arm: str) -> LanguageModel:
     """The arm of a run beside its dense model. RequestError where it would not be the same one
     today."""
-    return _stand(prompt_plan_of(run), lm, arm)
+    return _arm_of_plan(prompt_plan_of(run), lm, arm)
 
 
-def _stand(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel:
+def _arm_of_plan(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel:
     settings = plan.request.settings()
     nobody: Any = None  # no text is judged
     context = PromptContext(
@@ -146,7 +145,7 @@ def write_arm(
         what = f"{plan.model.name} has other weights than the audit was made with."
         raise refusal("model", what, "Name the model of the audit.")
     lm = load_language_model(plan.request.model, device="cpu", revision=plan.request.revision)
-    arm = _stand(plan, lm, arm_of(variant))
+    arm = _arm_of_plan(plan, lm, arm_of(variant))
     folder.mkdir(parents=True, exist_ok=True)
     saved = folder / "model"
     arm.model.save_pretrained(saved, safe_serialization=True)
@@ -157,7 +156,7 @@ def write_arm(
     if not found["reloaded"].holds:
         what = f"logits differ by {found['reloaded'].max_logit_difference:.1e}"
         raise MaskError(f"{saved} does not load as the model that was saved: {what}.")
-    return [saved, *_told(run, variant, folder, found)]
+    return [saved, *_agreement_and_card(run, variant, folder, found)]
 
 
 # mask.json of a variant that cuts heads: which, of which model, chosen how.

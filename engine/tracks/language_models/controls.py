@@ -10,6 +10,8 @@ Where γ was searched, the method had a choice that such cuts had not. So before
 better than chance, γ is searched for its random cuts as well, on the same validation prompts. Each
 takes as much drawing as the search for the method did. Ranks that are not better than chance even
 so keep the cuts at the method's γ.
+
+Below: what an audit will ask for before there are scores, and how much of it is left.
 """
 
 from __future__ import annotations
@@ -174,8 +176,7 @@ def searched_controls(
         tried.append([variant_of(method, axis, ballot, True) for ballot in ballots])
     rulers = [one for one in variants if not one.target_axis]
     shards = search_shards(request, [*(one for part in tried for one in part), *rulers])
-    progress = audit.progress
-    progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)))
+    _expect_still(audit, shards)
     audit.finish("controls", shards)
     found = []
     for part in tried:
@@ -186,14 +187,14 @@ def searched_controls(
 
 def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...]]]]) -> None:
     """Say how much is left where some were settled early: of the others, everything."""
-    progress, every = audit.progress, stages(audit.drawn or audit.request)
+    every = stages(audit.drawn or audit.request)
     shards = [
         shard
         for variant, cuts in asked
         for stage in every
         for shard in shards_of(variant, cuts, stage)
     ]
-    progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)))
+    _expect_still(audit, shards)
 
 
 def _against_chance(
@@ -209,8 +210,10 @@ def _against_chance(
         "variant": variant.id,
         "target_axis": variant.target_axis,
         "gamma": variant.gamma,
+        "sparsity": variant.sparsity,
+        "prompts": found["prompts"],
+        "draws": len(stage.seeds),
     }
-    same |= {"sparsity": variant.sparsity, "prompts": found["prompts"], "draws": len(stage.seeds)}
     window = audit.context.settings.window
     texts = [
         perplexity(table, window)
@@ -420,8 +423,13 @@ UNDECIDED = 30.0
 
 def expect(audit: Audit, measuring: Sequence[Shard], more: float = 0.0) -> None:
     """Say how much is left: what measuring needs that is not counted yet, benchmarks, and more."""
-    left = audit.context.effort(audit.progress.uncounted(measuring)) + benchmark_work(audit)
-    audit.progress.expect_in_all(audit.progress.done + left + more)
+    _expect_still(audit, measuring, benchmark_work(audit) + more)
+
+
+def _expect_still(audit: Audit, shards: Sequence[Shard], more: float = 0.0) -> None:
+    """Say that these are left, where they are not counted yet, and more."""
+    progress = audit.progress
+    progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)) + more)
 
 
 def until_drawn(audit: Audit) -> None:

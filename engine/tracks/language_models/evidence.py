@@ -24,7 +24,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
 from engine.core.types import POOLED
 from engine.report.charts import lookup
-from engine.stats.student import MISSED, POWER, benjamini_hochberg, smallest_effect
+from engine.stats.student import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
 from engine.store.tables import where
 from engine.tracks.language_models.benchmark_tables import tail
@@ -336,7 +336,7 @@ def _row(errors: BiasErrors, other: pd.DataFrame, reading: str) -> dict[str, flo
     found = errors.changes(theirs[:, None], reading)
     value = float(found.value[0])
     null = _exchanged(errors, errors.dense, theirs, reading)
-    low, high = np.percentile(null, [2.5, 97.5])
+    low, high = np.quantile(null, TAILS)
     ends = {
         name: float(getattr(found, part)[0]) if errors.holds else np.nan
         for name, part in (

@@ -21,7 +21,7 @@ from engine.models.load_language_model import LanguageModel, files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import centred, masked, means_of, prove_mask_works
-from engine.tracks.language_models.checkpoint import standing_again
+from engine.tracks.language_models.checkpoint import arm_again
 from engine.tracks.language_models.opening import kept_judge, kept_model
 from engine.tracks.language_models.playground import Question
 
@@ -47,6 +47,11 @@ class Loaded:
     def pruned(self) -> LanguageModel:
         return self.other or self.lm
 
+    @property
+    def uncut(self) -> HeadMask:
+        """Of the dense model."""
+        return HeadMask(self.lm.n_layers, self.lm.n_heads)
+
 
 def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
     """Model and judge with the weights that the run was made with, and the run's arm where one is
@@ -65,13 +70,10 @@ def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
             str(lm.device),
             run.id if run.has("head_means") else "",
         ]
-    )
-    key = key[:16]
+    )[:16]
     warm.get(f"proof of masks {key}", lambda: prove_mask_works(lm), lambda _: 0)
     if arm:
-        other = warm.get(
-            f"arm {arm} {key} {run.id}", lambda: standing_again(run, lm, arm), _bytes_of
-        )
+        other = warm.get(f"arm {arm} {key} {run.id}", lambda: arm_again(run, lm, arm), _bytes_of)
         return Loaded(lm, judged, key, other)
     if not run.has("head_means"):
         return Loaded(lm, judged, key)
@@ -93,39 +95,38 @@ def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> N
         raise refusal(where, what, "Bring those back, or audit again.")
 
 
-def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
+def answered(question: Question, models: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
     """The answer, JSON-able: see `asks/prompt.py`. Texts are told to `hooks.point` as they are
     written."""
-    lm = with_.lm
+    lm = models.lm
     prompts = [row.prompt for row in question.rows]
     decoding, notes = _decoding(question, lm, prompts)
     rows = prompt_tokens(lm, prompts, decoding.max_prompt_tokens)
-    nothing = HeadMask(lm.n_layers, lm.n_heads)
-    dense = _kept_dense(question, with_, warm, decoding, hooks)
+    dense = _kept_dense(question, models, warm, decoding, hooks)
     mask = (
         question.mask
-        if with_.other is None
-        else HeadMask(with_.other.n_layers, with_.other.n_heads)
+        if models.other is None
+        else HeadMask(models.other.n_layers, models.other.n_heads)
     )
-    pruned = _written(question, with_.pruned, mask, decoding, hooks, "pruned")
+    pruned = _written(question, models.pruned, mask, decoding, hooks, "pruned")
     parts = [first_difference(*pair) for pair in zip(dense, pruned, strict=True)]
     before = [row + ids[: at or 0] for row, ids, at in zip(rows, dense, parts, strict=True)]
     hooks.check()
     chances = [
-        next_chances(lm, nothing, before, decoding),
-        next_chances(with_.pruned, mask, before, decoding),
+        next_chances(lm, models.uncut, before, decoding),
+        next_chances(models.pruned, mask, before, decoding),
     ]
-    found = _read(question, with_, dense, pruned, hooks)
+    found = _judged_rows(question, models, dense, pruned, hooks)
     for at, row in enumerate(found):
         part = parts[at]
         drawn = [] if part is None else [_drawn(ids[at], part) for ids in (dense, pruned)]
         row |= {"parts_at": part, "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
-    attention, more = _attention(question, with_, rows[0])
+    attention, more = _attention(question, models, rows[0])
     return {
         "run": question.run.id,
         "cut": question.label,
         "heads": [f"{layer}.{head}" for layer, head in question.mask.cut],
-        "judge": with_.judge.info.name,
+        "judge": models.judge.info.name,
         "judged": question.request.span,
         "seed": question.seed,
         "tokens": question.tokens,
@@ -135,12 +136,18 @@ def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dic
     }
 
 
-def _read(
-    question: Question, with_: Loaded, dense: list[list[int]], pruned: list[list[int]], hooks: Hooks
+def _judged_rows(
+    question: Question,
+    models: Loaded,
+    dense: list[list[int]],
+    pruned: list[list[int]],
+    hooks: Hooks,
 ) -> list[dict[str, Any]]:
     """Every row with its texts, and the judge's score of each and of the prompt alone."""
     settings, prompts = question.request.settings(), [row.prompt for row in question.rows]
-    alone = with_.judge.score(replace(settings, span="prompt").judged_text(prompts, prompts), hooks)
+    alone = models.judge.score(
+        replace(settings, span="prompt").judged_text(prompts, prompts), hooks
+    )
     found = [
         {
             "prompt": row.prompt,
@@ -151,10 +158,10 @@ def _read(
         for row, score in zip(question.rows, alone, strict=True)
     ]
     for side, drawn in (("dense", dense), ("pruned", pruned)):
-        texts = [text_of(with_.lm, ids) for ids in drawn]
-        scores = with_.judge.score(settings.judged_text(prompts, texts), hooks)
+        texts = [text_of(models.lm, ids) for ids in drawn]
+        scores = models.judge.score(settings.judged_text(prompts, texts), hooks)
         for row, ids, text, score in zip(found, drawn, texts, scores, strict=True):
-            row[side] = {"text": text, "pieces": pieces(with_.lm, ids), "score": float(score)}
+            row[side] = {"text": text, "pieces": pieces(models.lm, ids), "score": float(score)}
     return found
 
 
@@ -166,11 +173,11 @@ def _decoding(
     usual = question.request.settings().decoding
     longest = max(len(row) for row in token_rows(lm.tokenizer, prompts, lm.n_positions + 1))
     room = lm.n_positions - question.tokens - sum(map(len, lm.turn))
+    decoding = replace(usual, max_new_tokens=question.tokens)
     if question.is_known:
-        decoding = replace(usual, max_new_tokens=question.tokens)
-        longest = min(longest, decoding.max_prompt_tokens)
+        longest = min(longest, usual.max_prompt_tokens)
     else:
-        decoding = replace(usual, max_new_tokens=question.tokens, max_prompt_tokens=room)
+        decoding = replace(decoding, max_prompt_tokens=room)
     if longest > room:
         more = f"more than {lm.n_positions}" if longest > lm.n_positions else longest
         what = (
@@ -187,28 +194,25 @@ def _decoding(
 
 
 def _kept_dense(
-    question: Question, with_: Loaded, warm: Warm, decoding: Decoding, hooks: Hooks
+    question: Question, models: Loaded, warm: Warm, decoding: Decoding, hooks: Hooks
 ) -> list[list[int]]:
     """What the dense model writes; found where it was asked for before, with other heads off."""
     about = [
-        with_.key,
+        models.key,
         [row.prompt for row in question.rows],
         question.prompt_id,
         question.seed,
         vars(decoding),
     ]
-    nothing, key = (
-        HeadMask(with_.lm.n_layers, with_.lm.n_heads),
-        f"continuations {digest_of(about)[:24]}",
-    )
+    key = f"continuations {digest_of(about)[:24]}"
     was_there = key in warm.names()
     found = warm.get(
         key,
-        lambda: _written(question, with_.lm, nothing, decoding, hooks, "dense"),
+        lambda: _written(question, models.lm, models.uncut, decoding, hooks, "dense"),
         lambda rows: 64 * sum(len(row) + 1 for row in rows),
     )
     for at, tokens in enumerate(found if was_there else ()):
-        hooks.point({"side": "dense", "row": at, "text": text_of(with_.lm, tokens)})
+        hooks.point({"side": "dense", "row": at, "text": text_of(models.lm, tokens)})
     return found
 
 
@@ -302,7 +306,7 @@ def pieces(lm: LanguageModel, tokens: Sequence[int]) -> list[str]:
 
 
 def _attention(
-    question: Question, with_: Loaded, ids: Sequence[int]
+    question: Question, models: Loaded, ids: Sequence[int]
 ) -> tuple[dict[str, Any] | None, list[str]]:
     """Where the chosen head attends on the prompt in both models; the pruned one's is None where it
     is off."""
@@ -312,12 +316,12 @@ def _attention(
         return None, [
             f"The prompt has {len(ids)} tokens; attention is shown for at most {MOST_ATTENTION}."
         ]
-    if with_.other is not None:
+    if models.other is not None:
         return None, [
             "Attention is shown of heads that are off, not of a model that stands in the place."
         ]
-    lm, (layer, head) = with_.lm, question.head
-    masks = {"dense": HeadMask(lm.n_layers, lm.n_heads), "pruned": question.mask}
+    lm, (layer, head) = models.lm, question.head
+    masks = {"dense": models.uncut, "pruned": question.mask}
     maps = {
         name: None if (layer, head) in mask.cut else attention(lm, mask, ids, layer, head).tolist()
         for name, mask in masks.items()

@@ -1,5 +1,5 @@
-"""Cut heads in lines: bias and perplexity of the dense model and of each variant aimed at an
-axis."""
+"""A run in lines, as the command line says it: bias and perplexity of the dense model and of each
+variant. Below: stored benchmarks, and whether the run's numbers follow from what it stored."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from engine.report.contract import (
     Foreign,
     Handout,
     Level,
+    MainCharts,
     Make,
     Measure,
     Null,
-    Overview,
     Prediction,
     Published,
     Reading,
@@ -268,8 +268,9 @@ class Heads(Track):
     def of_run(self, run: Run) -> Heads:
         return BESIDE if arm_words.of_request(run.meta["request"]) else self
 
-    overview = Overview(
-        (who_pays.who_pays, along_sparsity.bias_along_sparsity),
+    main_charts = MainCharts(
+        who_pays.who_pays,
+        along_sparsity.bias_along_sparsity,
         along_sparsity.perplexity_along_sparsity,
         (
             flips.flips,

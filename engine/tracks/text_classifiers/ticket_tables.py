@@ -20,7 +20,7 @@ import pandas as pd
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.metrics import confusion, degenerate, predicted
 from engine.core.ids import rng
-from engine.stats.student import benjamini_hochberg
+from engine.stats.student import TAILS, benjamini_hochberg
 from engine.tracks.text_classifiers.arms import Finished, null_shards
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.metrics import METRICS, task_metric
@@ -32,7 +32,6 @@ RANKS = [
     *("null_mean", "null_low", "null_high", "n_masks", "n_seeds", "n"),
 ]
 NUMBERS = ("mean", "std", "full_mean", "full_std", "n_seeds", "n")
-ENDS = (0.025, 0.975)
 SAME = 1e-12
 """Means of equal numbers may differ in their last digits."""
 View = tuple[str, str, str]
@@ -233,7 +232,7 @@ def rank_among(values: np.ndarray, chance: np.ndarray) -> Rank:
     apart = chance - values[:, None]
     percentile = np.mean((apart < -SAME) + 0.5 * (np.abs(apart) <= SAME))
     same = chance.mean(axis=0)
-    low, high = np.quantile(same, ENDS)
+    low, high = np.quantile(same, TAILS)
     p = max(_p(values.mean(), same), _p(values.mean(), _apart(chance)))
     return Rank(float(percentile), p, float(same.mean()), float(low), float(high))
 

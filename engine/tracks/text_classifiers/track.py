@@ -28,7 +28,7 @@ from engine.report.classifier_telling import CHANCE, harm, unlearned
 from engine.report.classifier_telling import groups as groups_in_words
 from engine.report.classifier_telling import more as of_any
 from engine.report.classifier_track import ClassifierTrack, in_order, middle
-from engine.report.contract import Handout, Level, Maps, Overview, Shelf, Telling, View, given
+from engine.report.contract import Handout, Level, MainCharts, Maps, Shelf, Telling, View, given
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -216,8 +216,9 @@ class Tickets(ClassifierTrack):
     )
     telling = TELLING
 
-    overview = Overview(
-        (classifier_groups.paid_by_group, classifier_along.gap_along),
+    main_charts = MainCharts(
+        classifier_groups.paid_by_group,
+        classifier_along.gap_along,
         classifier_along.quality_along,
         (levelling.levelling_down, curve.tickets_table, cost.cost),
     )

@@ -11,7 +11,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.data.images import arrays
 from engine.data.images.arrays import CLASSES, PUBLISHED
-from engine.data.images.load import ImageAsk, load_images, look
+from engine.data.images.load import ImageAsk, load_images, look_images
 from tests.data import sizes
 
 NAMES = tuple(PUBLISHED)
@@ -51,7 +51,7 @@ def refusal(home):
 
 
 def test_published_batches_are_read(tmp_path, published):
-    assert look(str(tmp_path)).classes == CLASSES
+    assert look_images(str(tmp_path)).classes == CLASSES
     images = load_images(str(tmp_path), ImageAsk())
     assert images.name == "CIFAR-10" and images.classes == CLASSES and images.groups == ("class",)
     assert sizes(images) == (180, 20, 40)

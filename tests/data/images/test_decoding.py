@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.data.images.load import look
+from engine.data.images.load import look_images
 from engine.data.images.pixels import Damaged, decoded
 from tests.data import notes_of, refused
 from tests.data.images import faults_of, file_of, load, noise, npz
@@ -202,7 +202,7 @@ def test_arrays_of_another_range_are_refused_or_told(tmp_path):
         (np.uint16, "np.rint(images / 257).astype(np.uint8)"),
     ):
         npz(tmp_path, "train", noise(0, 40, 16, 16, 3).astype(kind), labels)
-        assert fix in faults_of(tmp_path) and fix in str(refused(look, str(tmp_path)))
+        assert fix in faults_of(tmp_path) and fix in str(refused(look_images, str(tmp_path)))
 
 
 def test_refused_pictures_are_named_with_their_reason(tmp_path, monkeypatch):
@@ -234,7 +234,7 @@ def test_hidden_files_are_no_pictures_and_others_that_are_none_are_counted(tmp_p
     (home / "test" / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
     (home / "test" / "cat" / "Thumbs.db").write_bytes(b"x")
     images = load(home)
-    assert look(str(home)).n == len(images.table) == 40 and images.digest == plain.digest
+    assert look_images(str(home)).n == len(images.table) == 40 and images.digest == plain.digest
     assert "left out" not in notes_of(images)
     for name in ("a.heic", "b.HEIC", "c.avif"):
         (home / "train" / "cat" / name).write_bytes(b"x")

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from engine.core.errors import RequestError
-from engine.data.images.load import look
+from engine.data.images.load import look_images
 from engine.data.images.pixels import decoded
 from tests.data import notes_of, sizes
 from tests.data.images import faults_of, file_of, load, picture
@@ -29,7 +29,7 @@ def celeba(home, n=30):
 
 def test_celeba_in_torchvisions_layout(tmp_path):
     celeba(tmp_path / "celeba")
-    info = look(str(tmp_path))
+    info = look_images(str(tmp_path))
     assert (info.default_target, info.default_groups, info.n) == ("Blond_Hair", ("Male",), 30)
     assert info.targets == ("Bald", "Blond_Hair", "Male") and info.groups[-1] == "class"
     images = load(tmp_path)
@@ -67,7 +67,7 @@ def test_lfw_keeps_people_on_one_side(tmp_path):
         home = tmp_path / "lfw-py" / "lfw_funneled" / folder
         picture(home / f"{folder}_{number + 1:04d}.jpg", 2 * person + number)
     (tmp_path / "lfw_attributes.txt").write_text("\n".join(lines) + "\n")
-    info = look(str(tmp_path))
+    info = look_images(str(tmp_path))
     assert (info.default_target, info.default_groups) == ("Wavy Hair", ("Male",))
     assert 38 <= info.n <= 44
     images = load(tmp_path)
@@ -119,7 +119,10 @@ def test_pictures_at_and_below_a_class_are_read_and_those_outside_are_told(tmp_p
         picture(tmp_path / split / name / ("", "in")[number % 2] / f"{number}.png", number)
     (tmp_path / "train" / "cat" / "Thumbs.db").write_text("no picture")
     images = load(tmp_path)
-    assert look(str(tmp_path)).n == len(images.table) == 40 and images.classes == ("cat", "dog")
+    assert look_images(str(tmp_path)).n == len(images.table) == 40 and images.classes == (
+        "cat",
+        "dog",
+    )
     assert sizes(images) == (26, 4, 10) and "not read" not in notes_of(images)
     outside = ("testing/cat", "unlabelled", "train", "test/cat/.ipynb_checkpoints", "__MACOSX")
     for at, name in enumerate(outside):
@@ -145,7 +148,7 @@ def table_of(folder, n=60, **more):
 
 def test_any_folder_with_a_csv(tmp_path):
     table_of(tmp_path, age=["old", "", "young"] * 20, number=range(60))
-    info = look(str(tmp_path))
+    info = look_images(str(tmp_path))
     assert info.targets == ("label", "site", "age", "number") and info.n == 60
     assert info.groups == ("site", "age", "number", "class")
     images = load(tmp_path, groups=("site+age",))
@@ -219,7 +222,7 @@ def test_classes_and_groups_that_are_too_few_are_said(tmp_path):
     table_of(tmp_path, split=["train"] * 60)
     assert "No test images are left" in faults_of(tmp_path)
     table_of(tmp_path, n=90, name=[f"person {i}" for i in range(90)])
-    assert "name" not in look(str(tmp_path)).groups
+    assert "name" not in look_images(str(tmp_path)).groups
 
 
 def test_missing_empty_and_truncated_images_are_left_out_and_named(tmp_path):

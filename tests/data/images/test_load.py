@@ -8,7 +8,7 @@ import engine.data.images
 from engine.core.errors import RequestError
 from engine.data.images import avatar_faces
 from engine.data.images.embedded import LIT
-from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look
+from engine.data.images.load import SPLITS, ImageAsk, ImageReader, load_images, look_images
 from engine.data.images.pixels import ArrayPixels, Shelf
 from engine.data.sources import allotted, deal, readers_in
 from tests.data import notes_of, refused, sizes
@@ -31,7 +31,7 @@ def test_every_reader_is_found_and_general_ones_come_last():
 )
 def test_looking_at_odd_sources_says_what_is_known(source):
     with pytest.raises(RequestError):
-        look(source)
+        look_images(source)
 
 
 def test_the_table_has_its_columns_and_reading_gives_square_pictures():
@@ -74,8 +74,8 @@ def test_avatars_have_the_shares_of_celeba_in_every_split():
         assert tones.to_dict() == pytest.approx(
             {"light": 0.42, "medium": 0.34, "dark": 0.24}, abs=0.04
         )
-    assert look("avatars").n == len(images.table)
-    assert look("avatars:600").n == 600 + 100 + 400
+    assert look_images("avatars").n == len(images.table)
+    assert look_images("avatars:600").n == 600 + 100 + 400
 
 
 def test_the_planted_gap_is_light_on_some_faces_of_one_group_and_nothing_else():
@@ -134,7 +134,7 @@ def test_the_digest_follows_everything_that_decides_a_number():
 
 def test_digits_are_real_and_stratified():
     images = load_images("digits")
-    assert len(images.table) == look("digits").n == 1797 and images.stand_in == ""
+    assert len(images.table) == look_images("digits").n == 1797 and images.stand_in == ""
     counts = images.table.groupby(["split", "class"]).size().unstack()
     assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
     pixels = images.read(np.arange(50))
@@ -190,7 +190,7 @@ def test_npz_files_with_group_columns(tmp_path):
     pixels = noise(0, 60, 20, 16, 3)
     npz(tmp_path, "train", pixels[:40], [0, 1] * 20, coat=["long", "short"] * 20)
     npz(tmp_path, "test", pixels[40:], [0, 1] * 10, coat=["short"] * 20)
-    info = look(str(tmp_path))
+    info = look_images(str(tmp_path))
     assert (info.groups, info.n, info.size) == (("coat", "class"), 60, 16)
     assert info.classes == ("cat", "dog")
     images = load(tmp_path / "pets_train.npz", groups=("coat",))
@@ -208,7 +208,10 @@ def test_names_in_bytes_are_names_and_arrays_without_a_use_are_told(tmp_path):
         npz(tmp_path, split, noise(len(split), 4, 8, 8, 3), [0, 1, 0, 1], (b"cat", b"dog"), **more)
     images, told = load(tmp_path), "age not read: no text or whole number per image"
     assert images.classes == ("cat", "dog") and notes_of(images).count(told) == 2
-    assert told in look(str(tmp_path)).note and look(str(tmp_path)).groups == ("coat", "class")
+    assert told in look_images(str(tmp_path)).note and look_images(str(tmp_path)).groups == (
+        "coat",
+        "class",
+    )
 
 
 def test_broken_npz_files_are_said(tmp_path):
@@ -229,7 +232,7 @@ def test_broken_npz_files_are_said(tmp_path):
 
 @pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")
 def test_real_cifar10_as_npz():
-    info = look(str(CIFAR))
+    info = look_images(str(CIFAR))
     assert (info.name, info.n, info.size, info.classes[5]) == ("CIFAR-10", 15000, 32, "dog")
     images = load_images(str(CIFAR), ImageAsk(max_images=500))
     assert images.table.groupby(["split", "label"]).size().eq(50).all()

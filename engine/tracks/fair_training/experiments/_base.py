@@ -20,7 +20,7 @@ from engine.audit.experiments import (
 )
 from engine.audit.request import Request
 from engine.core import words
-from engine.data.images.load import look
+from engine.data.images.load import look_images
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
@@ -172,7 +172,7 @@ class FairExperiment(Experiment):
 
 def kind_of(data: str) -> str:
     """Which of the paper's data sets the images are laid out as: that whose targets they have."""
-    known = look(data).targets
+    known = look_images(data).targets
     return next(
         (kind for kind, targets in TARGETS.items() if set(targets) <= set(known)),
         next(iter(TARGETS)),

@@ -30,7 +30,7 @@ from engine.audit.experiments import (
 from engine.audit.request import Request
 from engine.classifiers.images.request import images_of
 from engine.data.images.changes import CAT_AND_DOG, COLUMN, WITH, WITHOUT
-from engine.data.images.load import ImageSet, look
+from engine.data.images.load import ImageSet, look_images
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.contents import default_choice
@@ -204,7 +204,7 @@ class FilterExperiment(Experiment):
         return ImageRequest(
             model=model,
             data=data,
-            axes=self.axes or look(data).default_groups,
+            axes=self.axes or look_images(data).default_groups,
             weights=self._weights(ask, model, preset),
             methods=self.methods,
             trials=ask.trials or 3,

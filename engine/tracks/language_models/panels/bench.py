@@ -1,5 +1,5 @@
 """The bench: which heads a reader switched off, and what that is said to do, predicted beside
-measured."""
+measured. Below: whether effects of single heads add up."""
 
 from __future__ import annotations
 
@@ -92,10 +92,16 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     if bias is None:
         return None
     found = predicted(run, off, choice.measured)
-    lines = [{"number": "change of bias", **_guess(found.change), **_came(bias, "delta")}]
+    table: list[dict[str, Any]] = [
+        {
+            "number": "change of bias",
+            **_predicted_columns(found.change),
+            **_measured_columns(bias, "delta"),
+        }
+    ]
     dense = lookup.result(run, "dense", "perplexity", "", VALIDATION)
     if text is not None and dense is not None:
-        lines.append({"number": "change of perplexity", "measured": text["value"] - dense["value"]})
+        table.append({"number": "change of perplexity", "measured": text["value"] - dense["value"]})
     inside = found.change.low <= bias["delta"] <= found.change.high
     answer = (
         f"On validation prompts the bias changes by {phrasing.change(bias)}; "
@@ -108,7 +114,7 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
         "prompts, which are others."
     )
     return Panel(
-        "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(lines), note
+        "on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(table), note
     )
 
 
@@ -116,11 +122,11 @@ def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
     return (f"bias:{choice.reading}", choice.measured), ("perplexity", "")
 
 
-def _guess(guess: Guess) -> dict[str, float]:
+def _predicted_columns(guess: Guess) -> dict[str, float]:
     return {"predicted": guess.value, "predicted low": guess.low, "predicted high": guess.high}
 
 
-def _came(row: dict[str, Any], what: str) -> dict[str, float]:
+def _measured_columns(row: dict[str, Any], what: str) -> dict[str, float]:
     return {
         "measured": row[what],
         "measured low": row[f"{what}_low"],
@@ -249,14 +255,14 @@ def _sums(run: Run, choice: Choice) -> pd.DataFrame:
                 "sum high": -cut["low"].sum(skipna=False),
             }
             ends = {"low": row["delta_low"], "high": row["delta_high"]}
-            sums |= _apart(
+            sums |= _difference_parts(
                 sums["measured change"] - sums["predicted change"], unmeasured(cut)["value"], slope
             )
             rows.append({"sparsity": sparsity, "heads cut": int(variant["n_cut"]), **sums, **ends})
     return pd.DataFrame(rows)
 
 
-def _apart(difference: float, first_order: pd.Series, slope: float) -> dict[str, float]:
+def _difference_parts(difference: float, first_order: pd.Series, slope: float) -> dict[str, float]:
     """The difference between measured change and sum, in parts; slope: of measured effects on first
     order."""
     error = -float((slope - 1) * first_order.sum()) if len(first_order) else 0.0

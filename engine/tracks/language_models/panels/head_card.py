@@ -21,6 +21,7 @@ from engine.report.charts.marks import entry, hover
 from engine.report.charts.panel import Choice, Panel, wrapped
 from engine.report.palette import Style
 from engine.report.tracks import track_of
+from engine.stats.student import TAILS
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.heads import (
@@ -230,9 +231,7 @@ def _redrawn(
     drawn = (
         values + rng("ranks of heads", len(values)).standard_normal((DRAWS, len(values))) * errors
     )
-    low, high = np.percentile(
-        (drawn > drawn[:, [unit]]).sum(axis=1) + 1, [2.5, 97.5], method="nearest"
-    )
+    low, high = np.quantile((drawn > drawn[:, [unit]]).sum(axis=1) + 1, TAILS, method="nearest")
     reach = f"{low:.0f} to {high:.0f}" if low < high else f"{low:.0f}"
     yield f"Within the heads' errors, taken as independent, its rank would be {reach} (95 %)."
     variant, method = lookup.variant_of(run, choice), selection_methods().get(choice.method)

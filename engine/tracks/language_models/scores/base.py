@@ -73,16 +73,13 @@ class ScoreJob:
     def asked(self) -> tuple[Hashable, ...]:
         """All that decisions rest on besides finished measurements."""
         known = tuple((name, values.tobytes()) for name, values in sorted(self.known.items()))
-        same = (
+        return (
             id(self.context.keeper),
             self.seeds,
             self.splits,
             self.reading,
             self.measuring,
             self.gammas,
-        )
-        return (
-            *same,
             self.sparsities,
             tuple(sorted(self.options.items())),
             known,
@@ -125,7 +122,7 @@ class ScoreJob:
 
 
 class ScoreMethod(ABC):
-    """One way to give every head a number. Final subclasses live one per file of this folder.
+    """One way to give every head a number: a final subclass in a file of this folder.
 
     Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and
     resume. Neither loads torch when imported: what measures is a Measurement (folder measurements).
@@ -138,6 +135,9 @@ class ScoreMethod(ABC):
     """
     score: str
     """Which number it gives; the column `score`."""
+    highest_first: bool | None = None
+    """Whether a selection, called as the score is, cuts the heads with the highest or the lowest
+    values; None: no selection goes by this score alone."""
     uses: tuple[str, ...] = ()
     """Other estimators of the same score whose code computes some of its numbers: their versions
     are its own too."""
@@ -242,20 +242,8 @@ def score_rows(
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
     table["score"], table["estimator"] = method.score, method.name
     table["value"] = np.asarray(values, dtype=float)
-    empty = {
-        "axis": "",
-        "seed": POOLED,
-        "low": np.nan,
-        "high": np.nan,
-        "p": np.nan,
-        "q": np.nan,
-        "error": np.nan,
-        "freedom": np.nan,
-        "n": 0,
-        "ess": np.nan,
-        "k_hat": np.nan,
-        "note": "",
-    }
+    numbers = dict.fromkeys(("low", "high", "p", "q", "error", "freedom", "ess", "k_hat"), np.nan)
+    empty = {"axis": "", "seed": POOLED, "n": 0, "note": "", **numbers}
     for name, default in empty.items():
         table[name] = columns.get(name, default)
     return table[COLUMNS]

@@ -1,4 +1,5 @@
-"""z_ppl by masking: perplexity of the held-out text with the head on minus with the head off."""
+"""Scores that no prompt is needed for: z_ppl (exact and to first order), size of weights, and
+sensitivity of the loss."""
 
 from __future__ import annotations
 
@@ -53,13 +54,10 @@ class ExactPerplexity(ScoreMethod):
         )
 
 
-# z_ppl to first order, from one backward pass over the perplexity text. A preview: critical
-# heads saturate.
-
-
 class GradientPerplexity(ScoreMethod):
-    """FASP Eq. 3 to first order: z_ppl(h) ≈ ∂ ppl/∂ξ_h = ppl · (Σ ∂nll/∂ξ_h) / tokens at ξ = 1.
+    """FASP Eq. 3 to first order, a preview from one backward pass; critical heads saturate.
 
+    z_ppl(h) ≈ ∂ ppl/∂ξ_h = ppl · (Σ ∂nll/∂ξ_h) / tokens at ξ = 1.
     ξ_h is the factor of head h's output. Very negative means a critical head.
     """
 
@@ -90,25 +88,21 @@ class GradientPerplexity(ScoreMethod):
         return score_rows(job, self, values, **ends, q=q, n=n, note="first order")
 
 
-# Magnitude: the L2 norm of a head's query, key, value and output weights and biases (Han et al.
-# 2015).
-
-
 class Magnitude(ScoreMethod):
-    """Lowest is cut first. Reads weights only: no prompts, no text, no interval."""
+    """L2 norm of a head's query, key, value and output weights and biases (Han et al. 2015).
+
+    Lowest is cut first. Reads weights only: no prompts, no text, no interval.
+    """
 
     name = "magnitude"
     score = "magnitude"
+    highest_first = False
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [Shard("magnitude")]
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
         return score_rows(job, self, job.fetch(self.shards(job))[0]["value"], n=1)
-
-
-# Gradient importance of heads: |∂L/∂ξ_h| summed over windows, L2-normalised per layer (Michel et
-# al. 2019).
 
 
 class Michel(ScoreMethod):
@@ -119,6 +113,7 @@ class Michel(ScoreMethod):
 
     name = "michel"
     score = "gradient"
+    highest_first = False
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [Shard("michel", split=VALIDATION)]

@@ -1,4 +1,4 @@
-"""What FASP is compared with: the best heads by one score, and heads drawn at random."""
+"""FASP, and what it is compared with: the best heads by one score, and heads drawn at random."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from engine.core.ids import rng
 from engine.surgery.ranking import best
+from engine.tracks.language_models.scores.base import score_methods
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
 
 
@@ -47,12 +48,9 @@ class AtRandom(SelectionMethod):
         return tuple(sorted(order[: ballot.k]))
 
 
-# FASP: protect the heads critical for perplexity, cut the most harmful others (Zayed et al.
-# 2024, Algorithm 1).
-
-
 class Fasp(SelectionMethod):
-    """FASP Algorithm 1.
+    """Protect the heads critical for perplexity, cut the most harmful others (Zayed et al. 2024,
+    Algorithm 1).
 
     1. z_ppl(h) of every head (FASP Eq. 3).
     2. Critical heads H': the int(γ·N_h) with the lowest z_ppl (`critical_heads`), never cut.
@@ -74,10 +72,6 @@ ROWS = (
     Fasp(),
     # The heads that add most bias, whatever the model loses (FASP's "fairness only" baseline).
     ByScore("bias_only", "z_bias", highest=True, per_axis=True),
-    # The heads the loss is least sensitive to (Michel et al. 2019).
-    ByScore("gradient", "gradient", highest=False),
-    # The heads with the smallest weights (Han et al. 2015).
-    ByScore("magnitude", "magnitude", highest=False),
     # The heads perplexity misses least, whichever group pays (FASP's "performance only" baseline).
     ByScore("ppl_only", "z_ppl", highest=True),
     # What any method must beat.
@@ -85,4 +79,10 @@ ROWS = (
     # The control FASP's paper lacks: where it does as well, it is the protection (γ) that helps,
     # not the bias score.
     AtRandom("random_noncritical", needs=("z_ppl",), uses_gamma=True),
+    # Whatever else is scored, such as size of weights or sensitivity of the loss.
+    *(
+        ByScore(one.score, one.score, highest=one.highest_first)
+        for one in score_methods()
+        if one.highest_first is not None
+    ),
 )

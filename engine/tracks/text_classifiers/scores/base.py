@@ -20,6 +20,7 @@ from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import rng
 from engine.core.types import Setting
+from engine.stats.student import TAILS
 
 if TYPE_CHECKING:  # these load torch; stating what to do must not
     from torch import Tensor
@@ -40,6 +41,7 @@ ROOM = 2**27
 """Attention probabilities of one forward pass, over all layers: what long texts shrink a batch to.
 """
 DRAWS, BLOCK = 1000, 100
+"""Draws of texts for an interval, and how many are computed at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +220,10 @@ def aggregate(
             generator.multinomial(n, np.full(n, 1 / n), size=BLOCK) for _ in range(DRAWS // BLOCK)
         )
         drawn = np.concatenate(
-            [values_under(method, per_text, n_layers, block.astype(np.float64)) for block in counts]
+            [values_under(method, per_text, n_layers, block) for block in counts]
         )
         there = ~np.isnan(value)
-        low[there], high[there] = np.nanquantile(drawn[:, there], (0.025, 0.975), axis=0)
+        low[there], high[there] = np.nanquantile(drawn[:, there], TAILS, axis=0)
     return Importance(value, low, high, n)
 
 
@@ -250,7 +252,7 @@ def kept_units(clf: TextClassifier) -> list[np.ndarray]:
     ]
 
 
-def finished(
+def nan_where_cut(
     clf: TextClassifier, per_text: np.ndarray, delta: np.ndarray | None = None
 ) -> ImportanceOfTexts:
     """per_text [n, units] as a result: NaN for cut heads."""

@@ -13,7 +13,7 @@ from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,
     Texts,
-    finished,
+    nan_where_cut,
     per_text,
 )
 from engine.tracks.text_classifiers.scores.maps import BASELINE, TARGET
@@ -49,7 +49,7 @@ class CaptumLayer(HeadImportance):
             )
             return [sums.abs().cpu().numpy() for sums in found]
 
-        return finished(clf, per_text(texts, of_batch))
+        return nan_where_cut(clf, per_text(texts, of_batch))
 
 
 ROWS = (

@@ -15,7 +15,7 @@ from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,
     Texts,
-    finished,
+    nan_where_cut,
     per_text,
 )
 
@@ -108,7 +108,7 @@ class MapScore(HeadImportance):
                 for attention, attribution in zip(found.attention, found.attribution, strict=True)
             ]
 
-        return finished(clf, per_text(texts, of_batch), delta)
+        return nan_where_cut(clf, per_text(texts, of_batch), delta)
 
 
 class AttentionConductance(MapScore):

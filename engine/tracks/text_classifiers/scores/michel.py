@@ -13,8 +13,8 @@ from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,
     Texts,
-    finished,
     kept_units,
+    nan_where_cut,
     per_text,
 )
 
@@ -50,7 +50,7 @@ class Michel(HeadImportance):
                 f"{clf.name} gives gradients that are not finite: its weights are damaged, or the"
                 " precision is too low."
             )
-        return finished(clf, found)
+        return nan_where_cut(clf, found)
 
     def of_means(self, means: np.ndarray, n_layers: int) -> np.ndarray:
         """Each layer of means [..., units] divided by its L2 norm, as published; a layer of zeros

@@ -9,8 +9,8 @@ from engine.tracks.text_classifiers.scores.base import (
     HeadImportance,
     ImportanceOfTexts,
     Texts,
-    finished,
     kept_units,
+    nan_where_cut,
 )
 
 
@@ -32,7 +32,7 @@ class Magnitude(HeadImportance):
                 values[unit] = np.sqrt(
                     sum(float(part.detach().double().square().sum()) for part in parts)
                 )
-        return finished(clf, values[None])
+        return nan_where_cut(clf, values[None])
 
 
 class Random(HeadImportance):
@@ -47,4 +47,4 @@ class Random(HeadImportance):
         texts.check()
         clf = texts.clf
         values = rng("random heads", texts.seed).random(clf.n_layers * clf.n_heads)
-        return finished(clf, values[None])
+        return nan_where_cut(clf, values[None])

@@ -16,7 +16,7 @@ from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
 from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
-from engine.resident.lines import Batch
+from engine.resident.lines import JobLine
 from engine.store.runs import Store
 
 WORKER = (
@@ -58,9 +58,9 @@ def workers(monkeypatch):
 
 
 @pytest.fixture
-def batch(store):
-    one = Batch(store, device_of=lambda name: {"auto": "cpu"}.get(name, name))
-    assert one.serve()
+def job_line(store):
+    one = JobLine(store, device_of=lambda name: {"auto": "cpu"}.get(name, name))
+    assert one.take_over()
     yield one
     one.close()
 
@@ -76,37 +76,37 @@ def queued(store: Store, name: str, device: str = "auto") -> str:
     return folder.name
 
 
-def test_one_runs_at_a_time_and_the_oldest_is_next(store, batch, workers):
+def test_one_runs_at_a_time_and_the_oldest_is_next(store, job_line, workers):
     second, first = queued(store, "b"), queued(store, "a")
     for _ in range(3):
-        batch.step()
-    assert list(workers) == [first] and batch.busy
+        job_line.step()
+    assert list(workers) == [first] and job_line.busy
     assert (
         job_state(store, second).message
         == "In line: 1 audit before it."
         == list_jobs(store)[0].message
     )
     workers.end(store, first)
-    batch.step()
+    job_line.step()
     assert list(workers) == [first, second] and job_state(store, second).message == ""
     workers.end(store, second)
-    batch.step()
-    assert not batch.busy
+    job_line.step()
+    assert not job_line.busy
 
 
-def test_devices_have_lines_of_their_own(store, batch, workers):
+def test_devices_have_lines_of_their_own(store, job_line, workers):
     for name, device in (("a", "auto"), ("b", "cpu"), ("c", "cuda:0")):
         queued(store, name, device)
-    batch.step()
+    job_line.step()
     assert list(workers) == ["job-a", "job-c"]
 
 
-def test_a_killed_engine_leaves_its_line_and_its_jobs_to_the_next(store, batch, workers):
+def test_a_killed_engine_leaves_its_line_and_its_jobs_to_the_next(store, job_line, workers):
     first, second = queued(store, "a"), queued(store, "b")
-    batch.step()
-    other = Batch(store, device_of=lambda name: name)
-    assert not other.serve(), "a store has one line"
-    batch.close()
+    job_line.step()
+    other = JobLine(store, device_of=lambda name: name)
+    assert not other.take_over(), "a store has one line"
+    job_line.close()
     other.step()
     assert list(workers) == [first] and other.busy, "the job that runs counts, whoever started it"
     workers.end(store, first)
@@ -115,33 +115,33 @@ def test_a_killed_engine_leaves_its_line_and_its_jobs_to_the_next(store, batch, 
     other.close()
 
 
-def test_a_job_of_the_command_line_counts_as_running(store, batch, workers):
+def test_a_job_of_the_command_line_counts_as_running(store, job_line, workers):
     waits = queued(store, "b")
     folder = store.jobs_folder / queued(store, "a")
     with jobs._lock(folder, lambda: None):
         jobs._write(folder, replace(jobs._said(folder), status="running"))
-        batch.step()
+        job_line.step()
         assert not workers
-    batch.step()
+    job_line.step()
     assert list(workers) == [waits]
 
 
-def test_a_job_cancelled_in_line_never_starts(store, batch, workers):
+def test_a_job_cancelled_in_line_never_starts(store, job_line, workers):
     first, second = queued(store, "a"), queued(store, "b")
-    batch.step()
+    job_line.step()
     cancel(store, second)
     assert job_state(store, second).status == "cancelled"
     workers.end(store, first)
-    batch.step()
-    assert list(workers) == [first] and not batch.busy
+    job_line.step()
+    assert list(workers) == [first] and not job_line.busy
 
 
-def test_a_job_whose_process_says_nothing_fails_and_is_not_started_again(store, batch, workers):
+def test_a_job_whose_process_says_nothing_fails_and_is_not_started_again(store, job_line, workers):
     silent, other = queued(store, "a"), queued(store, "b")
-    batch.step()
+    job_line.step()
     workers.end(store, silent, "")
-    batch.step()
-    batch.step()
+    job_line.step()
+    job_line.step()
     assert (
         job_state(store, silent).status == "failed"
         and "log.txt" in job_state(store, silent).message
@@ -149,11 +149,11 @@ def test_a_job_whose_process_says_nothing_fails_and_is_not_started_again(store, 
     assert list(workers) == [silent, other]
 
 
-def test_a_damaged_job_stops_no_line(store, batch, workers):
+def test_a_damaged_job_stops_no_line(store, job_line, workers):
     (store.jobs_folder / "job-0").mkdir()
     (store.jobs_folder / "job-0" / "state.json").write_text("{")
     queued(store, "a")
-    batch.step()
+    job_line.step()
     assert list(workers) == ["job-a"]
 
 
@@ -164,7 +164,7 @@ def request_():
 
 
 def test_what_is_submitted_waits_where_an_engine_serves_and_keeps_its_place(
-    store, batch, workers, request_
+    store, job_line, workers, request_
 ):
     job_id = submit(request_, store)
     moment = job_state(store, job_id).started
@@ -176,7 +176,7 @@ def test_what_is_submitted_waits_where_an_engine_serves_and_keeps_its_place(
     cancel(store, job_id)
     submit(request_, store)
     assert job_state(store, job_id).status == "queued", "asked for again after it was cancelled"
-    batch.step()
+    job_line.step()
     assert list(workers) == [job_id]
 
 
@@ -187,7 +187,7 @@ def test_what_is_submitted_without_an_engine_starts_at_once(store, workers, requ
     assert jobs.is_up(process.parent), "known to be there before it says anything"
 
 
-def test_a_job_keeps_the_cluster_it_was_given(store, batch, workers, request_):
+def test_a_job_keeps_the_cluster_it_was_given(store, job_line, workers, request_):
     job_id = submit(request_, store, "10.0.0.5:6379")
     cancel(store, job_id)
     submit(request_, store)
