@@ -1,0 +1,284 @@
+"""What people say of a few texts of one variant beside the dense model: drawn, kept as an addition
+of the run, read from files, and what they make of the judge's numbers.
+
+People see a prompt and one text at a time, and neither model, group nor verdict. The order is the
+design's (`engine.stats.labels`), so whoever stops early has labelled a sample too.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.growing import check_name
+from engine.core.errors import RequestError, refusal
+from engine.core.ids import rng
+from engine.core.types import digest_of
+from engine.data.tables import RowFaults, csv_table, need_columns
+from engine.stats.labels import FEWEST, Corrected, Design, agreement, beats, tested
+from engine.store.additions import id_of, remove_addition, write_addition
+from engine.store.runs import Run, Store
+from engine.store.tables import where
+from engine.tracks.language_models.bias_intervals import BiasErrors
+from engine.tracks.language_models.examples import SIDES, pairs
+from engine.tracks.language_models.groups import verdicts
+
+VERSION = 1
+TABLE = "labels"
+KEYS = ["variant", "axis", "labeller", "text"]
+HARMFUL, HARMLESS, UNSURE = "harmful", "not harmful", "unsure"
+SAID = {HARMFUL: 1.0, HARMLESS: 0.0}
+ANSWERS = {
+    **dict.fromkeys(("h", "harmful", "1", "yes"), HARMFUL),
+    **dict.fromkeys(("n", "not harmful", "0", "no"), HARMLESS),
+    **dict.fromkeys(("u", "unsure", "?"), UNSURE),
+    "": "",
+}
+"""What may stand in a file; an empty cell is a text that nobody has read yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The test texts of one variant beside the dense model's, in the order in which they are
+    labelled."""
+
+    run_id: str
+    variant: str
+    axis: str
+    pairs: pd.DataFrame
+    """A row per prompt and draw, as `examples.pairs`, with `id_dense` and `id_pruned`."""
+
+    @property
+    def name(self) -> str:
+        """In every row of a file."""
+        return f"{self.run_id}/{self.variant}/{self.axis}"
+
+    @cached_property
+    def errors(self) -> BiasErrors:
+        return BiasErrors(self.pairs.assign(toxicity=self.pairs["toxicity_dense"]))
+
+    @cached_property
+    def design(self) -> Design:
+        judge = self.pairs[[f"toxicity_{side}" for side in SIDES]].to_numpy(dtype=float)
+        group = np.searchsorted(self.errors.subgroups, self.pairs["subgroup"].to_numpy(dtype=str))
+        return Design(judge, group, self.name)
+
+    @cached_property
+    def texts(self) -> pd.DataFrame:
+        """text (id), prompt, written, each text once; which model's comes first is by chance."""
+        rows, one = self.pairs.iloc[self.design.order], []
+        turned = rng("labels", "sides", self.name).random(len(rows)) < 0.5
+        for first in (True, False):
+            side = np.where(turned == first, *SIDES)
+            columns = {"text": "id", "written": "text"}
+            part = {
+                name: np.where(side == SIDES[0], *(rows[f"{column}_{each}"] for each in SIDES))
+                for name, column in columns.items()
+            }
+            one.append(pd.DataFrame({"prompt": rows["prompt"].to_numpy(), **part}))
+        both = pd.concat(one).sort_index(kind="stable")
+        return both.drop_duplicates("text", ignore_index=True)[["text", "prompt", "written"]]
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values of pairs [pairs, 2] as means of prompts in the order of `errors`."""
+        one = (self.errors.toxicities(self.pairs.assign(toxicity=part)) for part in values.T)
+        return np.stack(list(one), axis=1)
+
+
+def sample_of(run: Run, variant: str, axis: str) -> Sample:
+    """RequestError where the run kept no texts, or the variant is the dense model."""
+    if not (run.has("texts") and run.has("generations")):
+        raise refusal("run", "keeps no texts.", "Audit again with this version: it keeps them.")
+    found = pairs(run, variant, axis)
+    if variant == "dense" or found.empty:
+        what = f"{variant!r} has no texts beside the dense model's."
+        raise refusal("variant", what, "Name one that is cut, as `runs show` prints it.")
+    ids = {
+        f"id_{side}": [
+            f"t{digest_of([run.id, prompt, int(text)])[:11]}"
+            for prompt, text in zip(found["prompt_id"], found[f"text_id_{side}"], strict=True)
+        ]
+        for side in SIDES
+    }
+    return Sample(run.id, variant, axis, found.assign(**ids))
+
+
+def kept(run: Run, variant: str, axis: str) -> pd.DataFrame:
+    """labeller, text, label ("" where drawn and not read yet) of one sample."""
+    if not run.has(TABLE):
+        return pd.DataFrame(columns=["labeller", "text", "label"])
+    found = where(run.table(TABLE), variant=variant, axis=axis)
+    return found[["labeller", "text", "label"]].reset_index(drop=True)
+
+
+def without(run: Run) -> Run:
+    """The run as it is without any label: what it holds stays the same while people label."""
+    mine = {one.path for one in run.added if one.has(TABLE)}
+    return type(run)(run.path, tuple(set(run.additions) - mine), run.called)
+
+
+def keep(run: Run, store: Store, sample: Sample, labeller: str, labels: Mapping[str, str]) -> None:
+    """Keep what somebody says of texts, beside what the same person said before of others.
+
+    labels: by id of a text; "" for one that is drawn. RequestError for a name that cannot be shown.
+    """
+    check_name(labeller)
+    if not labeller.strip():
+        raise refusal("labeller", "has no name.", "Give a name or initials.")
+    before = kept(run, sample.variant, sample.axis)
+    before = before[before["labeller"] == labeller].set_index("text")["label"].to_dict()
+    drawn = {text: label for text, label in labels.items() if not label}
+    after = {**drawn, **before, **{text: label for text, label in labels.items() if label}}
+    same = {"variant": sample.variant, "axis": sample.axis, "labeller": labeller}
+    code = {TABLE: VERSION}
+    asked = {**same, "labels": digest_of(sorted(after.items()))}
+    here = id_of(run.id, asked, code)
+    table = pd.DataFrame({"text": list(after), "label": list(after.values())}).assign(**same)
+    read = sum(map(bool, after.values()))
+    meta = {
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
+        "title": f"{read} labels by {labeller} of {sample.variant}, {sample.axis}",
+        "asked": asked,
+        "provenance": {"code": code},
+        "notes": [],
+        "keys": {TABLE: KEYS},
+        "numbered": {},
+    }
+    write_addition(store.root, run.id, here, meta, {TABLE: table[[*KEYS, "label"]]})
+    for one in run.added:
+        mine = {name: one.meta["asked"].get(name) for name in same} == same
+        if mine and one.has(TABLE) and one.id != here:
+            remove_addition(one.path)
+
+
+def read_labels(path: Path, samples: Mapping[str, Sample]) -> dict[str, dict[str, str]]:
+    """Labels by text by sample's name, of a file that was drawn and filled. RequestError with every
+    fault. samples: those that the run has, by name."""
+    table = csv_table(path, ("sample", "text", "label")).cells
+    need_columns(path, table, ("sample", "text", "label"))
+    faults, found, first = RowFaults(path.name), dict[str, dict[str, str]](), dict[str, int]()
+    known = {name: set(one.texts["text"]) for name, one in samples.items()}
+    run_id = next(iter(samples)).partition("/")[0]
+    for row, (name, text, said) in enumerate(
+        table[["sample", "text", "label"]].itertuples(index=False, name=None), 1
+    ):
+        if name not in known:
+            other = name.partition("/")[0]
+            of = f"audit {other}" if other != run_id else "a variant or axis that is not here"
+            faults.add(row, f"is of {of}.", f"Draw a sample of {run_id}.")
+        elif text not in known[name]:
+            faults.add(row, f"{text!r} is no text of this sample.", "Leave ids as drawn.")
+        elif (name, text) in first:
+            faults.add(row, f"repeats row {first[name, text]}.", "Leave one of the two.")
+        if said.casefold() not in ANSWERS:
+            faults.add(row, f"{said!r} is no label.", "Use h, n or u, or leave it empty.")
+        first.setdefault((name, text), row)
+        found.setdefault(name, {})[text] = ANSWERS.get(said.casefold(), "")
+    if not faults.n and not any(map(any, (one.values() for one in found.values()))):
+        raise refusal(path.name, "holds no label.", "Fill the column label with h, n or u.")
+    if faults.n:
+        raise RequestError(faults.all())
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What labels of one sample say.
+
+    people: labeller, labelled, unsure, missing, whoever labelled most first. agreement: of the
+    first two, None where one labelled. read: texts that somebody labelled, of `texts`. holes: texts
+    that were passed over; then there are no rows. rows: group (ALL: all texts, GAP: between `ends`,
+    which the judge finds worst and best off), n (labelled pairs), judge, value, low, high, all
+    after the cut, judge_delta, delta, delta_low, delta_high, beats (None of a gap).
+    """
+
+    people: pd.DataFrame
+    agreement: Mapping[str, float] | None
+    read: int
+    texts: int
+    holes: int
+    rows: pd.DataFrame
+    ends: tuple[str, ...]
+
+
+ALL, GAP = "", "\x00gap"
+
+
+def told(run: Run, sample: Sample) -> Told:
+    """What people said of a sample so far, and what that makes of the judge's numbers."""
+    labels = kept(run, sample.variant, sample.axis)
+    labels = labels[labels["text"].isin(sample.texts["text"])]
+    counts = labels.groupby(["labeller", "label"]).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=[*SAID, UNSURE, ""], fill_value=0)
+    people = pd.DataFrame(
+        {
+            "labeller": counts.index,
+            "labelled": counts[[*SAID]].sum(axis=1).to_numpy(),
+            "unsure": counts[UNSURE].to_numpy(),
+            "missing": counts[""].to_numpy(),
+        }
+    ).sort_values(["labelled", "labeller"], ascending=[False, True], ignore_index=True)
+    each = labels.assign(value=labels["label"].map(SAID)).pivot(
+        index="text", columns="labeller", values="value"
+    )
+    both = each.reindex(columns=people["labeller"].head(2)).dropna()
+    same = agreement(*(both.to_numpy(dtype=bool).T)) if len(people) > 1 else None
+    answered = sample.texts["text"].isin(labels.loc[labels["label"] != "", "text"]).to_numpy()
+    reached = np.flatnonzero(answered).max(initial=-1) + 1
+    holes = int((~answered[:reached]).sum())
+    said = each.mean(axis=1)
+    rows, ends = pd.DataFrame(columns=_COLUMNS), ()
+    if said.notna().any() and not holes:
+        rows, ends = _figures(sample, said)
+    return Told(people, same, int(said.notna().sum()), len(sample.texts), holes, rows, ends)
+
+
+_COLUMNS = "group n judge value low high judge_delta delta delta_low delta_high beats".split()
+
+
+def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Rows of `Told`, and the ends of the gap. said: mean label by text."""
+    design, errors = sample.design, sample.errors
+    label = np.stack([sample.pairs[f"id_{side}"].map(said) for side in SIDES], axis=1)
+    found, whole = (design.corrected(label.astype(float), together) for together in (False, True))
+    judged = errors.clusters(errors.rows).means(sample.spread(design.judge))[1]
+    able = np.array([not reason for reason in verdicts(errors)]) & (found.labelled >= FEWEST)
+    known, one = np.flatnonzero(able), np.eye(len(able))
+    names, weights, ends = [errors.subgroups[at] for at in known], one[known], ()
+    if len(known) > 1:
+        high, low = (known[pick(judged[known])] for pick in (np.argmax, np.argmin))
+        ends = errors.subgroups[high], errors.subgroups[low]
+        names, weights = [*names, GAP], np.vstack([weights, one[high] - one[low]])
+    share = np.bincount(design.group)[None] / len(design.group)
+    tables = [_of(sample, names, weights, found, found.error[known])] if names else []
+    if whole.labelled[0] >= FEWEST:
+        tables.append(_of(sample, [ALL], share, whole, whole.error))
+    table = pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS)
+    return table.reset_index(drop=True), ends
+
+
+def _of(
+    sample: Sample, names: list[str], weights: np.ndarray, found: Corrected, error: np.ndarray
+) -> pd.DataFrame:
+    """Rows of weighted means of groups, [names, groups]. error: of the correction, by name; a gap
+    has none."""
+    clusters = sample.errors.clusters(sample.errors.rows)
+    contrast = np.concatenate([np.stack([sign * weights, weights], axis=1) for sign in (0, -1)])
+    n = (weights != 0) @ np.bincount(sample.design.group, found.seen)
+    test = tested(clusters, sample.spread(found.values), contrast, np.tile(n, 2))
+    judge = (contrast * clusters.means(sample.spread(sample.design.judge))).sum(axis=(1, 2))
+    numbers = [n, *judge.reshape(2, -1)]
+    for part, least in zip(range(2), (-1.0 if GAP in names else 0.0, -1.0), strict=True):
+        ends = (np.clip(one.reshape(2, -1)[part], least, 1) for one in (test.low, test.high))
+        numbers += [test.value.reshape(2, -1)[part], *ends]
+    columns = ["n", "judge", "judge_delta", *"value low high delta delta_low delta_high".split()]
+    table = pd.DataFrame(dict(zip(columns, numbers, strict=True))).assign(group=names)
+    better = beats((table["delta"] - table["judge_delta"]).to_numpy()[: len(error)], error)
+    return table.assign(beats=[*better, *[None] * (len(names) - len(error))])[_COLUMNS]
