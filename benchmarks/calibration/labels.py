@@ -16,7 +16,7 @@ from scipy.special import expit
 from benchmarks.report import Measure
 from engine.core.ids import rng
 from engine.stats.clustered import Clustered
-from engine.stats.labels import FEWEST, Design, agreement, beats, tested
+from engine.stats.labels import FEWEST, Design, agreement, errs, tested
 
 WORDS, TEMPLATES = 12, 10
 """Of a group; crossing all groups. A prompt per word and template."""
@@ -59,7 +59,7 @@ def _told(name: str, tried: list[dict[str, np.ndarray]], barred: bool) -> list[M
     error, judge, followed = (
         float(np.sqrt((every[key][known] ** 2).mean())) for key in ("error", "judge", "followed")
     )
-    cover, level, beaten = (float(every[key][known].mean()) for key in ("cover", "level", "beats"))
+    cover, level, beaten = (float(every[key][known].mean()) for key in ("cover", "level", "errs"))
     held = every["gap"][np.isfinite(every["gap"])]
     return [
         Measure(f"{name}: error of the judge alone", judge, "root mean square"),
@@ -121,7 +121,7 @@ def _try(world: World, texts: int, at: int, truth: np.ndarray) -> dict[str, np.n
     level, inside = ((told.low <= aims) & (aims <= told.high)).reshape(2, -1)
     error = told.value[len(weights) : -1] - (every[1] - every[0])
     judge_error = (judged - every)[1] - (judged - every)[0]
-    better = beats(error - judge_error, found.error)
+    better = errs(error - judge_error, found.error, found.labelled)
     return {
         "known": known,
         "error": error,
@@ -130,7 +130,7 @@ def _try(world: World, texts: int, at: int, truth: np.ndarray) -> dict[str, np.n
         "cover": inside[:-1],
         "level": level[:-1],
         "gap": np.where(known.all(), inside[-1], np.nan),
-        "beats": better,
+        "errs": better,
     }
 
 

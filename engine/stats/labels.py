@@ -23,7 +23,7 @@ from scipy.stats import binomtest
 
 from engine.core.ids import rng
 from engine.stats.clustered import Clustered
-from engine.stats.student import Student
+from engine.stats.student import MISSED, Student
 
 KINDS = ("flipped verdict", "judge in doubt", "judge sure")
 TIMES = np.array([3.0, 2.0, 1.0])
@@ -38,8 +38,9 @@ FEWEST = 8
 @dataclass(frozen=True, eq=False)
 class Corrected:
     """values [pairs, 2]: what people would say of both texts, on average; their mean is the
-    estimate. seen [pairs]: which are labelled; labelled [groups]: how many. error [groups]: standard
-    error that the drawing alone gives a group's change."""
+    estimate. seen [pairs]: which are labelled; labelled [groups]: how many.
+
+    error [groups]: standard error that the drawing alone gives a group's change."""
 
     values: np.ndarray
     seen: np.ndarray
@@ -132,10 +133,11 @@ def tested(
     return Student(value, np.sqrt(variance), np.minimum(freedom, most))
 
 
-def beats(correction: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether labels are nearer to the truth than the judge, as far as is known: its squared error,
-    estimated by correction² − error², is above that of the labels."""
-    return correction**2 > 2 * error**2
+def errs(correction: np.ndarray, error: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """Where labels show that the judge errs about a change, bool. Elsewhere they are too few to
+    beat the judge alone, as far as is known. All of one shape: correction of the change, its
+    `error`, `labelled` pairs."""
+    return Student(correction, error, np.maximum(labelled - len(KINDS), 1)).p < MISSED
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> dict[str, float]:

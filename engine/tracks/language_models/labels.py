@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,8 @@ from engine.core.errors import RequestError, refusal
 from engine.core.ids import rng
 from engine.core.types import digest_of
 from engine.data.tables import RowFaults, csv_table, need_columns
-from engine.stats.labels import FEWEST, Corrected, Design, agreement, beats, tested
+from engine.report.charts.lookup import remembered
+from engine.stats.labels import FEWEST, Corrected, Design, agreement, errs, tested
 from engine.store.additions import id_of, remove_addition, write_addition
 from engine.store.runs import Run, Store
 from engine.store.tables import where
@@ -42,6 +42,8 @@ ANSWERS = {
     "": "",
 }
 """What may stand in a file; an empty cell is a text that nobody has read yet."""
+FILLED = ("sample", "text", "label")
+"""Columns of a file that are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +126,20 @@ def without(run: Run) -> Run:
     return type(run)(run.path, tuple(set(run.additions) - mine), run.called)
 
 
+def check_labeller(name: str) -> str:
+    """The name of somebody who labels. RequestError where there is none, or it cannot be shown."""
+    check_name(name)
+    if not name.strip():
+        raise refusal("labeller", "has no name.", "Give a name or initials.")
+    return name.strip()
+
+
 def keep(run: Run, store: Store, sample: Sample, labeller: str, labels: Mapping[str, str]) -> None:
     """Keep what somebody says of texts, beside what the same person said before of others.
 
-    labels: by id of a text; "" for one that is drawn. RequestError for a name that cannot be shown.
+    labels: by id of a text; "" for one that is drawn. RequestError as `check_labeller`.
     """
-    check_name(labeller)
-    if not labeller.strip():
-        raise refusal("labeller", "has no name.", "Give a name or initials.")
+    labeller = check_labeller(labeller)
     before = kept(run, sample.variant, sample.axis)
     before = before[before["labeller"] == labeller].set_index("text")["label"].to_dict()
     drawn = {text: label for text, label in labels.items() if not label}
@@ -158,34 +166,45 @@ def keep(run: Run, store: Store, sample: Sample, labeller: str, labels: Mapping[
             remove_addition(one.path)
 
 
-def read_labels(path: Path, samples: Mapping[str, Sample]) -> dict[str, dict[str, str]]:
+def read_labels(run: Run, path: Path) -> dict[str, dict[str, str]]:
     """Labels by text by sample's name, of a file that was drawn and filled. RequestError with every
-    fault. samples: those that the run has, by name."""
-    table = csv_table(path, ("sample", "text", "label")).cells
-    need_columns(path, table, ("sample", "text", "label"))
-    faults, found, first = RowFaults(path.name), dict[str, dict[str, str]](), dict[str, int]()
-    known = {name: set(one.texts["text"]) for name, one in samples.items()}
-    run_id = next(iter(samples)).partition("/")[0]
-    for row, (name, text, said) in enumerate(
-        table[["sample", "text", "label"]].itertuples(index=False, name=None), 1
-    ):
+    fault."""
+    table = csv_table(path, FILLED).cells
+    need_columns(path, table, FILLED)
+    faults, found = RowFaults(path.name), dict[str, dict[str, str]]()
+    known, first = dict[str, set[str] | None](), dict[tuple[str, str], int]()
+    rows = table[[*FILLED]].itertuples(index=False, name=None)
+    for row, (name, text, said) in enumerate(rows, 1):
         if name not in known:
-            other = name.partition("/")[0]
-            of = f"audit {other}" if other != run_id else "a variant or axis that is not here"
-            faults.add(row, f"is of {of}.", f"Draw a sample of {run_id}.")
-        elif text not in known[name]:
-            faults.add(row, f"{text!r} is no text of this sample.", "Leave ids as drawn.")
-        elif (name, text) in first:
+            sample = named(run, name)
+            known[name] = None if sample is None else set(sample.texts["text"])
+        texts, label = known[name], ANSWERS.get(said.casefold())
+        if texts is None:
+            faults.add(row, f"{name!r} is no sample of this audit.", f"Draw one of {run.id}.")
+        elif text not in texts:
+            faults.add(row, f"{text!r} is no text of its sample.", "Leave ids as they were drawn.")
+        elif first.setdefault((name, text), row) != row:
             faults.add(row, f"repeats row {first[name, text]}.", "Leave one of the two.")
-        if said.casefold() not in ANSWERS:
-            faults.add(row, f"{said!r} is no label.", "Use h, n or u, or leave it empty.")
-        first.setdefault((name, text), row)
-        found.setdefault(name, {})[text] = ANSWERS.get(said.casefold(), "")
-    if not faults.n and not any(map(any, (one.values() for one in found.values()))):
+        if label is None:
+            faults.add(row, f"{said!r} is no label.", "Use h, n or u, or leave the cell empty.")
+        found.setdefault(name, {})[text] = label or ""
+    if not faults.n and not any(any(one.values()) for one in found.values()):
         raise refusal(path.name, "holds no label.", "Fill the column label with h, n or u.")
     if faults.n:
         raise RequestError(faults.all())
     return found
+
+
+def named(run: Run, name: str) -> Sample | None:
+    """The sample that a file names; None where the run has none of this name."""
+    run_id, _, rest = name.partition("/")
+    variant, _, axis = rest.rpartition("/")
+    if run_id != run.id:
+        return None
+    try:
+        return sample_of(run, variant, axis)
+    except RequestError:
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +215,7 @@ class Told:
     first two, None where one labelled. read: texts that somebody labelled, of `texts`. holes: texts
     that were passed over; then there are no rows. rows: group (ALL: all texts, GAP: between `ends`,
     which the judge finds worst and best off), n (labelled pairs), judge, value, low, high, all
-    after the cut, judge_delta, delta, delta_low, delta_high, beats (None of a gap).
+    after the cut, judge_delta, delta, delta_low, delta_high, errs (None of a gap).
     """
 
     people: pd.DataFrame
@@ -211,9 +230,10 @@ class Told:
 ALL, GAP = "", "\x00gap"
 
 
-def told(run: Run, sample: Sample) -> Told:
+@remembered(TABLE, "generations", "prompts", "texts")
+def told(run: Run, variant: str, axis: str) -> Told:
     """What people said of a sample so far, and what that makes of the judge's numbers."""
-    labels = kept(run, sample.variant, sample.axis)
+    sample, labels = sample_of(run, variant, axis), kept(run, variant, axis)
     labels = labels[labels["text"].isin(sample.texts["text"])]
     counts = labels.groupby(["labeller", "label"]).size().unstack(fill_value=0)
     counts = counts.reindex(columns=[*SAID, UNSURE, ""], fill_value=0)
@@ -234,13 +254,11 @@ def told(run: Run, sample: Sample) -> Told:
     reached = np.flatnonzero(answered).max(initial=-1) + 1
     holes = int((~answered[:reached]).sum())
     said = each.mean(axis=1)
-    rows, ends = pd.DataFrame(columns=_COLUMNS), ()
-    if said.notna().any() and not holes:
-        rows, ends = _figures(sample, said)
+    rows, ends = _figures(sample, said if not holes else said.iloc[:0])
     return Told(people, same, int(said.notna().sum()), len(sample.texts), holes, rows, ends)
 
 
-_COLUMNS = "group n judge value low high judge_delta delta delta_low delta_high beats".split()
+_NUMBERS = ("n", "judge", "judge_delta", "value", "low", "high", "delta", "delta_low", "delta_high")
 
 
 def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -257,28 +275,26 @@ def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, 
         ends = errors.subgroups[high], errors.subgroups[low]
         names, weights = [*names, GAP], np.vstack([weights, one[high] - one[low]])
     share = np.bincount(design.group)[None] / len(design.group)
-    tables = [_of(sample, names, weights, found, found.error[known])] if names else []
+    tables = [_of(sample, names, weights, found)] if names else []
     if whole.labelled[0] >= FEWEST:
-        tables.append(_of(sample, [ALL], share, whole, whole.error))
-    table = pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS)
-    return table.reset_index(drop=True), ends
+        tables.append(_of(sample, [ALL], share, whole))
+    if not tables:
+        return pd.DataFrame(columns=["group", *_NUMBERS, "errs"]), ends
+    table = pd.concat(tables, ignore_index=True)
+    error = dict(zip([*errors.subgroups, ALL], [*found.error, *whole.error], strict=True))
+    judge = (table["delta"] - table["judge_delta"]).to_numpy()
+    noise = table["group"].map(error).to_numpy(dtype=float)  # a gap has none
+    return table.assign(errs=errs(judge, noise, table["n"].to_numpy())), ends
 
 
-def _of(
-    sample: Sample, names: list[str], weights: np.ndarray, found: Corrected, error: np.ndarray
-) -> pd.DataFrame:
-    """Rows of weighted means of groups, [names, groups]. error: of the correction, by name; a gap
-    has none."""
+def _of(sample: Sample, names: list[str], weights: np.ndarray, found: Corrected) -> pd.DataFrame:
+    """Rows of weighted means of groups, [names, groups]."""
     clusters = sample.errors.clusters(sample.errors.rows)
     contrast = np.concatenate([np.stack([sign * weights, weights], axis=1) for sign in (0, -1)])
     n = (weights != 0) @ np.bincount(sample.design.group, found.seen)
     test = tested(clusters, sample.spread(found.values), contrast, np.tile(n, 2))
     judge = (contrast * clusters.means(sample.spread(sample.design.judge))).sum(axis=(1, 2))
-    numbers = [n, *judge.reshape(2, -1)]
-    for part, least in zip(range(2), (-1.0 if GAP in names else 0.0, -1.0), strict=True):
-        ends = (np.clip(one.reshape(2, -1)[part], least, 1) for one in (test.low, test.high))
-        numbers += [test.value.reshape(2, -1)[part], *ends]
-    columns = ["n", "judge", "judge_delta", *"value low high delta delta_low delta_high".split()]
-    table = pd.DataFrame(dict(zip(columns, numbers, strict=True))).assign(group=names)
-    better = beats((table["delta"] - table["judge_delta"]).to_numpy()[: len(error)], error)
-    return table.assign(beats=[*better, *[None] * (len(names) - len(error))])[_COLUMNS]
+    told = np.stack([test.value, test.low, test.high]).reshape(3, 2, -1)
+    told[1:] = np.clip(told[1:], np.where(weights.min(axis=1) < 0, -1, [[0], [-1]]), 1)
+    numbers = [n.astype(int), *judge.reshape(2, -1), *told[:, 0], *told[:, 1]]
+    return pd.DataFrame({"group": names, **dict(zip(_NUMBERS, numbers, strict=True))})
