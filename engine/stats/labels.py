@@ -108,8 +108,10 @@ def _cells(group: np.ndarray, kind: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Codes of what labels are weighted up to, [pairs]: group and kind, or a whole group."""
     cell, count = group * len(KINDS) + kind, (group.max(initial=0) + 1) * len(KINDS)
     size, found = np.bincount(cell, minlength=count), np.bincount(cell, seen, minlength=count)
-    few = ((found < 2) & (found < size)).reshape(-1, len(KINDS)).any(axis=1)
-    return np.unique(np.where(few[group], group * len(KINDS), cell), return_inverse=True)[1]
+    thin = (found < 2) & (found < size)
+    few: np.ndarray = thin.reshape(-1, len(KINDS)).any(axis=1)
+    merged = np.where(few[group], group * len(KINDS), cell)
+    return np.unique(merged, return_inverse=True)[1]
 
 
 def _means(values: np.ndarray, cell: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from engine.tracks.language_models.bias_intervals import BiasErrors
 from engine.tracks.language_models.examples import SIDES, pairs
 from engine.tracks.language_models.groups import verdicts
 
+AnyRun = TypeVar("AnyRun", bound=Run)
 VERSION = 1
 TABLE = "labels"
 KEYS = ["variant", "axis", "labeller", "text"]
@@ -120,10 +122,10 @@ def kept(run: Run, variant: str, axis: str) -> pd.DataFrame:
     return found[["labeller", "text", "label"]].reset_index(drop=True)
 
 
-def without(run: Run) -> Run:
-    """The run as it is without any label: what it holds stays the same while people label."""
+def without(run: AnyRun) -> AnyRun:
+    """The run without any label: it stays the same while people label."""
     mine = {one.path for one in run.added if one.has(TABLE)}
-    return type(run)(run.path, tuple(set(run.additions) - mine), run.called)
+    return replace(run, additions=tuple(path for path in run.additions if path not in mine))
 
 
 def check_labeller(name: str) -> str:
@@ -269,7 +271,8 @@ def _figures(sample: Sample, said: pd.Series) -> tuple[pd.DataFrame, tuple[str, 
     judged = errors.clusters(errors.rows).means(sample.spread(design.judge))[1]
     able = np.array([not reason for reason in verdicts(errors)]) & (found.labelled >= FEWEST)
     known, one = np.flatnonzero(able), np.eye(len(able))
-    names, weights, ends = [errors.subgroups[at] for at in known], one[known], ()
+    names, weights = [errors.subgroups[at] for at in known], one[known]
+    ends: tuple[str, ...] = ()
     if len(known) > 1:
         high, low = (known[pick(judged[known])] for pick in (np.argmax, np.argmin))
         ends = errors.subgroups[high], errors.subgroups[low]

@@ -144,7 +144,9 @@ def agreement_said(found: Told) -> str:
     share, low, high = (
         phrasing.percent(round(same[f"same{end}"], 3)) for end in ("", "_low", "_high")
     )
-    start = f"Two people agree on {share} ({low} to {high}) of {phrasing.count(same['n'], 'text')}"
+    start = (
+        f"Two people agree on {share} ({low} to {high}) of {phrasing.count(int(same['n']), 'text')}"
+    )
     if np.isnan(same["kappa"]):
         return f"{start}; kappa is undefined, since both gave all of them one label."
     kappa, low, high = (phrasing.correlation(same[f"kappa{end}"]) for end in ("", "_low", "_high"))
