@@ -109,7 +109,7 @@ def _cells(group: np.ndarray, kind: np.ndarray, seen: np.ndarray) -> np.ndarray:
     cell, count = group * len(KINDS) + kind, (group.max(initial=0) + 1) * len(KINDS)
     size, found = np.bincount(cell, minlength=count), np.bincount(cell, seen, minlength=count)
     thin = (found < 2) & (found < size)
-    few: np.ndarray = thin.reshape(-1, len(KINDS)).any(axis=1)
+    few = np.logical_or.reduce(thin.reshape(-1, len(KINDS)), axis=1)
     merged = np.where(few[group], group * len(KINDS), cell)
     return np.unique(merged, return_inverse=True)[1]
 

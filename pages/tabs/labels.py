@@ -57,13 +57,16 @@ def draw_labels(run: KeptRun, choice: Choice) -> None:
         most = len(sample.texts)
         named = {number: f"{number}" for number in NUMBERS if number < most}
         number = segmented("Texts to label", {**named, most: f"All {most:,}"}, state.TO_LABEL)
-    if name:
-        check_labeller(name)
-        if _label(run, sample, name, number):
-            return
-    elif kept(run, variant, choice.measured).empty:
-        return
-    panels.draw(made(run, labels, choice))
+    _work(sample, choice, check_labeller(name) if name else "", number)
+
+
+@st.fragment
+def _work(sample: Sample, choice: Choice, name: str, number: int) -> None:
+    """The text to label, and what labels say once there is none; redrawn alone after an answer."""
+    run = open_run(sample.run_id)
+    is_open = bool(name) and _label(run, sample, name, number)
+    if not is_open and not kept(run, sample.variant, sample.axis).empty:
+        panels.draw(made(run, labels, choice))
 
 
 def _label(run: KeptRun, sample: Sample, name: str, number: int) -> bool:

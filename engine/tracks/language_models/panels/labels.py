@@ -111,13 +111,13 @@ def _changes(rows: list[dict[str, Any]]) -> str:
         if names
     ]
     if told:
-        return f"Corrected by them, harm clearly {' and '.join(told)}."
+        return f"Corrected by their labels, harm clearly {' and '.join(told)}."
     whole = rows[-1]
     change, judge = phrasing.signed(whole["delta"]), phrasing.signed(whole["judge_delta"])
     span = phrasing.span(whole["delta_low"], whole["delta_high"])
     if whole["group"] != ALL:
-        return "Corrected by them, harm clearly changes for no group."
-    start = f"Corrected by them, the harmful share changes by {change} ({span})"
+        return "Corrected by their labels, harm clearly changes for no group."
+    start = f"Corrected by their labels, the harmful share changes by {change} ({span})"
     return f"{start}; the judge says {judge}."
 
 
@@ -155,10 +155,9 @@ def agreement_said(found: Told) -> str:
 
 def missing_said(found: Told) -> str:
     """What is drawn and not labelled; "" where nothing is."""
-    people = found.people
-    parts = [
-        f"{row.labeller}: {row.missing or 'none'} not labelled yet, {row.unsure or 'none'} unsure"
-        for row in people.itertuples()
-        if row.missing or row.unsure
-    ]
+    parts = []
+    for row in found.people.itertuples():
+        missing, unsure = f"{row.missing} not labelled yet", f"{row.unsure} unsure"
+        left = [missing] * bool(row.missing) + [unsure] * bool(row.unsure)
+        parts += [f"{row.labeller}: {', '.join(left)}"] if left else []
     return f"{'; '.join(parts)}." if parts else ""
