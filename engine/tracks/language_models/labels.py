@@ -106,7 +106,7 @@ def sample_of(run: Run, variant: str, axis: str) -> Sample:
         raise refusal("variant", what, "Name one that is cut, as `runs show` prints it.")
     ids = {
         f"id_{side}": [
-            f"t{digest_of([run.id, prompt, int(text)])[:11]}"
+            f"t{digest_of([run.id, prompt, str(text)])[:11]}"
             for prompt, text in zip(found["prompt_id"], found[f"text_id_{side}"], strict=True)
         ]
         for side in SIDES
