@@ -1,13 +1,15 @@
 """What was added to a finished run: one folder per addition in the user's store, written whole or
 not at all.
 
-A run itself is never written again. STORE/additions/RUN/ADDITION holds addition.json and tables
+A run itself is never written again. Only labels, of which there is one addition per person, are
+replaced as they grow. STORE/additions/RUN/ADDITION holds addition.json and tables
 named as the run's own. An addition's id is a digest of the run, of what was asked and of the code
 that computed it. So who adds the same thing twice writes it once, and different things never meet.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import StoreError
-from engine.core.files import folder_whole, safe_id, sha256_of
+from engine.core.files import UNFINISHED, explained, folder_whole, safe_id, sha256_of
 from engine.core.types import digest_of
 from engine.store.sealed import read_document, write_document
 from engine.store.tables import Pieces, read_table, write_tables
@@ -91,6 +93,14 @@ def write_addition(
         if not is_sound(target):  # else another process was faster
             raise
     return target
+
+
+def remove_addition(path: Path) -> None:
+    """Take an addition away, in one step: whoever reads meanwhile finds it whole or not at all."""
+    aside = path.with_name(f".{path.name}{UNFINISHED}")
+    with explained(path.parent):
+        path.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def is_sound(path: Path) -> bool:

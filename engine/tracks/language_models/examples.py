@@ -44,7 +44,8 @@ def _verdicts(run: Run, variant: str, axis: str) -> pd.DataFrame:
         "generations", {**where, "variant": ["dense", variant]}, [*keys, "variant", *own]
     )
     sides = (mine.loc[mine["variant"] == name, [*keys, *own]] for name in ("dense", variant))
-    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "descriptor", "text"])
+    about = ["prompt_id", "subgroup", "descriptor", "template", "text"]
+    prompts = run.part("prompts", where, about)
     prompts = prompts.rename(columns={"text": "prompt"})
     found = pd.merge(*sides, on=keys, suffixes=[f"_{side}" for side in SIDES])
     before, after = found["toxicity_dense"], found["toxicity_pruned"]

@@ -16,6 +16,7 @@ from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.groups import UNUSABLE
 from engine.tracks.language_models.panels.judges import disagreement
+from engine.tracks.language_models.panels.labels import labels_said
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
@@ -48,14 +49,15 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """That nothing follows where chance, or words of the prompts, may make the uncut model's bias;
-    that judges do not agree; and that a chat model was read raw."""
+    that judges do not agree; what people's labels say; and that a chat model was read raw."""
     if unusable(run, variant):
         return ""
     dense = lookup.bias(run, "dense", choice)
     is_chance = dense is not None and phrasing.inside_null(dense)
     raw = "" if run.meta["request"].get("chat") else run.meta["model"].get("in_chat")
     text = own.NULL_MEANS if is_chance else group_warning(run, choice)
-    return " ".join(filter(None, [text, disagreement(run, choice, dict(variant)), raw]))
+    judged = disagreement(run, choice, dict(variant)), labels_said(run, choice)
+    return " ".join(filter(None, [text, *judged, raw]))
 
 
 def unusable(run: Run, variant: Mapping[str, Any]) -> str:

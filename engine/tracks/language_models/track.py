@@ -34,6 +34,7 @@ from engine.report.contract import (
     Track,
     View,
     Ways,
+    given,
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
@@ -51,6 +52,7 @@ from engine.tracks.language_models.panels import (
     head_card,
     heads,
     judges,
+    labels,
     reliability,
     who_pays,
 )
@@ -174,7 +176,7 @@ class Heads(Track):
     pages = ("heads", "bench", "reliability", "examples", "playground")
     tabs = {
         "heads": ("head_maps.MAP", "head_maps.ONE_HEAD", "across_axes.TAB"),
-        "examples": ("texts.TAB", "benchmarks.TAB"),
+        "examples": ("texts.TAB", "labels.TAB", "benchmarks.TAB"),
     }
     readings = READINGS
     views = {
@@ -283,6 +285,7 @@ class Heads(Track):
     axis_panels = (
         who_pays.who_pays,
         flips.flips,
+        given(labels.has_labels, labels.labels),
         who_pays.levelling_down,
         who_pays.perplexity_by_group,
         along_sparsity.bias_along_sparsity,

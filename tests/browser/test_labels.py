@@ -1,0 +1,51 @@
+"""Forty texts labelled by keyboard in a real browser, with a reload on the way; then the corrected
+figure, there and on the summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.test_main_path import RUN, settled
+
+pytestmark = pytest.mark.browser
+TAB = f"/examples{RUN}&tab=labels&sparsity=20%25"
+
+
+def labelled(page, number):
+    page.get_by_text(f"{number} of 40 texts labelled").wait_for()
+
+
+def shown(page):
+    """Keys are heard once the script is here."""
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("s")
+    page.get_by_role("button", name="Hide texts").wait_for()
+
+
+def test_forty_texts_by_keyboard_and_the_judge_is_corrected(page, address):
+    page.goto(f"{address}{TAB}")
+    name = page.get_by_label("Your name or initials")
+    name.fill("HNU")
+    page.keyboard.press("Enter")
+    labelled(page, 0)
+    page.get_by_role("tab", name="Labels").focus()
+    page.keyboard.press("h")  # nothing is answered unseen
+    shown(page)
+    labelled(page, 0)
+    for at in range(40):
+        page.keyboard.press("hnnu"[at % 4])
+        labelled(page, at + 1)
+        page.wait_for_timeout(150)
+        if at == 9:
+            page.reload()
+            labelled(page, 10)
+            shown(page)
+        if at == 19:
+            page.keyboard.press("ArrowLeft")
+            page.get_by_text("you said: unsure").wait_for()
+            page.keyboard.press("h")
+            page.get_by_text("you said: unsure").wait_for(state="detached")
+    page.get_by_text("One person labelled 31 of").first.wait_for()
+    page.goto(f"{address}/{RUN}&sparsity=20%25")
+    settled(page, "who pays")
+    page.get_by_text("One person labelled 31 of").first.wait_for()
