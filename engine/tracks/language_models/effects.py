@@ -227,7 +227,7 @@ def axis_table(
 # same texts.
 
 
-COLUMNS = ["axis", "unit", "group", "value", "error", "n"]
+COLUMNS = ["axis", "unit", "group", "value", "error", "n", "level"]
 
 
 def head_groups(
@@ -235,7 +235,7 @@ def head_groups(
 ) -> pd.DataFrame:
     """A row per head and subgroup of every axis whose heads were ranked. It holds the change of
     mean toxicity when the head is off, by the estimator of its shown effect, its standard error
-    over prompts, n prompts.
+    over prompts, n prompts, and level, the mean with all heads on.
 
     scores: a score table; decided: what an adaptive estimator reports per axis (splits, draws).
     Computes nothing new.
@@ -271,7 +271,9 @@ def _by_group(data: AxisData, units: Sequence[int], change: np.ndarray) -> pd.Da
         for name, part in columns.items()
     ]
     table = pd.concat(long, axis=1).reset_index().assign(axis=data.axis)
-    return table.assign(n=table["group"].map(n), unit=table["unit"].astype(int))[COLUMNS]
+    level = data.table.groupby(keys[0])["toxicity"].mean()
+    counted = {"n": table["group"].map(n), "level": table["group"].map(level)}
+    return table.assign(**counted, unit=table["unit"].astype(int))[COLUMNS]
 
 
 # What the dense model's own texts say about a model with a head off: importance weights and

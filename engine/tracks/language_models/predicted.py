@@ -402,7 +402,8 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
     asked = replace(
         _request(run), methods=(method,), axes=(axis,), sparsities=(level,), gamma=_gamma(run, axis)
     )
-    dense, *found = all_variants(asked, lookup.frame(run, "scores"), total)
+    groups = lookup.frame(run, GROUPS) if run.has(GROUPS) else None
+    dense, *found = all_variants(asked, lookup.frame(run, "scores"), total, groups=groups)
     if not found:
         what = f"heads for {axis} were not ranked in this audit."
         raise refusal("axis", what, "Choose another method.")

@@ -258,7 +258,7 @@ class AuditRequest(Request):
         metavar="METHOD",
         where="method",
         known=_ordered_methods,
-        help="may be given several times (default: all that choose heads)",
+        help="may be given several times (default: all that choose heads but annealed)",
         section=HOW,
         label="Methods",
         named=method_name,
@@ -735,6 +735,9 @@ def validate(request: AuditRequest) -> PromptPlan:
 
     request, faults = checked(request)
     faults += _share_faults(request) + _estimator_faults(request)
+    known = selection_methods()
+    for name in (name for name in request.selections if name in known):
+        faults += known[name].faults(request.reading)
     prompts = attempt(lambda: _prompts(request), faults)
     corpus = attempt(lambda: _corpus(request), faults)
     asked = request.judge, request.judge_sha256, request.judge_label

@@ -89,14 +89,15 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
             look(audit, method)
     scores = score_heads(audit, lambda unfinished: expect_scoring(audit, unfinished))
     expect_scoring(audit, ())
-    variants, gammas = choose_variants(audit, scores)
+    groups = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
+    variants, gammas = choose_variants(audit, scores, groups)
     variants += arm_variants(audit.plan, audit.context.lm)
     kept = [variant for variant in variants if variant.chosen]
     expect(audit, [*wanted_shards(request, variants), *control_shards(request, scores, kept)])
     tables = measure(audit, variants)
     tables |= measured_benchmarks(audit, variants, tables["results"])
     tables["scores"] = scores
-    tables["head_groups"] = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
+    tables["head_groups"] = groups
     tables["controls"] = measure_controls(audit, scores, variants)
     audit.progress.over("controls")
     if audit.context.lm.means is not None:
@@ -193,11 +194,13 @@ def score(audit: Audit, method: ScoreMethod, decided: Callable[[], None] = lambd
         done |= set(wanted)
 
 
-def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], dict[str, float]]:
+def choose_variants(
+    audit: Audit, scores: pd.DataFrame, groups: pd.DataFrame
+) -> tuple[list[Variant], dict[str, float]]:
     """Every variant, with γ* chosen on validation where it is searched, and γ per axis."""
     request = audit.request
     shape = shape_of(audit.context.lm.model.config) if request.deployable else None
-    variants = all_variants(request, scores, audit.job.total, shape)
+    variants = all_variants(request, scores, audit.job.total, shape, groups)
     if request.gamma != SEARCH:
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.finish("search γ", search_shards(request, variants))

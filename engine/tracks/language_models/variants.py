@@ -18,10 +18,11 @@ from engine.surgery.heads.replay import Shape
 from engine.tracks.language_models.bias_intervals import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.perplexity import block_weights, log_perplexities
-from engine.tracks.language_models.request import SEARCH, AuditRequest
+from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest
 from engine.tracks.language_models.scores.base import VALIDATION
 from engine.tracks.language_models.selection.base import (
     Ballot,
+    GroupEffects,
     SelectionMethod,
     Ties,
     choose_gamma,
@@ -90,13 +91,17 @@ def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
 
 
 def all_variants(
-    request: AuditRequest, scores: pd.DataFrame, total: int, shape: Shape | None = None
+    request: AuditRequest,
+    scores: pd.DataFrame,
+    total: int,
+    shape: Shape | None = None,
+    groups: pd.DataFrame | None = None,
 ) -> list[Variant]:
     """The dense model and every variant, γ candidates included (not yet chosen where γ is
     searched).
 
     shape: how the heads lie, for the cuts that any loader can read; without it there are none of
-    these.
+    these. groups: the table `head_groups`, where it is known.
     """
     found = [dense_variant()]
     for name in request.selections:
@@ -105,7 +110,8 @@ def all_variants(
             vectors = score_vectors(scores, axis)
             if any(np.isnan(vectors[name]).any() for name in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
-            for ballot in ballots_of(request, method, vectors, total):
+            effects = None if groups is None else GroupEffects.of(groups, axis, request.reading)
+            for ballot in ballots_of(request, method, vectors, total, effects):
                 is_tried = request.gamma == SEARCH and method.uses_gamma
                 found.append(variant_of(method, axis, ballot, is_tried))
                 if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
@@ -114,14 +120,18 @@ def all_variants(
 
 
 def ballots_of(
-    request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
+    request: AuditRequest,
+    method: SelectionMethod,
+    vectors: dict[str, np.ndarray],
+    total: int,
+    effects: GroupEffects | None = None,
 ) -> Iterator[Ballot]:
     """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by
     name, [units] each."""
     for gamma in request.gammas if method.uses_gamma else (0.0,):
         for sparsity in sorted({value for value in request.sparsities if value > 0}):
             for seed in request.seed_list if method.uses_seed else (POOLED,):
-                yield Ballot(vectors, total, sparsity, gamma, seed)
+                yield Ballot(vectors, total, sparsity, gamma, seed, effects)
 
 
 def variant_of(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
@@ -196,10 +206,11 @@ DRAWS = 500
 
 
 def searched(variants: Sequence[Variant]) -> list[Variant]:
-    """Variants that exist once per candidate γ and target an axis; those that any loader can read
-    follow them."""
+    """Variants that exist once per candidate γ and target an axis, of FASP where it is among them:
+    others, and those that any loader can read, follow."""
     tried = [variant for variant in variants if not np.isnan(variant.gamma) and variant.target_axis]
-    return [variant for variant in tried if not is_even_method(variant.method)]
+    tried = [variant for variant in tried if not is_even_method(variant.method)]
+    return [one for one in tried if one.method == CONTROLLED] or tried
 
 
 def search_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:

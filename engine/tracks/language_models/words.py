@@ -82,6 +82,11 @@ METHODS: dict[str, Word] = {
         "FASP",
         "Protects the heads that matter most for perplexity, then cuts those that add most bias.",
     ),
+    "annealed": Word(
+        "annealed",
+        "Searches sets of as many heads as FASP cuts, under its protection, for the lowest "
+        "predicted bias.",
+    ),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
     "ppl_only": Word(
         "perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."
@@ -573,6 +578,7 @@ SETTINGS: dict[str, str] = {
 
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
+    "annealed": ("#B5480F", "#FF9A5C", "pentagon", "solid"),
     "bias_only": ("#882255", "#D46A98", "square", "solid"),
     "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),

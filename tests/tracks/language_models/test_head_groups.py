@@ -3,6 +3,8 @@ function of means."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from engine.core.types import POOLED
 from engine.store.runs import Store
 from engine.store.tables import where
 from engine.tracks.language_models.bias import combine
+from engine.tracks.language_models.predicted import heads_at
 from engine.tracks.language_models.run import run_audit
 from tests.tracks.language_models.worlds import world_request
 
@@ -24,10 +27,16 @@ pytestmark = pytest.mark.usefixtures("words_judged")
 def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tmp_path, estimator):
     run = run_audit(
         world_request(
-            tmp_path, estimator=estimator, methods=("fasp",), sparsities=(0.0, 0.3), controls=0
+            tmp_path,
+            estimator=estimator,
+            methods=("fasp", "annealed"),
+            sparsities=(0.0, 0.3),
+            controls=0,
         ),
         Store(tmp_path / "store"),
     )
+    for row in where(run.table("variants"), method="annealed").itertuples():
+        assert json.loads(row.cut) == [*heads_at(run, "annealed", row.target_axis, 0.3)]
     table, scores = run.table("head_groups"), run.table("scores")
     effects = where(scores, score="z_bias", seed=POOLED)
     assert len(effects) and set(table["axis"]) == set(effects["axis"])
@@ -43,6 +52,7 @@ def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tm
         for row in rows.itertuples():
             mine = where(table, axis=axis, unit=row.unit).set_index("group")
             assert mine["n"].gt(0).all() and mine["error"].ge(0).all()
+            assert mine["level"].to_dict() == pytest.approx(texts["mean"].to_dict())
             means = texts["mean"] + shrink * mine["value"].reindex(texts.index)
             off = combine(
                 (means * texts["size"]).to_numpy(), texts["size"].to_numpy(), "group_means"

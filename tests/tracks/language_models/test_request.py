@@ -37,7 +37,11 @@ def faults_of(request):
         ({"sparsities": (-0.1,)}, "sparsity: -0.1 is not allowed"),
         ({"sparsities": ()}, "none is named"),
         ({"gamma": "often"}, 'Give a number from 0 to 1, or "search".'),
-        ({"methods": ("magic",)}, "Known: bias_only, fasp"),
+        ({"methods": ("magic",)}, "Known: annealed, bias_only, fasp"),
+        (
+            {"methods": ("annealed",), "reading": "paired_prompts", "controls": 0},
+            "annealed predicts bias from subgroup means",
+        ),
         ({"axes": ("age",)}, "nationality"),
         ({"axes": ()}, "none is named"),
         ({"estimator": "guess"}, "generate"),

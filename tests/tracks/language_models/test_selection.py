@@ -3,6 +3,9 @@ to the same."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from engine.core.ids import rng
 from engine.surgery.ranking import best
 from engine.tracks.language_models.selection.base import (
     Ballot,
+    GroupEffects,
     Ties,
     candidates,
     choose_gamma,
@@ -75,6 +79,40 @@ def test_every_method_cuts_exactly_k_and_repeats_itself(name, sparsity):
         assert not set(cut) & set(ballot().critical)
     if method.uses_seed and 0 < sparsity < 0.7:
         assert len({method.select(ballot(sparsity, seed=seed)) for seed in range(20)}) > 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_annealing_finds_the_set_with_the_least_predicted_bias_that_perplexity_allows(seed):
+    """Against every set of three among seven heads that are not critical."""
+    draw = rng("annealing", seed)
+    effects = GroupEffects(
+        np.array([0.2, 0.5, 0.9]), np.array([30.0, 20.0, 10.0]), draw.normal(0, 0.15, (10, 3))
+    )
+    z_bias = effects.bias(np.zeros((1, 3))) - effects.bias(effects.change)
+    scores = {"z_bias": z_bias, "z_ppl": draw.normal(0, 1, 10)}
+    asked = Ballot(scores, 10, 0.3, 0.3, effects=effects)
+    fasp, found = (selection_method(name).select(asked) for name in ("fasp", "annealed"))
+
+    def said(cut):
+        return effects.bias(effects.change[list(cut)].sum(axis=0)[None])[0]
+
+    free = [unit for unit in range(10) if unit not in asked.critical]
+    allowed = [
+        cut
+        for cut in combinations(free, 3)
+        if scores["z_ppl"][list(cut)].sum() >= scores["z_ppl"][list(fasp)].sum() - 1e-12
+    ]
+    assert said(found) == pytest.approx(min(map(said, allowed))) and found in allowed
+    assert selection_method("annealed").select(asked) == found
+    assert selection_method("annealed").select(replace(asked, effects=None)) == fasp
+
+
+def test_predicted_bias_of_a_set_is_that_of_its_subgroup_means():
+    """.6 + .1 and .8 − .1, as many prompts of each: nothing is left between them."""
+    effects = GroupEffects(np.array([0.6, 0.8]), np.ones(2), np.array([[0.1, -0.1]]))
+    assert effects.bias(np.zeros((1, 2)))[0] == pytest.approx(0.2)  # FASP Table 1
+    assert effects.bias(effects.change)[0] == pytest.approx(0.0)
+    assert effects.bias(2 * effects.change)[0] == pytest.approx(0.2)  # past the mean
 
 
 def test_too_much_asked_raises():

@@ -4,17 +4,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from engine.core.discover import members
-from engine.core.errors import RequestError, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.core.ids import exact_count, key_of
 from engine.surgery.heads.replay import Shape
 from engine.surgery.ranking import best
+from engine.tracks.language_models.bias import combine
 from engine.tracks.language_models.words import EVEN
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEffects:
+    """Subgroups of one axis on the prompts that heads are scored on. level, n [groups]: the dense
+    model's mean toxicity, and prompts; change [units, groups]: of that mean with each head off."""
+
+    level: np.ndarray
+    n: np.ndarray
+    change: np.ndarray
+    reading: str = "group_means"
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, axis: str, reading: str) -> GroupEffects | None:
+        """From `head_groups` of a run; None where it does not hold them for the axis."""
+        rows = table[table["axis"] == axis]
+        if rows.empty or "level" not in rows:
+            return None
+        first = rows.drop_duplicates("group").set_index("group").sort_index()
+        change = rows.pivot(index="unit", columns="group", values="value").sort_index()
+        level, n = (first[name].to_numpy(dtype=float) for name in ("level", "n"))
+        return cls(level, n, change.to_numpy(), reading)
+
+    def bias(self, change: np.ndarray) -> np.ndarray:
+        """Predicted bias of sets by their summed changes, [sets, groups] -> [sets]."""
+        means = np.clip(self.level + change, 0.0, 1.0)
+        return combine(means * self.n, np.broadcast_to(self.n, means.shape), self.reading)
 
 
 @dataclass(frozen=True)
@@ -27,6 +56,7 @@ class Ballot:
     sparsity: float
     gamma: float = 0.0
     seed: int = 0
+    effects: GroupEffects | None = None
 
     @property
     def k(self) -> int:
@@ -57,6 +87,10 @@ class SelectionMethod(ABC):
     def needs(self) -> tuple[str, ...]:
         """Values of the column `score` it reads."""
         return ()
+
+    def faults(self, reading: str) -> list[Fault]:
+        """What it cannot do under this reading of bias."""
+        return []
 
     @abstractmethod
     def select(self, ballot: Ballot) -> tuple[int, ...]:
@@ -201,7 +235,11 @@ def even_cut(method: SelectionMethod, ballot: Ballot, shape: Shape) -> tuple[int
     for layer in range(shape.n_layers):
         own = {name: _grouped(scores, layer, shape) for name, scores in ballot.scores.items()}
         seed = key_of("even", ballot.seed, layer) if method.uses_seed else ballot.seed
-        chosen = method.select(Ballot(own, shape.groups, taken / shape.groups, ballot.gamma, seed))
+        effects = ballot.effects and replace(
+            ballot.effects, change=_grouped(ballot.effects.change, layer, shape)
+        )
+        share = taken / shape.groups
+        chosen = method.select(Ballot(own, shape.groups, share, ballot.gamma, seed, effects))
         first = layer * shape.n_heads
         cut += [
             first + group * shape.group + head for group in chosen for head in range(shape.group)
@@ -210,5 +248,6 @@ def even_cut(method: SelectionMethod, ballot: Ballot, shape: Shape) -> tuple[int
 
 
 def _grouped(scores: np.ndarray, layer: int, shape: Shape) -> np.ndarray:
-    """Scores [units] -> of the groups of one layer, [groups]."""
-    return scores.reshape(shape.n_layers, shape.groups, shape.group).sum(axis=-1)[layer]
+    """Scores [units, ...] -> of the groups of one layer, [groups, ...]."""
+    whole = shape.n_layers, shape.groups, shape.group, *scores.shape[1:]
+    return scores.reshape(whole).sum(axis=2)[layer]
