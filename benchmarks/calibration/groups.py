@@ -84,8 +84,8 @@ def _named(world: World, worlds: int) -> list[Measure]:
     variant = dense + one.noise(0.2, 0.02, 0.02) + own(one, OWN / 2)
     errors = BiasErrors(one.table)
     for before, then in zip(dense.T, variant.T, strict=True):
-        tables = (one.table.assign(toxicity=part) for part in (before, then))
-        rows = group_rows(*tables, "toxicity", errors)
+        first, second = (one.table.assign(toxicity=part) for part in (before, then))
+        rows = group_rows(first, second, "toxicity", errors)
         ways = [[direction(row, among) for row in rows] for among in (1, len(rows))]
         named.append([bool({"fell", "rose"} & set(way)) for way in ways])
     alone, allowed = np.mean(named, axis=0)

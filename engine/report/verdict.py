@@ -235,9 +235,8 @@ def _of_groups(view: View, who: Moved, sentence: str) -> Iterator[str]:
         way = "rise" if group.worse == "rose" else "fall"
         yield f"A {way} below {in_words.short(min(who.seen, 1.0))} could go unseen."
     if who.alone:
-        names = phrasing.listing(who.alone)
         yield (
-            f"Alone, {group.name} for {names} would count as worse; among"
+            f"Alone, {group.name} for {phrasing.listing(who.alone)} would count as worse; among"
             f" {who.judged} groups chance may do that."
         )
 
