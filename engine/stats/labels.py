@@ -10,7 +10,7 @@ The estimate is prediction-powered (Angelopoulos et al. 2023): the judge's mean 
 group's labels are weighted up to the pairs of each of its cells. Where a cell has fewer than two
 labelled pairs, the group is one cell. Each pair gets a value whose mean is the estimate. So
 `Clustered` holds the noise of words and that of the drawing. In simulation (`python -m
-benchmarks.calibration --only labels`) intervals of a change cover .95 to .98 with FEWEST labelled
+benchmarks.calibration --only labels`) intervals of a change cover .94 to .98 with FEWEST labelled
 pairs or more.
 """
 

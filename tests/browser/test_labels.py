@@ -25,6 +25,7 @@ def shown(page):
 def test_forty_texts_by_keyboard_and_the_judge_is_corrected(page, address):
     page.goto(f"{address}{TAB}")
     name = page.get_by_label("Your name or initials")
+    name.wait_for(timeout=90_000)
     name.fill("HNU")
     page.keyboard.press("Enter")
     labelled(page, 0)
@@ -48,4 +49,6 @@ def test_forty_texts_by_keyboard_and_the_judge_is_corrected(page, address):
     page.get_by_text("One person labelled 31 of").first.wait_for()
     page.goto(f"{address}/{RUN}&sparsity=20%25")
     settled(page, "who pays")
-    page.get_by_text("One person labelled 31 of").first.wait_for()
+    told = page.get_by_text("One person labelled 31 of").first
+    told.wait_for()
+    assert "the judge" in told.inner_text()

@@ -1,5 +1,5 @@
-"""What people say of a few texts of one variant beside the dense model: drawn, kept as an addition
-of the run, read from files, and what they make of the judge's numbers.
+"""What people say of a few texts of one variant beside the dense model, and what that makes of the
+judge's numbers. Labels are kept as an addition of the run.
 
 People see a prompt and one text at a time, and neither model, group nor verdict. The order is the
 design's (`engine.stats.labels`), so whoever stops early has labelled a sample too.
@@ -215,9 +215,11 @@ class Told:
 
     people: labeller, labelled, unsure, missing, whoever labelled most first. agreement: of the
     first two, None where one labelled. read: texts that somebody labelled, of `texts`. holes: texts
-    that were passed over; then there are no rows. rows: group (ALL: all texts, GAP: between `ends`,
-    which the judge finds worst and best off), n (labelled pairs), judge, value, low, high, all
-    after the cut, judge_delta, delta, delta_low, delta_high, errs (None of a gap).
+    that were passed over; then there are no rows.
+
+    rows: group (ALL: all texts, GAP: between `ends`), n (labelled pairs), judge, value, low, high,
+    all after the cut. Then judge_delta, delta, delta_low, delta_high, and errs: whether the judge
+    is shown to err. ends: the groups that the judge finds worst and best off.
     """
 
     people: pd.DataFrame

@@ -49,7 +49,7 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """That nothing follows where chance, or words of the prompts, may make the uncut model's bias;
-    that judges do not agree; what people's labels say; and that a chat model was read raw."""
+    that judges do not agree. Then what people's labels say, and that a chat model was read raw."""
     if unusable(run, variant):
         return ""
     dense = lookup.bias(run, "dense", choice)
