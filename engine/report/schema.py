@@ -87,6 +87,12 @@ TITLES = {
     "state": "ticket",
     "stage": "weights",
     "on_front": "on the front",
+    "home": "change at home, %",
+    "away": "change there, %",
+    "arrives": "share that arrives",
+    "random": "share, random cuts",
+    "n_told": "random cuts with a change at home",
+    "n_random": "random cuts",
 }
 """Titles of columns; another column is called as it is named, with blanks for underscores."""
 
@@ -106,7 +112,11 @@ def _percent(value: float) -> str:
 
 UNITS: dict[str, Said] = {
     **dict.fromkeys(
-        ("sparsity", "realised", "percentile", "share", "t", "bytes", "time", "flipped"), _percent
+        (
+            *("sparsity", "realised", "percentile", "share", "t", "bytes", "time", "flipped"),
+            *("arrives", "random"),
+        ),
+        _percent,
     ),
     **dict.fromkeys(("speedup", "achieved", "target", "theoretical"), phrasing.factor),
     **dict.fromkeys(("pearson", "spearman"), phrasing.correlation),

@@ -79,7 +79,7 @@ def benchmark_tables(
         found = {
             variant.id: context.fetch([shard_of(variant.what, one.name)])[0] for variant in reported
         }
-        one, found = _readable(one, found, context.lm.n_positions)
+        one, found = readable_items(one, found, context.lm.n_positions)
         read.append(one)
         scored = {variant: scored_of(one, table) for variant, table in found.items()}
         numbers.append(numbers_of(scored_benchmarks()[one.name], scored, DENSE))
@@ -96,7 +96,7 @@ def benchmark_tables(
     }
 
 
-def _readable(
+def readable_items(
     benchmark: Benchmark, found: dict[str, pd.DataFrame], n_positions: int
 ) -> tuple[Benchmark, dict[str, pd.DataFrame]]:
     """The benchmark and its log-likelihoods by variant without items of which the model cannot read

@@ -22,7 +22,9 @@ from scipy.optimize import brentq
 
 from engine.core.errors import PruneAuditError
 from engine.core.ids import rng
+from engine.core.text import visible
 from engine.core.types import POOLED
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.stats.student import MISSED, POWER, TAILS, benjamini_hochberg, smallest_effect
 from engine.store.runs import Run
@@ -183,6 +185,10 @@ LEVEL = 0.05
 """A rank at most so likely by chance is called better than chance."""
 
 
+ELSEWHERE = 99
+"""Random cuts that a cut is ranked among on another source of prompts."""
+
+
 def rank_p(below: Any, n: Any) -> Any:
     """Chance of ranking so well among n controls when the method is one of them: (1 + controls no
     worse) / (1 + n).
@@ -244,17 +250,21 @@ def per_cent(rows: pd.DataFrame, dense: Mapping[str, Any]) -> pd.DataFrame:
     own, wide = _half(rows), _half(pd.DataFrame([dense]))[0]
     moved = _half(rows, "delta", "delta_low", "delta_high")
     shared = np.clip((own**2 + wide**2 - moved**2) / 2, -own * wide, own * wide)
-    square, middle = before**2 - wide**2, before * value - shared
-    if square > 0:
-        reach = np.sqrt(np.maximum(middle**2 - square * (value**2 - own**2), 0.0))
-        low, high = (middle - reach) / square, (middle + reach) / square
-    else:
-        low = high = np.full_like(value, np.nan)
-    ends = {"value": value / before, "low": low, "high": high}
-    found = pd.DataFrame(
-        {name: 100 * (ratio - 1) for name, ratio in ends.items()}, index=rows.index
-    )
+    ends = zip(("value", "low", "high"), fieller(value, own, before, wide, shared), strict=True)
+    found = pd.DataFrame({name: 100 * (ratio - 1) for name, ratio in ends}, index=rows.index)
     return found.assign(low=found["low"].clip(lower=LEAST))
+
+
+def fieller(
+    value: np.ndarray, own: np.ndarray, before: float, wide: float, shared: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """value / before with both ends of its interval, [rows] each; own, wide: half widths of the
+    two, shared: c above. Ends are NaN where `before` may be zero."""
+    square, middle = before**2 - wide**2, before * value - shared
+    if not square > 0:
+        return value / before, np.full_like(value, np.nan), np.full_like(value, np.nan)
+    reach = np.sqrt(np.maximum(middle**2 - square * (value**2 - own**2), 0.0))
+    return value / before, (middle - reach) / square, (middle + reach) / square
 
 
 def _half(
@@ -371,3 +381,22 @@ def _biases(errors: BiasErrors, values: np.ndarray, reading: str) -> np.ndarray:
         return np.array([evaluate(layout.with_toxicity(row), reading) for row in values])
     weights = np.eye(len(layout.subgroups))[layout.subgroup] * errors.rows[:, None]
     return combine(values @ weights, weights.sum(axis=0), reading)
+
+
+def transfer_text(row: Mapping[str, Any]) -> str:
+    """What arrives elsewhere, in sentences; row: of `transfer`."""
+    source = visible(str(row["source"]))
+    if not (row["home_high"] < 0 or row["home_low"] > 0):
+        first = "The change at home may be none, so no share of it can arrive."
+    elif math.isnan(row["away_low"]):
+        first = f"The uncut model's bias on {source} may be none, so no share can be given."
+    else:
+        share, *ends = (phrasing.percent(row[f"arrives{end}"]) for end in ("", "_low", "_high"))
+        first = f"{share} of the change at home arrives on {source} ({' to '.join(ends)})."
+    found = "more" if row["p"] <= MISSED else "no more"
+    n = phrasing.count(int(row["n_random"]), "random cut")
+    text = f"{first} Bias there falls {found} than by {n} of as many heads (p = {row['p']:.2g})."
+    if math.isnan(row["away_detectable"]):
+        return text
+    least = f"{row['away_detectable']:.0f} %"
+    return f"{text} A change of {least} there would have been found in four of five tries."

@@ -264,6 +264,7 @@ class Heads(Track):
         reliability.seed_scatter,
         reliability.more_seeds,
         bench_panels.additivity,
+        reliability.transferred,
     )
     judged = (judges.judges, judges.judged_names)
 

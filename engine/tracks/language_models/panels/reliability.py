@@ -23,12 +23,28 @@ from engine.report.charts.reliability_parts import (
     row_of,
     shown,
 )
-from engine.report.schema import hovers
+from engine.report.schema import hovers, readable
 from engine.stats.reliability import SMALL, Repeats, repeats_of, small_effects, spearman_brown
 from engine.store.runs import Run
+from engine.store.tables import where
+from engine.tracks.language_models.evidence import transfer_text
 from engine.tracks.language_models.published_scores import PublishedScores
 
 ALL = "all heads"
+PLACES = ("at home", "there")
+NOT_ELSEWHERE = (
+    "No cut of this audit was measured on other prompts. The command transfer measures one on "
+    "prompts or a benchmark of your own."
+)
+TRANSFER_NOTE = (
+    "Changes are in per cent of the uncut model's own bias in each place, with Fieller's 95 % "
+    "intervals. What arrives is the ratio of the two changes. Random cuts are of as many heads "
+    "that are not critical; of their shares, only those with a clear change at home count."
+)
+TRANSFERRED = (
+    "source variant home home_low home_high away away_low away_high arrives arrives_low "
+    "arrives_high random random_low random_high n_told n_random p away_detectable"
+)
 FEW = "That takes at least two seeds per head, and heads that were ranked."
 
 
@@ -304,3 +320,32 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
     )
     note += "random sets of this size agree."
     return Panel("published_overlap", question, answer, figure, table[columns], note)
+
+
+def transferred(run: Run, choice: Choice) -> Panel:
+    """The change of bias at home and on every other source that a cut was measured on, beside what
+    random cuts do there."""
+    key, axis = "transferred", words.axis_name(choice.measured)
+    question = f"Does a cut chosen here do as much for {axis} on other prompts?"
+    rows = lookup.frame(run, "transfer") if run.has("transfer") else pd.DataFrame()
+    rows = where(rows, axis=choice.measured) if len(rows) else rows
+    if rows.empty:
+        return nothing(key, question, NOT_ELSEWHERE)
+    mine = where(rows, variant=lookup.variant_of(run, choice)["variant"])
+    rows = pd.concat([mine, rows.drop(mine.index)], ignore_index=True)
+    rows["place"] = rows["source"] + ", " + rows["variant"]
+    shown = readable(rows, TRANSFERRED, variant="cut")
+    parts = [
+        rows.rename(columns={f"{name}{end}": f"change{end}" for end in ("", "_low", "_high")})
+        for name in ("home", "away")
+    ]
+    table = pd.concat([part.assign(where=at) for part, at in zip(parts, PLACES, strict=True)])
+    table = table.drop(columns=["null_low", "null_high"]).reset_index(drop=True)
+    said = hovers(table, "place where change", where=str)
+    title = f"change of bias of {axis}, % of the uncut model's"
+    labels = {name: wrapped(plain(name)) for name in rows["place"]}
+    looks = looks_of(choice, PLACES)
+    table = table.assign(hover=said)
+    figure = dots(choice, table, "change", labels, looks, title, row="place", by="where", named=str)
+    answer = transfer_text(rows.iloc[0].to_dict())
+    return Panel(key, question, answer, figure, shown, TRANSFER_NOTE)
