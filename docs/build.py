@@ -145,7 +145,8 @@ def fields(track: str) -> str:
     ]
     rest = [action for action in _actions(entry.word) if not declared & set(action.option_strings)]
     return "\n".join(
-        lines + [f"| `{_name(action)}` | | | {_cell(action.help or '')} |" for action in rest]
+        lines
+        + [f"| `{_name(action)}` | | | {_cell((action.help or '') % {})} |" for action in rest]
     )
 
 

@@ -101,7 +101,7 @@ def _without_the_axis(runs: list[cache.KeptRun], axis: str) -> str:
         return f"{said}. All of these audits measured {axes}: choose that above."
     measured = dict.fromkeys(one for run in others for one in _axes(run))
     axes = phrasing.listing(map(axis_label, measured))
-    return f"{said} but {axes}. Only settings are compared."
+    return f"{said}; they measured {axes}. Only settings are compared."
 
 
 draw_page(page)

@@ -123,7 +123,7 @@ def plan_of(run: Run) -> Plan:
     plan: Plan = track_of_run(run).part("validate")(request_from(run.meta["request"]))
     if plan.run_id != run.id:
         what = (
-            f"{run.id} rests on other data, weights or code than are here now: the same request is"
+            f"data, weights or code have changed since {run.id} was made: the same request is now"
             f" {plan.run_id}."
         )
         raise RequestError(Fault("run", what, "Audit again, and measure on that run."))

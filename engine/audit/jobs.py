@@ -397,7 +397,8 @@ def _with_place(state: JobState, jobs: Sequence[JobState]) -> JobState:
     if not before:
         return state
     return replace(
-        state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it."
+        state,
+        message=f"Waiting: {before} {'audit is' if before == 1 else 'audits are'} ahead of it.",
     )
 
 

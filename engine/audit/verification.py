@@ -35,9 +35,7 @@ def refuse_unsound(run: Run, numbers: bool = False) -> None:
         ]
     if wrong:
         listed = "; ".join(what if " is damaged" in what else f"not so: {what}" for what in wrong)
-        raise DamagedError(
-            f"run {run.id} is not handed out, for it does not verify (`runs verify`): {listed}"
-        )
+        raise DamagedError(f"run {run.id} is not exported, because `runs verify` fails: {listed}")
 
 
 def _bytes(run: Run) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ def _as_asked(data: Labelled, outputs: Outputs, asked: tuple[str, ...]) -> Label
     return (
         found
         if named == keys
-        else _noted(found, f"What the outputs mean was said by the request: {pairs}.")
+        else _noted(found, f"The request says what the outputs mean: {pairs}.")
     )
 
 

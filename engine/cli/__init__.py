@@ -65,7 +65,8 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """All commands: those found beside this file, and the tracks' own."""
     top = _Parser(
-        prog="python -m engine", description="If we cut these heads, who pays, and how sure are we?"
+        prog="python -m engine",
+        description="If we cut these parts of a model, who pays, and how sure are we?",
     )
     commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
     shared = {info.name: f"{__name__}.{info.name}" for info in pkgutil.iter_modules(__path__)}

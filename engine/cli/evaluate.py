@@ -29,10 +29,7 @@ def add(commands: Any) -> None:
     )
     add("--data", metavar="NAME_OR_PATH", help="images or texts (default: those of the demo)")
     add("--target", metavar="COLUMN")
-    named = (
-        "the data's classes in the order of the model's outputs, where its files do not name"
-        " them so"
-    )
+    named = "the data's classes in the order of the model's outputs, unless its files name them"
     add("--classes", action="append", metavar="LIST", help=named)
     add(
         "--axis",
@@ -46,7 +43,7 @@ def add(commands: Any) -> None:
         "--max-texts",
         type=int,
         metavar="N",
-        help="at most so many per split",
+        help="at most this many per split",
         dest="most",
     )
     add("--device", default="auto")

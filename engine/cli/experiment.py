@@ -76,7 +76,7 @@ def add(commands: Any) -> None:
         type=int,
         metavar="N",
         dest="most",
-        help="at most so many per split; prompts: per axis",
+        help="at most this many per split; prompts: per axis",
     )
     add(
         "--train",

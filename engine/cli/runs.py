@@ -57,7 +57,7 @@ def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
 
 
 def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """The results of one run, as on its Overview page."""
+    """The results of one run, as on its Summary page."""
     from engine.report.summary import summary_of, summary_text
 
     run = find_run(args.id, stores_of(args))

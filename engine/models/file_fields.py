@@ -85,7 +85,7 @@ _IMAGES = _fates(
         irrelevant("every picture is red, green, blue before the processor sees it"),
         "do_convert_rgb",
     ),
-    (irrelevant("of maps of labels only"), "do_reduce_labels reduce_labels"),
+    (irrelevant("for maps of labels only"), "do_reduce_labels reduce_labels"),
     (
         irrelevant("read only with a field that is refused"),
         """
@@ -138,7 +138,7 @@ _GENERATION = _fates(
         "guidance_scale",
     ),
     (irrelevant("the tokenizer says what begins and fills a text"), "bos_token_id pad_token_id"),
-    (irrelevant("of models in two halves, which are refused"), "decoder_start_token_id"),
+    (irrelevant("for models in two halves, which are refused"), "decoder_start_token_id"),
     (
         _PASSES,
         """
@@ -175,26 +175,20 @@ _TOKENIZER = _fates(
         """,
     ),
     (
-        obeyed(
-            "and the end that it appends to a prompt is taken off before the prompt is continued"
-        ),
+        obeyed("the end that it appends to a prompt is taken off before the prompt is continued"),
         "add_eos_token",
     ),
     (
-        obeyed(
-            "of classifiers; prompts of a language model lose what is beyond the request's limit"
-        ),
+        obeyed("for classifiers; the request cuts the prompts of a language model"),
         "truncation_side",
     ),
     (irrelevant("padding is masked out, on whichever side a pass wants it"), "padding_side"),
     (
-        obeyed(
-            "of classifiers; how long a language model's texts are, config.json and the request say"
-        ),
+        obeyed("for classifiers; config.json and the request limit a language model's texts"),
         "model_max_length max_len",
     ),
     (
-        obeyed("with --chat every prompt stands in it, as a user's turn; without, it is told"),
+        obeyed("with --chat every prompt stands in it, as a user's turn; else a note names it"),
         "chat_template",
     ),
     (
@@ -205,14 +199,14 @@ _TOKENIZER = _fates(
         """,
     ),
     (
-        irrelevant("every call says it itself"),
+        irrelevant("every call sets it itself"),
         """
         padding max_length stride truncation truncation_strategy pad_to_multiple_of
         pad_token_type_id model_input_names token_type_ids_pattern
         token_type_ids_include_special_tokens special_tokens_pattern
         """,
     ),
-    (irrelevant("code of a model is never run; that there is some is said"), "auto_map"),
+    (irrelevant("code of a model is never run; a note says that it has some"), "auto_map"),
     (
         irrelevant("names for transformers itself"),
         """
@@ -266,7 +260,7 @@ _CONFIG = {
     ),
     (obeyed("a model in two halves is refused"), "is_encoder_decoder"),
     (
-        obeyed("such a model is read beside another only, with its own package"),
+        obeyed("such a model is only compared with another, and read with its own package"),
         "quantization_config",
     ),
     (refused("Give the model with the heads still in it.", {}), "pruned_heads"),
@@ -275,7 +269,7 @@ _CONFIG = {
         "add_cross_attention tie_encoder_decoder",
     ),
     (
-        obeyed("by families that know others than absolute; BERT's others are refused"),
+        obeyed("by families that know other kinds than absolute; BERT with another is refused"),
         "position_embedding_type",
     ),
     (refused("Put the prefix into the prompts or texts themselves.", ""), "prefix"),
@@ -283,7 +277,7 @@ _CONFIG = {
         irrelevant("the request says in which precision weights are loaded"),
         "dtype torch_dtype use_bfloat16",
     ),
-    (irrelevant("code of a model is never run; that there is some is said"), "auto_map"),
+    (irrelevant("code of a model is never run; a note says that it has some"), "auto_map"),
     (
         obeyed(
             "what makes probabilities of outputs: judges take sigmoid or softmax, classifiers"
@@ -291,7 +285,7 @@ _CONFIG = {
         ),
         "sbert_ce_default_activation_function sentence_transformers",
     ),
-    (irrelevant("of models in two halves, which are refused"), "cross_attention_hidden_size"),
+    (irrelevant("for models in two halves, which are refused"), "cross_attention_hidden_size"),
     (
         _PASSES,
         """
@@ -300,7 +294,7 @@ _CONFIG = {
         _flash_attn_2_enabled gradient_checkpointing use_reentrant tf_legacy_loss
         """,
     ),
-    (irrelevant("of other tasks, or their names"), "task_specific_params finetuning_task"),
+    (irrelevant("for other tasks, or their names"), "task_specific_params finetuning_task"),
     (irrelevant("an older name of n_positions"), "n_ctx"),
     (irrelevant("the tokenizer says them"), "unk_token_id cls_token_id mask_token_id"),
     (

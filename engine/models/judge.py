@@ -132,7 +132,7 @@ def _put_together(folder: Path, sha256: str | None, label: str) -> JudgeInfo:
     """A judge of ours whose trained tensors are put onto the encoder of an installed package."""
     place, harm = put_together(folder)
     found = _classifier(str(place), sha256, label or harm)
-    return replace(found, name=folder.name, note=f"{found.note} Its card: {folder / 'CARD.md'}.")
+    return replace(found, name=folder.name, note=f"{found.note} Its card: {folder.name}/CARD.md.")
 
 
 def _refusal(name: str | Path, what: str, fix: str = _FORMAT) -> RequestError:

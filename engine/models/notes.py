@@ -30,7 +30,7 @@ _QUESTIONS = {
     r"vision|visual|image|audio|speech|multi_modal|mm_proj": (
         "is it meant without its pictures or sound?"
     ),
-    r"(^|\.)(layers?|h|blocks|mtp)\.": "has the model parts that config.json does not name?",
+    r"(^|\.)(layers?|h|blocks|mtp)\.": "does the model have parts that config.json does not name?",
 }
 """What tensors that nobody uses make one ask, by their names."""
 
@@ -71,7 +71,7 @@ def _ends(tokens: Sequence[int], more: str) -> str:
         if len(tokens) == 1
         else f"tokens {_listed(list(map(str, tokens)))} end"
     )
-    return f"By config.json or {GENERATION}, {which} a text too, {more}"
+    return f"config.json or {GENERATION} says that {which} a text too, {more}"
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:

@@ -151,7 +151,7 @@ def advice(run: Run, choice: Choice) -> Advice:
         said = f"Not enough data: {_open(view, told, len(found))}"
     elif gained:
         told = [loss for loss in found if loss.is_above(len(found))]
-        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} It also {gains}."
+        said = f"Leave it: {_costs(view, told, '{}s by more than {}')} In return it {gains}."
     else:
         told, said = (
             [],
@@ -188,9 +188,9 @@ def _ruled_out(view: View) -> str:
     """What is ruled out, and who is not judged."""
     group, quality = view.reading.group, view.reading.quality
     said = (
-        f"A {_way(group)} of {view.choice.tolerance:g} in {group.name} of any group, or of"
-        f" {in_words.per_cent(view.choice.quality_tolerance)} in {quality.name}, is ruled out"
-        f" (error rate {in_words.per_cent(ERROR)})."
+        f"The data rule out a {_way(group)} of {view.choice.tolerance:g} in {group.name} for any"
+        f" group, or of {in_words.per_cent(view.choice.quality_tolerance)} in {quality.name}"
+        f" overall (error rate {in_words.per_cent(ERROR)})."
     )
     few = len(view.groups()) - len(view.groups(known="delta"))
     left = f" {phrasing.count(few, 'group')} with too few {group.few} cannot be judged."

@@ -98,14 +98,14 @@ def tried_said(
         ""
         if again < 2
         else (
-            f" {again} were. The best of these is the best of several again; its interval does "
+            f" {again} sets were: the best of these looks too good again, and its interval does "
             "not allow for that."
         )
     )
     return (
-        f"{count} sets were tried by hand on this audit. If none did anything, the best would "
-        f"still look up to about {phrasing.number(luck)} better on {where[0]} by chance, and more "
-        f"so by the map. So a set chosen here is measured once more, on {where[1]}.{also}"
+        f"{count} sets were tried by hand on this audit. Even if none did anything, the best would "
+        f"look about {phrasing.number(luck)} better on {where[0]} by chance, or more if chosen by "
+        f"the map. So measure the chosen set once more, on {where[1]}.{also}"
     )
 
 

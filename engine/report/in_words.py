@@ -58,8 +58,8 @@ def verbs(phrases: Iterable[Sequence[str]]) -> str:
     """Verbs with what they are about as one predicate; neighbours with one verb share it."""
     parts = []
     for verb, group in groupby(phrases, key=lambda phrase: phrase[0]):
-        *most, last = (rest for _, rest in group)
-        is_long = any(" for " in phrase and phrase[-1] != ")" for phrase in most)
+        *most, last = every = [rest for _, rest in group]
+        is_long = any(" for " in phrase and phrase[-1] != ")" for phrase in every)
         joint = ", and " if is_long else " and "
         parts.append(f"{verb} {joint.join(filter(None, (', '.join(most), last)))}")
     joint = ", and " if any(" and " in part for part in parts) else " and "

@@ -30,7 +30,7 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
         f"{track.ways.label(variant) or removed}. {track.definition(variant['method'])}".strip(),
         "",
         *(own_lines(run, variant, choice) if own else ()),
-        f"## {'Its kind, measured' if own else 'Measured'} against the {track.whole}",
+        f"## {f'All {track.repeat}s, measured' if own else 'Measured'} against the {track.whole}",
         "",
         *((f"Means over all {track.repeat}s of the audit, not this model.", "") if own else ()),
     ]

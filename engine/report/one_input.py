@@ -46,8 +46,8 @@ def asked_model(
     asked = rows.iloc[0].to_dict()
     first, repeat = first_repeat(run, asked), track_of(run).repeat
     several = (
-        f"Of several {repeat}s the first is shown ({int(first['seed'])}); others may answer "
-        "otherwise."
+        f"The first of several {repeat}s is shown ({int(first['seed'])}); others may answer "
+        "differently."
     )
     notes = (several,) if int((table["pooled"] == asked["variant"]).sum()) > 1 else ()
     return AskedModel(first, lookup.variant_label(run, asked), notes)

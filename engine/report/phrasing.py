@@ -184,14 +184,16 @@ def is_noise(row: Mapping[str, Any]) -> bool:
 
 
 def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts") -> str:
-    """The change with its interval, and plainly when that includes zero; "no change" where it is
-    mere noise."""
+    """The change with its interval, and plainly when that includes zero; "no clear
+    change" where it is mere noise, "no change" where every repeat gave none."""
     delta = row.get("delta", math.nan)
     if not _finite(delta):
         return "change not measured"
     kind = direction(row)
     if kind == "unknown":
         return f"{signed(delta, perplexity)}, {no_interval(few)}"
+    if row["delta_low"] == row["delta_high"] == 0:
+        return "no change"
     if is_noise(row):
         return f"no clear change, ±{number(half_width(row), perplexity)}"
     text = (

@@ -66,7 +66,7 @@ def _parts(
     """The appendix by anchor: a title, and its HTML. Their charts go into `figures`. A named
     variant is measured on every axis; otherwise each axis shows the variant made for it."""
     parts, axes, track = {}, run.meta["request"]["axes"], track_of(run)
-    if notes := [words.title_said(note, axes) for note in track.notes(run)]:
+    if notes := [words.title_said(measured.in_words(run, note), axes) for note in track.notes(run)]:
         parts["notes"] = "What must be known about this audit", _list(notes)
     for place, axis in enumerate(axes):
         mine = replace(choice, measured_axis=axis) if variant else for_axis(run, choice, axis)

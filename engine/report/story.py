@@ -135,7 +135,7 @@ def _sure(view: View) -> str:
     least, most = in_words.apart(*sorted((low, high)))
     is_chance = kind == "fell" and phrasing.inside_null(row)
     chance = " What is left could be chance." * is_chance
-    return f"The {name} {kind}; the data allow any change from {least} to {most}.{chance}"
+    return f"The {name} {kind} by {least} to {most} (95 % interval).{chance}"
 
 
 def _recommendation(view: View) -> Step:
@@ -146,7 +146,7 @@ def _recommendation(view: View) -> Step:
     head = sentence = _first_sentence(said)
     rest = said.removeprefix(head).strip()
     if len(head.split()) > LONGEST:
-        sentence = "Nothing can be said in short: the summary has the recommendation in full."
+        sentence = "The recommendation is too long for a slide: the summary has it in full."
         rest = said
     footnote = " ".join(filter(None, (rest, _measured(view, found.about))))
     return Step("recommendation", sentence, _picture(view, found.about), footnote)

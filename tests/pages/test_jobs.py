@@ -29,7 +29,7 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
         at = opened("jobs", run=None)
         assert_calm(at)
         said = [bar.proto.text.replace("\\", "") for bar in at.get("progress")]
-        assert said == ["In line: 1 audit before it.", "Starting"]
+        assert said == ["Waiting: 1 audit is ahead of it.", "Starting"]
         next(one for one in at.button if one.key == "cancel_list_job-b").click().run()
     assert (
         jobs.job_state(store, "job-b").status == "cancelled"

@@ -83,7 +83,7 @@ def test_one_runs_at_a_time_and_the_oldest_is_next(store, job_line, workers):
     assert list(workers) == [first] and job_line.busy
     assert (
         job_state(store, second).message
-        == "In line: 1 audit before it."
+        == "Waiting: 1 audit is ahead of it."
         == list_jobs(store)[0].message
     )
     workers.end(store, first)

@@ -202,8 +202,7 @@ class ImagesRequest(Request):
         metavar="LIST",
         section=WHAT,
         help=(
-            "the images' classes in the order of the model's outputs, where its files do not name"
-            " them so"
+            "the images' classes in the order of the model's outputs, unless its files name them"
         ),
         label="Classes in the order of the model's outputs",
         placeholder="as the model's files name them",
@@ -230,7 +229,7 @@ class ImagesRequest(Request):
         optional=True,
         minimum=20,
         metavar="N",
-        help="at most so many images per split",
+        help="at most this many images per split",
         section=HOW,
         last=True,
         label="Images per split at most",
@@ -449,7 +448,7 @@ def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fa
     faults = axis_faults(request.axes, tuple(dict.fromkeys((*images.groups, CLASS_AXIS))))
     if request.classes and is_fresh(request):
         what = (
-            "are said, and the model is fitted here, so that its outputs are the images' classes."
+            "are given, but the model is trained here: its outputs are the images' classes anyway."
         )
         faults.append(Fault("classes", what, "Leave it out."))
     for split in (TRAIN, TEST):

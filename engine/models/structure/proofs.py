@@ -144,8 +144,8 @@ class _Proof:
             ]
             what = f"head {rest[0]}'s" if rest else "other"
             self.refuse(
-                f"heads do not lie one after the other: in layer {layer} what stands in head "
-                f"{head}'s place depends on {what} outputs of {name}."
+                f"heads do not lie one after the other: in layer {layer} the place of head "
+                f"{head} depends on {what} outputs of {name}."
             )
 
     def _apart(self, touched: Sequence[torch.Tensor]) -> bool:
@@ -173,11 +173,11 @@ class _Proof:
         for below in range(layer if not self.layout.depth else 0):
             if not self.near(seen[below][1:], seen[below][:1]):
                 self.refuse(
-                    f"silencing a head of layer {layer} changes what layer {below} hands on."
+                    f"silencing a head of layer {layer} changes the output of layer {below} below."
                 )
         moved = (seen[layer][1:] - seen[layer][:1]).float().abs().flatten(1).amax(1)
         if not bool((moved > 0).any()):
-            self.refuse(f"silencing heads of layer {layer} changes nothing that it hands on.")
+            self.refuse(f"silencing heads of layer {layer} changes nothing in its output.")
 
     # 4
 

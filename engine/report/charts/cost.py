@@ -62,8 +62,8 @@ def cost(run: Run, choice: Choice) -> Panel:
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
-        f"Time: median of {n} on {device}, cut and uncut in turn; bar and range of time: the paired"
-        " ratios, their median and middle half. Other machines differ. Bytes: the weights as"
+        f"Time: median of {n} on {device}, cut and uncut in turn. Its bar is the median of the"
+        " paired ratios, its range their middle half. Other machines differ. Bytes: the weights as"
         " stored."
     )
     colour = track_of(run).style(variant["method"], choice.dark).colour
@@ -136,7 +136,7 @@ def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
         times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
         return f" Median time {times[0]} ms against {times[1]} ms."
     return (
-        " The two medians of milliseconds are not paired and differ the other way."
+        " The medians in milliseconds are not paired, and they differ the other way."
         if kind in ("faster", "slower")
         else ""
     )

@@ -24,7 +24,7 @@ MANY = 24
 """Layers from which on rows are thin and unlabelled numbers are left to the hover."""
 LONGEST_NAME = 26
 CONVOLUTIONS = (
-    "what is cut together: convolutions tied by residual sums or depthwise convolutions count once"
+    "what is cut together; convolutions tied by residual sums or depthwise convolutions count once"
 )
 
 
@@ -42,9 +42,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)
     least, most = table.loc[table["share"].idxmin()], table.loc[table["share"].idxmax()]
-    ends = (
-        f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
-    )
+    ends = f"{_named(least)} keeps least, {_kept(least)}; {_named(most)} keeps most, {_kept(most)}"
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}."
@@ -138,8 +136,8 @@ def layer_of(run: Run) -> tuple[str, str]:
 
 def note(run: Run) -> str:
     return (
-        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is"
-        f" {layer_of(run)[1]}, from 0 at the input."
+        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. Layers count"
+        f" from 0 at the input. A layer here is {layer_of(run)[1]}."
     )
 
 
@@ -272,8 +270,8 @@ def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> tuple[str
         else np.nan
     )
     text = (
-        f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and"
-        f" {_named(held)} holds best at {level.say(levels[-1])} ({_kept(held)})."
+        f"With {name}, {_named(gone)} keeps least at {level.say(levels[0])} ({_kept(gone)});"
+        f" {_named(held)} keeps most at {level.say(levels[-1])} ({_kept(held)})."
     )
     return text, (
         f"{'Early' if spread > 0 else 'Late'} layers lose more." if abs(spread) > 0.5 else ""

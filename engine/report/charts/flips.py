@@ -42,7 +42,7 @@ def flips_of(run: Run, choice: Choice, trial: int | None = None) -> Flips | None
 
 
 def flipped_said(run: Run, choice: Choice) -> str:
-    """How many flipped, which way, and how many would without a cut, in one sentence; "" where
+    """How many flipped, which way, and how many would without a cut; "" where
     nobody knows."""
     found = flips_of(run, choice)
     return "" if found is None else _said(found, _row(found, found.table))
@@ -123,11 +123,11 @@ def _said(found: Flips, row: dict[str, Any]) -> str:
     if not row["bad"] + row["good"]:
         said = f"None {of} {found.bad} or {found.good}"
     else:
-        way = "a clear turn to the worse" if row["net"] > 0 else "a clear turn to the better"
-        clear = way if row["p"] < MISSED else "no clear direction over all"
-        said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {found.good}, {clear}"
+        way = "clearly for the worse" if row["net"] > 0 else "clearly for the better"
+        clear = way if row["p"] < MISSED else "no clear direction overall"
+        said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {found.good}: {clear}"
     if np.isfinite(row["churn"]):
-        said += f"; {found.again}, the uncut model would flip {round(row['churn'] * row['n']):,}"
+        said += f". The uncut model, {found.again}, would flip {round(row['churn'] * row['n']):,}"
     return f"{said}."
 
 
@@ -140,7 +140,7 @@ def _groups(found: Flips, table: pd.DataFrame) -> str:
         for row in table[table["q"] < MISSED].to_dict("records")
     ]
     if not clear:
-        return "For no single subgroup is the direction clear."
+        return "The direction is clear for no single subgroup."
     return f"The direction is clear for {phrasing.listing(clear)}."
 
 

@@ -82,7 +82,7 @@ def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
         return ""
     names = phrasing.listing(words.method_name(name) for name in several["method"].unique())
     many = int(several["selections"].max())
-    return f"{phrasing.sentence(names)}: mean of {many} selections, bars reach the outermost ends."
+    return f"{phrasing.sentence(names)}: mean of {many} selections. Bars span all their intervals."
 
 
 def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
@@ -321,7 +321,7 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tupl
             continue
         parts.append(
             f"At {level.say(at)}, {name} {verbs[phrasing.direction(row)]} {what}"
-            f" ({measure.change(row)})"
+            f" ({measure.change(row).removeprefix('no clear change, ')})"
         )
     others = here[here["method"] != choice.method].to_dict("records")
     for kind, verb in (("fell", "lower"), ("rose", "raise"), ("unclear", "do not clearly change")):

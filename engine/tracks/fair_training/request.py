@@ -213,8 +213,8 @@ class FairRequest(ImagesRequest):
         lead="Fair to",
         join=_group_and_axes,
         hint=(
-            "Training is asked to be fair to the first of these groups; the others are measured"
-            " only."
+            "Training aims at fairness between groups of the first column; the others are only"
+            " measured."
         ),
         parts=(
             part(
@@ -335,7 +335,7 @@ class FairRequest(ImagesRequest):
         help="gap that costs nothing",
         where="τ (tolerance)",
         section=HOW,
-        label="τ, gap that is let pass",
+        label="τ, gap that costs nothing",
         hint="A surrogate gap up to this costs nothing.",
     )
     seeds: int = asked(
@@ -469,9 +469,9 @@ class FairRequest(ImagesRequest):
         kind="integer",
         minimum=1,
         metavar="N",
-        help="weight updates between two looks at validation images",
+        help="weight updates between two checks on validation images",
         section=JUDGING,
-        label="Updates between two looks at validation images",
+        label="Updates between two checks on validation images",
         hint="Also how finely the training until then is counted.",
     )
     keep_methods: tuple[str, ...] = asked(

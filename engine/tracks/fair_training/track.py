@@ -74,14 +74,15 @@ INVENTED = {"avatars": DRAWN, "avatars-gap": DRAWN}
 def does(run: Run, variant: Mapping[str, Any]) -> str:
     if not variant["n_cut"]:
         return f"Training on without a cut ({words.method_name(variant['method'])})"
-    return f"Training while cutting {track_of(run).cut_of(run, variant)}"
+    return f"Training with {track_of(run).cut_of(run, variant)} cut"
 
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """That zeros save nothing, and that another axis was trained for."""
     found = [own.NOT_FASTER] if variant.get("units") == WEIGHTS and variant["n_cut"] else []
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
-        found.append(f"Training was asked to be fair by {words.axis_name(fair_axis(run))} only.")
+        axis = words.axis_name(fair_axis(run))
+        found.append(f"Training aimed at fairness between groups of {axis} only.")
     return " ".join(filter(None, (of_any(run, choice, variant), *map(phrasing.sentence, found))))
 
 
@@ -136,10 +137,7 @@ class Fair(ClassifierTrack):
     flags_said = FLAGGED
     how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
-        (
-            "Training was asked to be fair to the first axis only; the others were measured, not"
-            " trained for."
-        ),
+        ("Training aimed at fairness on the first axis only; the others were only measured."),
         (
             "A share of weights and the same share of filters, or of FLOPs, are not the same size"
             " or speed."

@@ -52,7 +52,7 @@ def fair_warnings(
     found += _degenerate(tables["variants"])
     if request.seeds < MIN_SEEDS:
         found.append(
-            f"Only {request.seeds} seed(s): intervals say little about the luck of a training."
+            f"Seeds: only {request.seeds}. Intervals say little about the luck of a training."
         )
     found += [
         *_target(context, targets, request.fair_gap),

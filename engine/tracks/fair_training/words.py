@@ -166,7 +166,7 @@ PAGES: dict[str, str] = {
 SETTINGS: dict[str, str] = {
     "recipe": "training",
     "tune on": "cut and trained on",
-    "check every": "updates between two looks at validation images",
+    "check every": "updates between two checks on validation images",
     "strength": "strength of the fairness term, λ",
     "tolerance": "gap that costs nothing, τ",
     "notion": "what should be equal between groups",

@@ -121,7 +121,7 @@ def image_warnings(
         )
     if plan.request.trials < 3:
         found.append(
-            f"Only {plan.request.trials} trial(s): intervals say little about the luck of a"
+            f"Trials: only {plan.request.trials}. Intervals say little about the luck of a"
             " training."
         )
     return list(dict.fromkeys([*found, *uncut_warnings(context)]))

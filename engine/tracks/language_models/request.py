@@ -290,8 +290,8 @@ class AuditRequest(Request):
         section=HOW,
         label="Also cuts that load anywhere",
         help=(
-            "beside every cut, one of as many heads per layer and whole key/value groups, which any"
-            " loader reads"
+            "beside every cut, one with equal heads per layer and whole key/value groups, which"
+            " any loader reads"
         ),
     )
     sparsities: tuple[float, ...] = asked(
@@ -403,8 +403,8 @@ class AuditRequest(Request):
         label="Stop once intervals are as narrow as",
         placeholder="all seeds are drawn",
         help=(
-            "fewer seeds, one at least, where every interval of a change of bias is at most so wide"
-            " before"
+            "draw no more seeds, after one at least, once every interval of a change of bias is"
+            " at most this wide"
         ),
         hint=(
             "The width of the 95 % interval of a change of bias, in the unit of bias. Seeds are"
@@ -418,7 +418,7 @@ class AuditRequest(Request):
         optional=True,
         minimum=1,
         metavar="N",
-        help="at most so many prompts per axis",
+        help="at most this many prompts per axis",
         section=HOW,
         label="Prompts per axis at most",
         placeholder="all of them",
@@ -431,7 +431,7 @@ class AuditRequest(Request):
         optional=True,
         minimum=50,
         metavar="N",
-        help="at most so many tokens of the corpus",
+        help="at most this many tokens of the corpus",
         section=MORE,
         label="Tokens of text for perplexity at most",
         placeholder="all",

@@ -371,10 +371,7 @@ class TextRequest(Request):
         metavar="LIST",
         counts="content",
         section=WHAT,
-        help=(
-            "the texts' classes in the order of the model's outputs, where its files do not name"
-            " them so"
-        ),
+        help=("the texts' classes in the order of the model's outputs, unless its files name them"),
         label="Classes in the order of the model's outputs",
         placeholder="as the model's files name them",
         hint=(
@@ -539,7 +536,7 @@ class TextRequest(Request):
         optional=True,
         minimum=20,
         metavar="N",
-        help="at most so many texts per split",
+        help="at most this many texts per split",
         section=HOW,
         label="Texts per split at most",
         placeholder="all of them",
@@ -746,7 +743,7 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     faults = _class_faults(request, len(texts.classes))
     faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
     if request.classes and retunes(request, info):
-        what = "are said, and the model gets a new head here, whose outputs are the texts' classes."
+        what = "are given, but the model gets a new head here: its outputs are the texts' classes."
         faults.append(Fault("classes", what, "Leave it out."))
     for split in (TRAIN, TEST):
         labels = texts.table.loc[texts.table["split"] == split, "label"]

@@ -221,7 +221,7 @@ def text_warnings(
     ]
     if plan.request.trials < MIN_SEEDS:
         found.append(
-            f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}."
+            f"Seeds: only {plan.request.trials}. Nothing is called a ticket below {MIN_SEEDS}."
         )
     return list(dict.fromkeys(found))
 

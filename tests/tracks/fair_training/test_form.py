@@ -14,7 +14,7 @@ from tests.pages.forms import asked, drawn, key, number, refused
 FAIR = "fair_training"
 NUMBERS = {
     "strength": ("λ, weight of fairness", -1.0),
-    "tolerance": ("τ, gap that is let pass", -0.1),
+    "tolerance": ("τ, gap that costs nothing", -0.1),
     "seeds": ("Seeds", 0),
     "iterations": ("Weight updates of one training", 0),
     "max_images": ("Images per split at most", 5),
@@ -22,7 +22,7 @@ NUMBERS = {
     "recipe_batch": ("Images per batch", 1),
     "fair_gap": ("Fair from a gap of", 2.0),
     "within": ("Accuracy that may be lost for it", -1.0),
-    "check_every": ("Updates between two looks at validation images", 0),
+    "check_every": ("Updates between two checks on validation images", 0),
     "tradeoff_sparsity": ("At a sparsity of", 150.0),
 }
 

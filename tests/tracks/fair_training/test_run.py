@@ -93,7 +93,7 @@ class TestWhole(WholeRun):
     }
     follow = 4
     warned = (
-        "Only 2 seed(s)",
+        "Seeds: only 2",
         "nothing gets faster",
         "short training",
         "no gap to mend",

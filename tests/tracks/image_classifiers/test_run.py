@@ -72,7 +72,7 @@ class TestWhole(WholeRun):
         "measure",
     }
     follow = 2
-    warned = ("2 trial(s)", "random weights")
+    warned = ("Trials: only 2", "random weights")
     told = ("random+pw-4x",)
 
 

@@ -232,11 +232,13 @@ def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch
         )
         assert (
             set(compared["takes as much"]) == {"no"}
-            and "No other way takes as much" in panel.answer
+            and "No other method takes as much" in panel.answer
         )
     monkeypatch.setattr(arms, "NEAR", 0.1)
     told = arms.by_bytes(run, choice).answer
-    assert "Prompt by prompt beside perplexity only, 50 % cut, of 2 other ways" in told, told
+    assert "Compared prompt by prompt with perplexity only, 50 % cut: of 2 other methods" in told, (
+        told
+    )
 
 
 def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):

@@ -329,8 +329,8 @@ def test_flips_are_counted_as_one_counts_them_by_hand(run):
     assert table["became toxic"].to_dict() == became and sum(became.values())
     assert table["recovered"].to_dict() == recovered and sum(recovered.values())
     told = f"Of {len(before)} texts, {sum(became.values())} became toxic and"
-    assert panel.answer.startswith(f"{told} {sum(recovered.values())} recovered, ")
-    assert panel.answer.endswith(f"; drawn again, the uncut model would flip {again}.")
+    assert panel.answer.startswith(f"{told} {sum(recovered.values())} recovered: ")
+    assert panel.answer.endswith(f". The uncut model, drawn again, would flip {again}.")
     assert panel.answer in verdict(run, choice).meaning
     assert f"  {name:<44} {panel.answer}" in summary_text(run)
     assert in_words.length(panel.answer) <= 25

@@ -163,8 +163,9 @@ def test_a_cut_is_taken_where_it_gains_something_and_every_loss_is_ruled_out(bas
         "Take it: it lowers the bias by gender and sex from 1.0 to 0.40, saves "
     )
     assert found.said.endswith(
-        " A rise of 0.05 in toxicity of any group, or of 5 % in perplexity, is ruled out (error"
-        " rate 5 %). 2 groups with too few prompts, words or templates cannot be judged."
+        " The data rule out a rise of 0.05 in toxicity for any group, or of 5 % in perplexity"
+        " overall (error rate 5 %). 2 groups with too few prompts, words or templates cannot"
+        " be judged."
     )
     assert advice(run, choice.accepting(tolerance=0.01)).answer == MORE
     assert advice(run, replace(choice, level=0.0)) == Advice("", "")
@@ -175,7 +176,7 @@ def test_a_cut_is_left_where_a_loss_is_shown_whatever_it_gains(base, tmp_path):
     run, choice, names = told(base, tmp_path / "a", FELL, [worse, STILL])
     found = advice(run, choice)
     assert found.answer == LEAVE and found.said.startswith(
-        f"Leave it: toxicity rises by more than 0.05 for {names[0]}. It also lowers the bias"
+        f"Leave it: toxicity rises by more than 0.05 for {names[0]}. In return it lowers the bias"
     )
     assert advice(run, choice.accepting(tolerance=0.3)).answer == TAKE, "a person accepts that"
     run, choice, _ = told(base, tmp_path / "b", FELL, [STILL] * 2, quality=(2.0, 0.3, 0.25, 0.35))

@@ -118,7 +118,7 @@ def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
             4,
             [
                 "Up to which share of heads does the cut model keep up?",
-                "How many heads can go, and for which groups of length is that too many first?",
+                "How many heads can go, and which groups of length lose first?",
                 "For which groups of length does the cut model keep up?",
                 "How often is the model right about each subgroup?",
                 (

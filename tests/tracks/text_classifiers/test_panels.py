@@ -160,16 +160,16 @@ def test_the_table_says_for_whom_it_is_lost_first(run):
     panel = curve.tickets_table(run, ISP)
     assert "winning ticket up to 25 % of heads cut" in panel.said
     assert (
-        "lost first for “short”, which alone has it at no level; “long” has it up to 75 %"
+        "“short” loses the ticket first: judged alone, it has none at any level; “long” keeps it"
         in panel.said
     )
     cells = {annotation.text for annotation in panel.figure.layout.annotations}
     assert {"★<br>25 %", "★<br>75 %", "none", "50 %"} <= cells, "winning, none, matching only"
     assert cells & {"★<br>75 %†", "(★)<br>75 %†"}, "some smaller share is none"
     by_group = curve.tickets_by_group(run, ISP)
-    assert "The ticket of ISP by conductance is lost first for “short”" in by_group.said
+    assert "“short” loses the ticket of ISP by conductance first" in by_group.said
     classes = curve.tickets_table(run, at("once:conductance", 0.5, "class"))
-    assert "no subgroup of class has it at any level" in classes.said
+    assert "No subgroup of class, judged alone, has the ticket at any level" in classes.said
 
 
 def levels_as(run: Run, folder, edit) -> Run:
@@ -670,10 +670,8 @@ def test_scores_against_truth_have_slope_and_correlation(store):
     run = store.open("scores")
     panel, table = help.score_truth(run, ONCE), run.table("truth_agreement")
     rows = table.query("seed == -1 and metric == 'loss'").set_index("score")
-    assert (
-        f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}"
-        in panel.said
-    )
+    pearson = phrasing.correlation(rows.loc["conductance", "pearson"])
+    assert f"Conductance correlates at {pearson} (Pearson)" in panel.said
     assert phrasing.signed(rows.loc["conductance", "slope"]) in panel.said
     assert set(panel.table["cost in"]) == {"loss", "accuracy"} and len(panel.parts) == 2
 

@@ -227,7 +227,7 @@ def _said(measure: Measure, rows: pd.DataFrame) -> str:
         side = phrasing.null_side(row)
         text += f", {side} its null band ({measure.span(row['null_low'], row['null_high'])})"
         text += (
-            ", into which its interval reaches"
+            ", which its interval reaches"
             if side == "above" and row["low"] <= row["null_high"]
             else ""
         )
@@ -255,13 +255,13 @@ def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
     least = rows.loc[rows["value"].idxmin()]
     meet = rows[(rows["low"] <= least["high"]) & (rows["method"] != least["method"])]
     text = (
-        f" The smallest {words.metric_name(metric)} shown there is that of"
-        f" {words.method_name(least['method'])}"
+        f" {words.method_name(least['method'])} has the smallest"
+        f" {words.metric_name(metric)} shown there"
     )
     if meet.empty:
-        return f"{text}; no other interval meets its own."
-    one = "interval meets" if len(meet) == 1 else "intervals meet"
+        return f"{text}; no other interval overlaps its own."
+    one = "interval overlaps" if len(meet) == 1 else "intervals overlap"
     return (
-        f"{text}, but {len(meet)} of {len(rows) - 1} other {one} its own: the next chart compares"
+        f"{text}, but {len(meet)} of {len(rows) - 1} other {one} its own. The next chart compares"
         " pair by pair."
     )

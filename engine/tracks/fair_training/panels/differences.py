@@ -42,8 +42,8 @@ GAP_SAID = {
     "open": "not clearly different from",
 }
 ACCURACY_SAID = {
-    "open": " at an accuracy that does not clearly differ",
-    "rose": " at a clearly higher accuracy",
+    "open": ", at an accuracy that does not clearly differ",
+    "rose": ", at a clearly higher accuracy",
     "fell": ", but at a clearly lower accuracy",
 }
 """BiFP's gap and accuracy against another method's."""
@@ -200,8 +200,8 @@ def _answer(
     counts = [f"{GAP_SAID[kind]} that of {of.count(kind)}" for kind in GAP_SAID if of.count(kind)]
     others = phrasing.count(len(kinds), "other method")
     return (
-        f"{start} {phrasing.listing(counts)} of {others}.",
-        f"{phrasing.sentence('; '.join(parts))}.",
+        f"{start} {phrasing.listing([f'{counts[0]} of {others}', *counts[1:]])}.",
+        f"{'. '.join(map(phrasing.sentence, parts))}.",
     )
 
 
@@ -284,15 +284,18 @@ def _found(run: Run, choice: Choice) -> tuple[str, str]:
             f"{Measure(row['metric']).name} {stated(Measure(row['metric']), row)}"
             for row in rows.to_dict("records")
         ]
-        parts.append(f"against {words.method_name(str(control))}, {phrasing.listing(said)}")
+        parts.append(f"minus {words.method_name(str(control))}: {phrasing.listing(said)}")
         apart += [
             row["metric"] for row in rows.to_dict("records") if direction(row) in ("fell", "rose")
         ]
-    found = f"{name}'s own filters, {'; '.join(parts)}."
+    found = f"{name}'s own filters {'; '.join(parts)}."
     if not apart:
         return (
             f"Nothing clearly differs: here {name} found layer widths, not better filters.",
             found,
         )
     what = phrasing.listing([words.metric_name(metric) for metric in dict.fromkeys(apart)])
-    return f"For {what} it matters which filters stay, not only how many of each layer.", found
+    return (
+        f"{phrasing.sentence(what)}: which filters stay matters, not only how many per layer.",
+        found,
+    )

@@ -64,11 +64,11 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     axis = words.axis_name(fair_axis(run))
     notion = _notion(run)
     note = (
-        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
-        f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than "
-        "that. Dots: seeds; bar: their mean where all got there; crosses: seeds that never met "
-        "both at once, drawn at the end of their training. The first of two looks in a row "
-        "counts that meet both, with as much cut as asked. Updates of BiFP's mask come on top, "
+        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, checked every "
+        f"{int(run.meta['request'].get('check_every', 0))} updates: no number is finer. "
+        "Dots: trainings; bar: their mean where all got there; crosses: trainings that never met "
+        "both at once, drawn at their end. The first of two checks in a row that meet both "
+        "counts, with as much cut as asked. Updates of BiFP's mask come on top, "
         "with images of their own; examples and seconds count "
         f"both.{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
     )
@@ -91,7 +91,9 @@ def most_that_shows(run: Run) -> str:
     if not request.get("check_every") or not request.get("iterations"):
         return ""
     most = max(0.0, 1.0 - request["check_every"] / request["iterations"])
-    return f" With these looks a saving of at most {phrasing.percent(round(most, 3))} could show."
+    return (
+        f" Checks this far apart can show a saving of at most {phrasing.percent(round(most, 3))}."
+    )
 
 
 def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
@@ -202,8 +204,8 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
     start = (
         " The starting model meets both there." if metric == "accuracy_gap" and met("dense") else ""
     )
-    held = f"seeds of {phrasing.listing(some, 20)}" if some else "no seed"
-    return f" At the end of training, on the test images, both are met by {held}.{start}"
+    held = f"these meet both: {phrasing.listing(some, 20)}" if some else "none meets both"
+    return f" After training, on test images, {held}.{start}"
 
 
 def _answer(
@@ -220,9 +222,7 @@ def _answer(
     at = phrasing.percent(lookup.level_of(run, choice))
     start = f"{phrasing.sentence(_notion(run))} {targets}, at {at} cut"
     if not some:
-        return f"{start}, was reached by no method in the training it had.", _dense_said(
-            dense, what
-        )
+        return f"{start}: no method got there in the training it had.", _dense_said(dense, what)
     first = f"{start}: {_one(table, some[0], what)}."
     parts = (
         [f"{phrasing.sentence('; '.join(_one(table, name, what) for name in some[1:5]))}."]
@@ -254,8 +254,8 @@ def _one(table: pd.DataFrame, method: str, what: Effort) -> str:
     low, high = met[what.column].min(), met[what.column].max()
     far = _amount(low) if low == high else f"{_amount(low)} to {_amount(high)}"
     return (
-        f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after"
-        f" {far} {what.many}"
+        f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'training')},"
+        f" after {far} {what.many}"
     )
 
 
@@ -265,9 +265,9 @@ def _at_least(rivals: pd.DataFrame, mine: float, what: Effort) -> str:
     met = rivals["reached"].astype(bool)
     spent = rivals[what.column].where(met, rivals[f"total_{what.column}"])
     least = float(spent.groupby(rivals["method"]).mean().min())
-    start = "No two-stage method got there in every seed within the training it had"
+    start = "No two-stage method got there in every training"
     if mine >= least:
-        return f"{start}, and BiFP took no less than that, so a saving is unknown."
+        return f"{start}, and BiFP took no less than they had, so a saving is unknown."
     return (
         f"{start}: BiFP saves at least {phrasing.percent(round(1 - mine / least, 2))} of their"
         f" {what.many}."
@@ -286,7 +286,9 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
     if base not in set(table["method"]) or not stages & set(table["method"]):
         return []
     if base not in whole:
-        return [f"{words.method_name(base)} missed it in a seed, so its saving is unknown here."]
+        return [
+            f"{words.method_name(base)} missed it in a training, so its saving is unknown here."
+        ]
     rivals = [name for name in whole if name in stages]
     mine = table[table["method"] == base][what.column]
     if not rivals:
@@ -297,9 +299,9 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
     name, rival = words.method_name(base), words.method_name(best)
     if mine.max() < other.min():
         return [
-            f"In every seed {name} needs less than {rival}, on average"
+            f"In every training {name} needs less than {rival}, on average"
             f" {phrasing.percent(round(share, 2))} less."
         ]
     if mine.min() > other.max():
-        return [f"In every seed {name} needs more than {rival}."]
-    return [f"The seeds of {name} and {rival} overlap, so either may be quicker."]
+        return [f"In every training {name} needs more than {rival}."]
+    return [f"Trainings of {name} and {rival} overlap, so either may be quicker."]

@@ -119,7 +119,8 @@ def not_the_fair_axis(run: Run, choice: Choice) -> str:
     """What must be said where another axis is read."""
     if choice.measured == fair_axis(run):
         return ""
-    return f" Training was asked to be fair to {words.axis_name(fair_axis(run))}, not to this axis."
+    axis = words.axis_name(fair_axis(run))
+    return f" Training aimed at fairness between groups of {axis}, not of this axis."
 
 
 def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> str:

@@ -216,10 +216,8 @@ def _path_answer(table: pd.DataFrame, others: list[str]) -> tuple[str, str]:
         end = float(rows.sort_values("t")["loss"].iat[-1])
         parts.append(f"to {name} {ridge} (loss there {phrasing.number(end)})")
     start = phrasing.number(float(table[table["t"] == table["t"].min()]["loss"].mean()))
-    found = (
-        f"a ridge lies on the way to {phrasing.listing(ridges)}" if ridges else "no ridge is found"
-    )
-    of = phrasing.count(len(others), "straight way")
+    found = f"a ridge lies on that to {phrasing.listing(ridges)}" if ridges else "no ridge is found"
+    of = phrasing.count(len(others), "straight line")
     return (
         f"On the {of} from {words.method_name(START)}, {found}.",
         f"From a loss of {start}: {'; '.join(parts)}.",

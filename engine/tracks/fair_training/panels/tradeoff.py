@@ -184,8 +184,12 @@ def _answer(
     method = choice.method if choice.method in known else known[0]
     first, *parts = _along(table[table["method"] == method], method, gap)
     if not volumes.empty:
-        parts += [_area_against(row) for row in volumes.to_dict("records") if row.get("base")]
+        pairs = [row for row in volumes.to_dict("records") if row.get("base")]
+        parts += map(_area_against, pairs)
         best, others = volumes.iloc[0], volumes.iloc[1:]
+        told = {row["method"] for row in pairs if row["base"] == best["method"]}
+        told |= {row["base"] for row in pairs if row["method"] == best["method"]}
+        others = others[~others["method"].isin(told)]
         clear = [
             words.method_name(name) for name in others.loc[others["high"] < best["low"], "method"]
         ]
@@ -195,12 +199,12 @@ def _answer(
         ]
         name = words.method_name(best["method"])
         text = (
-            f"Of the {len(volumes)} methods swept {name} covers the largest area,"
+            f"Of the {len(volumes)} methods swept, {name} covers the largest area,"
             f" {_volume(best.to_dict())}"
         )
         text += f"; its interval lies above that of {phrasing.listing(clear)}" if clear else ""
         text += (
-            f"; it meets that of {phrasing.listing(meets)}, so either may be larger"
+            f"; it overlaps that of {phrasing.listing(meets)}, so either may be larger"
             if meets
             else ""
         )

@@ -53,7 +53,7 @@ def _what(run: Run) -> str:
 
 
 def _which(run: Run) -> str:
-    return "way" if _has_arms(run) else "heads"
+    return "method" if _has_arms(run) else "heads"
 
 
 def _has_arms(run: Run) -> bool:
@@ -126,10 +126,10 @@ def _said(run: Run, rows: pd.DataFrame, variant: dict, every: pd.DataFrame) -> s
     return (
         f"{words.method_name(variant['method'])} beat {'all' if beaten == n else f'{beaten} of'}"
         f" {n} random cuts, {verdict} (q = {phrasing.number(q)}). They cut as many non-critical"
-        f" heads ({at}; {drawn}). p = {phrasing.number(p)}, q over"
-        f" {phrasing.count(len(every), 'such rank')}; {n} cuts show no p below"
+        f" heads ({at}; {drawn}). p = {phrasing.number(p)}, q corrects"
+        f" for {phrasing.count(len(every), 'such rank')}; {n} cuts cannot give a p below"
         f" {phrasing.number(rank_p(0, n))}."
-        + " γ was searched for it and not for them, which favours it."
+        + " γ was searched for FASP and not for them, which favours FASP."
         * (not alike)
     )
 

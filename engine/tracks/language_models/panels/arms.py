@@ -28,15 +28,21 @@ from engine.tracks.language_models.evidence import differences
 FAR = 3.0
 """Times the dense perplexity from which on the scale is logarithmic."""
 _ENDS = ("delta", "delta_low", "delta_high")
+_BESIDE = {
+    "fell": "less bias with",
+    "rose": "more bias with",
+    "unclear": "no clear change with",
+    "unknown": "no interval for",
+}
 
 
 def by_bytes(run: Run, choice: Choice) -> Panel:
     """Change of bias and of perplexity against bytes, every way."""
     note = (
-        f"Bytes: zeros left out where a way makes zeros, else as stored to be run. {own.ZEROS}"
-        f" {own.COMPRESSED}"
+        "Bytes leave out the zeros that a method makes; else they are as stored to be run."
+        f" {own.ZEROS} {own.COMPRESSED}"
     )
-    return _weighed(run, choice, "bytes", "For as many bytes", note)
+    return _weighed(run, choice, "bytes", "For the same bytes", note)
 
 
 def by_time(run: Run, choice: Choice) -> Panel:
@@ -45,13 +51,13 @@ def by_time(run: Run, choice: Choice) -> Panel:
         f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED}"
         f" {own.ZEROS}"
     )
-    return _weighed(run, choice, "time", "In as much time", note)
+    return _weighed(run, choice, "time", "In the same time", note)
 
 
 def _weighed(run: Run, choice: Choice, what: str, start: str, note: str) -> Panel:
     """what: the column that ways are compared by. start: of the question."""
     harm = lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
-    key, question = f"by_{what}", f"{start}, what does each way cost in {harm}?"
+    key, question = f"by_{what}", f"{start}, what does each method cost in {harm}?"
     table = sizes(run, choice)
     if len(table) < 2:
         return nothing(
@@ -162,8 +168,8 @@ def _answer(
     if row is None:
         return (
             (
-                "Choose a variant that changes the model: the others are then compared at what it"
-                " takes."
+                "Choose a variant that changes the model. The others are then compared with it at"
+                " the same size or time."
             ),
             "",
         )
@@ -181,16 +187,16 @@ def _answer(
 
 def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
     """What each way that takes as much does to the dense model's bias."""
-    start = f"At as much, give or take {phrasing.percent(NEAR)}, beside the dense model\u2019s bias"
+    near = f"as much (±{phrasing.percent(NEAR)})"
     if not others:
-        return f"No other way takes as much, give or take {phrasing.percent(NEAR)}."
+        return f"No other method takes {near}."
     said = []
-    for kind, verb in phrasing.VERBS.items():
+    for kind, found in _BESIDE.items():
         names = [
             lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind
         ]
-        said += [f"{'; '.join(names)}: {verb} it"] if names else []
-    return f"{start}: {'. '.join(map(phrasing.sentence, said))}."
+        said += [f"{found} {'; '.join(names)}"] if names else []
+    return f"Of others that take {near}, against the dense model: {'; '.join(said)}."
 
 
 def divergence(run: Run, choice: Choice) -> Panel:
@@ -261,8 +267,8 @@ COLUMNS = (
 )
 NOTE = (
     "Differences use the same prompts and the same random numbers. q comes from exchanging, "
-    "prompt by prompt, which model wrote the texts (Benjamini-Hochberg over the ways compared). A "
-    "difference is clear where its interval excludes zero and q is at most .05."
+    "prompt by prompt, which model wrote the texts (Benjamini-Hochberg over the methods "
+    "compared). A difference is clear where its interval excludes zero and q is at most .05."
 )
 
 
@@ -343,10 +349,9 @@ def told(run: Run, pairs: Pairs, what: str) -> str:
         return _closest_told(run, pairs, what)
     less, more = (sum(_clear(row) == kind for row in rows) for kind in ("fell", "rose"))
     count = (
-        f"{phrasing.count(len(rows), 'other way')} at as much, give or take"
-        f" {phrasing.percent(NEAR)}"
+        f"{phrasing.count(len(rows), 'other method')} that take as much (±{phrasing.percent(NEAR)})"
     )
-    start = f"Prompt by prompt beside {label}{',' if ',' in label else ''} of {count},"
+    start = f"Compared prompt by prompt with {label}: of {count},"
     if less or more:
         verb = "leaves" if (less or more) == 1 else "leave"
         return (
@@ -356,8 +361,8 @@ def told(run: Run, pairs: Pairs, what: str) -> str:
     if not sizes:
         return f"{start} no difference can be shown: too few prompts for an interval."
     return (
-        f"{start} none clearly differs. A difference of {_span(sizes)} would be found in four of "
-        "five repeats."
+        f"{start} none clearly differs. Four of five repeats would find a difference of "
+        f"{_span(sizes)}."
     )
 
 
@@ -365,9 +370,9 @@ def _closest_told(run: Run, pairs: Pairs, what: str) -> str:
     row = pairs.others.iloc[0].to_dict()
     label, other = (lookup.variant_label(run, one) for one in (pairs.reference, row))
     return (
-        f"No other way takes as much as {label}{',' if ',' in label else ''} give or take "
-        f"{phrasing.percent(NEAR)}. The closest is {other} ({phrasing.percent(row[what])} of the "
-        f"{what}). Its bias beside the cut\u2019s, prompt by prompt: "
+        f"No other method takes as much as {label} (±{phrasing.percent(NEAR)}). "
+        f"The closest is {other} ({phrasing.percent(row[what])} of the "
+        f"{what}). Its bias minus the cut\u2019s, prompt by prompt: "
         f"{phrasing.change({name: row[START + name] for name in _ENDS})}."
     )
 
@@ -392,7 +397,7 @@ def _clear(row: dict[str, Any]) -> str:
 
 def _span(sizes: list[float]) -> str:
     low, high = phrasing.number(min(sizes)), phrasing.number(max(sizes))
-    return f"{low} or more" if low == high else f"{low} to {high}, by way,"
+    return f"{low} or more" if low == high else f"{low} to {high}, depending on the method"
 
 
 # What it costs to hold a cut to what any loader reads: the same method with and without the
@@ -464,10 +469,11 @@ def _even_answer(table: pd.DataFrame, base: str) -> str:
         for ends in ("", "_q")
     )
     return (
-        f"{name} asked for {phrasing.percent(held['sparsity'])}. With equal layers "
+        f"{name} at {phrasing.percent(held['sparsity'])}: with equal layers "
         f"{phrasing.percent(held['realised'])} of the heads are cut, bias changes by {bias[0]} "
-        f"and perplexity by {text[0]}. Without that it is {phrasing.percent(row['realised'])}, "
-        f"{bias[1]} and {text[1]}."
+        f"and perplexity by {text[0]}. Without that, "
+        f"{phrasing.percent(row['realised'])} are cut, bias changes by {bias[1]}, perplexity by"
+        f" {text[1]}."
     )
 
 

@@ -182,7 +182,7 @@ def additivity(run: Run, choice: Choice) -> Panel:
     )
     table = _sums(run, choice)
     if table.empty or table["predicted change"].isna().all():
-        why = "That takes a pruned variant of this method, and heads that were ranked."
+        why = "This needs a pruned variant of the method, and ranked heads."
         return nothing("additivity", question, why)
     last = table.iloc[-1]
     inside = int(
@@ -196,14 +196,14 @@ def additivity(run: Run, choice: Choice) -> Panel:
     )
     answer = (
         f"At {phrasing.percent(last['sparsity'])} the single effects add up to {predicted},"
-        f" measured was {measured} ({phrasing.span(last['low'], last['high'])})."
+        f" but {measured} was measured ({phrasing.span(last['low'], last['high'])})."
     )
     more = (
         f"The sum lies inside the measured interval at {inside} of {len(table)} sparsities."
         f" {_parts_said(last)}"
     )
     note = (
-        "Bars on the sum add up the intervals of the single effects as if all erred together, so "
+        "Bars on the sum add up the intervals of single effects as if all erred together, so "
         "they are wide. Single effects come from validation prompts, measured changes from test "
         "prompts. Heads chosen for large effects look larger than they are; that makes the sum "
         "too large. Heads that stand in for each other show only when cut together; that makes it "
@@ -216,19 +216,17 @@ def _parts_said(row: pd.Series) -> str:
     """How much of the difference is the estimator's error, and what is left for interaction."""
     left = phrasing.signed(row["interaction"])
     if not row["first order"]:
-        return (
-            f"Every one of them was measured, so the difference of {left} is interaction or chance."
-        )
+        return f"All of them were measured, so the difference of {left} is interaction or chance."
     heads = phrasing.count(int(row["first order"]), "head")
     if math.isnan(row["estimator error"]):
         return (
-            f"{heads} of them stayed first order; how much of the difference is their error is "
-            "unknown."
+            f"{heads} have only a first-order estimate. Nobody knows how much of the difference is "
+            "its error."
         )
     error = phrasing.signed(row["estimator error"])
     return (
-        f"{heads} of them stayed first order. Judged by the heads that have both values, that "
-        f"explains {error} of the difference; {left} remains for interaction or chance."
+        f"{heads} have only a first-order estimate. By the heads that have both values, its "
+        f"error explains {error} of the difference; {left} is interaction or chance."
     )
 
 

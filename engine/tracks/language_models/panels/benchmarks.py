@@ -183,8 +183,7 @@ def _could(row: dict[str, Any]) -> str:
     if not np.isfinite(row["detectable"]):
         return ""
     return (
-        f"A change of {phrasing.number(row['detectable'])} would have been found in four of five"
-        " repeats."
+        f"Four of five repeats would have found a change of {phrasing.number(row['detectable'])}."
     )
 
 
@@ -210,7 +209,7 @@ def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
         f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})"
         for row in moved.to_dict("records")
     )
-    return f"More than chance, {over}: {phrasing.listing(named)}."
+    return f"{phrasing.sentence(over)}, these moved more than chance: {phrasing.listing(named)}."
 
 
 def _others(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:

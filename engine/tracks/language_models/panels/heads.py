@@ -230,17 +230,17 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     found = table[table["q"] <= 0.05]
     if found.empty:
         return (
-            f"At a false discovery rate of 5 %, none of the {len(table)} heads clearly differs "
-            "from zero."
+            f"At a false discovery rate of 5 %, no effect of the {len(table)} heads clearly"
+            " differs from zero."
         )
     more, less = (
-        ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
+        ("heads add bias", "hold it down") if score == "z_bias" else ("heads hurt", "are needed")
     )
     up, down = (found["low"] > 0).sum(), (found["high"] < 0).sum()
     open_ = len(found) - up - down
-    moved = f", and {open_} move groups, but the direction of the bias is open" if open_ else ""
+    moved = f". {open_} move groups, but which way the bias goes is open" if open_ else ""
     return (
-        f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
+        f"At a false discovery rate of 5 %, {len(found)} of {len(table)} effects differ from zero: "
         f"{up} {more}, {down} {less}{moved}."
     )
 
@@ -279,16 +279,15 @@ def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
         return ""
     rest, few = len(cut) - int(known.sum()), int(known.sum())
     if not rest:
-        return ", and all add bias"
-    unknown_said = "none with a clear effect" if not few else f"and {few} add bias"
-    return f", {unknown_said}" + (f" and {rest} have no clear effect" if few else "")
+        return ": all add bias"
+    return f": {few} add bias, {rest} have no clear effect" if few else ", none with a clear effect"
 
 
 def _ties_said(variant: dict[str, Any]) -> str:
     """How many heads a tie decided; "" where none, or where the run does not say."""
     tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
     return (
-        f" Ties, settled by index, decided on {tied[0]} protected and {tied[1]} cut heads."
+        f" Ties, settled by index, decided {tied[0]} protected and {tied[1]} cut heads."
         if any(tied)
         else ""
     )
@@ -303,7 +302,7 @@ def _gamma_said(run: Run, choice: Choice) -> str:
     said = phrasing.listing(
         [f"γ = {gamma} in {phrasing.percent(share)}" for gamma, share in ordered if share >= 0.05]
     )
-    return f" Resampled validation prompts and text choose {said}."
+    return f" Resampling validation prompts and text chooses {said} of draws."
 
 
 def _note(run: Run, table: pd.DataFrame, score: str) -> str:
@@ -508,7 +507,7 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
 
 def _unmeasured_said(table: pd.DataFrame) -> str:
     return (
-        f"{phrasing.count(len(unmeasured(table)), 'head')} by {FIRST_ORDER} (first order: hollow,"
+        f"{phrasing.count(len(unmeasured(table)), 'head')} by {FIRST_ORDER} (hollow: first order,"
         " not measured)"
     )
 
@@ -519,7 +518,7 @@ def _heavy(table: pd.DataFrame) -> str:
         return ""
     return (
         f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}):"
-        " read the interval."
+        " trust the interval, not the value."
     )
 
 

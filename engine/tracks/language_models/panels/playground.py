@@ -111,7 +111,7 @@ def _moved(maps: Mapping[str, np.ndarray]) -> str:
         return "The head is off in the pruned model, so it is shown before the cut only."
     moved = 0.5 * np.abs(maps["dense"] - maps["pruned"]).sum(axis=1).mean()
     if not moved:
-        return "It looks where it looked: no head before it is off."
+        return "It looks at the same tokens as before: no head in an earlier layer is off."
     return (
         f"On average {phrasing.percent(round(float(moved), 3))} of what a token attends to moved"
         " elsewhere."

@@ -23,8 +23,8 @@ TOXIC = ByGroup(
     x_title="mean toxicity (0 to 1)",
     absent="This run has no toxicity per subgroup for this choice.",
     uncut=lambda top, low: f"Uncut, the model is most toxic about {top} and least about {low}.",
-    fell=lambda names, several: f"Text about {names} {'are' if several else 'is'} less toxic",
-    rose=lambda names, several: f"Text about {names} {'are' if several else 'is'} more toxic",
+    fell=lambda names, _: f"Texts about {names} are less toxic",
+    rose=lambda names, _: f"Texts about {names} are more toxic",
 )
 SURPRISED = ByGroup(
     key="perplexity_by_group",
@@ -35,8 +35,8 @@ SURPRISED = ByGroup(
     uncut=lambda top, low: (
         f"Uncut, the model is most surprised by texts about {top} and least about {low}."
     ),
-    fell=lambda names, several: f"The model is less surprised by text about {names}",
-    rose=lambda names, several: f"The model is more surprised by text about {names}",
+    fell=lambda names, _: f"The model is less surprised by texts about {names}",
+    rose=lambda names, _: f"The model is more surprised by texts about {names}",
 )
 
 

@@ -488,7 +488,7 @@ class Auto(BiasMethod):
             "most_draws",
             "integer",
             12,
-            "A prompt is drawn at most so many times for scoring.",
+            "For scoring, a prompt is drawn at most this many times.",
             2,
             1000,
             label="Most draws per prompt",

@@ -187,7 +187,7 @@ def _answer(
     if others:
         parts.append(furthest_said(others, OTHER_ARMS))
     if choice.method == "dense":
-        said = "nothing is cut by the full model"
+        said = "the full model cuts nothing"
     elif choice.method in reach:
         levels = int((table["method"] == choice.method).sum())
         said = reach_said(reach[choice.method], words.method_name(choice.method), levels)
@@ -251,7 +251,7 @@ def reach_said(reach: Reach, name: str, levels: int) -> str:
         return f"{name} is no ticket at any " + (
             f"of {phrasing.count(levels, 'level')}" if levels else "level"
         )
-    but = f", though {reach.but}" if reach.but else ""
+    but = f", but {reach.but}" if reach.but else ""
     return f"{name} is {reach.kind} up to {phrasing.percent(reach.share)} of heads cut{but}"
 
 
@@ -294,11 +294,13 @@ def _groups_said(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, st
     said, mind = lost_first(reach, choice, f"the ticket of {name}")
     if not said:
         whom = words.axis_name(choice.measured)
-        return f"Whether {name} is a ticket for any subgroup of {whom} is left open.", ""
+        return f"These data do not tell whether {name} is a ticket for any subgroup of {whom}.", ""
     return said, mind
 
 
-def lost_first(every: Mapping[str, Reach], choice: Choice, it: str = "it") -> tuple[str, str]:
+def lost_first(
+    every: Mapping[str, Reach], choice: Choice, it: str = "the ticket"
+) -> tuple[str, str]:
     """Which subgroup loses the ticket first as more and more is cut, and what must be said about
     larger shares; "" where nothing can be judged of any."""
     reach = {group: one for group, one in every.items() if one.state != UNJUDGED}
@@ -308,18 +310,20 @@ def lost_first(every: Mapping[str, Reach], choice: Choice, it: str = "it") -> tu
     least, most = reach[first[0]].unbroken, reach[last[0]].unbroken
     gone = "any level" if not any(one.share for one in reach.values()) else "the smallest share"
     if least == most:
-        who = "every" if least else "no"
+        who = "Every" if least else "No"
         far = f"up to {phrasing.percent(least)}" if least else f"at {gone}"
-        said = f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has {it} {far}."
+        said = (
+            f"{who} subgroup of {words.axis_name(choice.measured)}, judged alone, has {it} {far}."
+        )
         return said, but_said(reach)
-    verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
-    far = f"{verbs[0]} it " + (f"up to {phrasing.percent(least)} only" if least else "at no level")
+    far = f"one up to {phrasing.percent(least)} only" if least else "none at any level"
     if not least and any(reach[group].share for group in first):
-        far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
-    alone = "which alone" if len(first) == 1 else "which by themselves"
+        far = "none at the smallest share"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    first_lost = f"{phrasing.sentence(it)} is lost first for {firsts}, {alone} {far}"
-    return f"{first_lost}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}.", but_said(reach)
+    lose, has = ("loses", "it has") if len(first) == 1 else ("lose", "they have")
+    keep = "keeps" if len(last) == 1 else "keep"
+    first_lost = f"{firsts} {lose} {it} first: judged alone, {has} {far}"
+    return f"{first_lost}; {lasts} {keep} it up to {phrasing.percent(most)}.", but_said(reach)
 
 
 def _here(run: Run, choice: Choice, table: pd.DataFrame) -> str:
@@ -353,7 +357,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     """Arms against all texts and the groups of the chosen axis: the largest share that is a
     ticket."""
     axis = words.axis_name(choice.measured)
-    question = f"How many heads can go, and for which groups of {axis} is that too many first?"
+    question = f"How many heads can go, and which groups of {axis} lose first?"
     table = tickets(run)
     if table.empty:
         return nothing("tickets_table", question, ABSENT)

@@ -157,12 +157,12 @@ def _groups_said(table: pd.DataFrame) -> str:
         for kind, verb in (("rose", "helps"), ("fell", "harms"))
         if kind in kinds
     ]
-    text = f"Of the subgroups {' and '.join(parts)}." if parts else ""
+    text = f"{phrasing.sentence(' and '.join(parts))}." if parts else ""
     text = "No subgroup alone shows a clear difference." if kinds and not parts else text
     if by_chance := kinds.get(BY_CHANCE):
         whose, why = phrasing.listing(by_chance), f"by chance (q above {MAX_Q:g})"
-        text += f" The interval of {whose} alone leaves out zero, which so many comparisons can"
-        text += f" give {why}."
+        text += f" For {whose} the interval excludes zero, but so many comparisons can"
+        text += f" give that {why}."
     return text
 
 
@@ -370,12 +370,12 @@ def _truth_answer(table: pd.DataFrame, score: str) -> tuple[str, str]:
 def _truth_said(row: dict[str, Any]) -> str:
     r = phrasing.correlation(row["pearson"])
     if not math.isfinite(row["slope_low"]):
-        return f"correlates at {r} with the cost of silencing a head"
+        return f"correlates at {r} (Pearson) with the cost of silencing a head"
     slope = (
         f"{phrasing.signed(row['slope'])}"
         f" ({phrasing.span(row['slope_low'], row['slope_high'], few='heads')})"
     )
     return (
-        f"correlates at {r} with the cost of silencing a head; one standard deviation more goes "
-        f"with {slope} nats"
+        f"correlates at {r} (Pearson) with the cost of silencing a head; one standard deviation"
+        f" more goes with {slope} nats"
     )

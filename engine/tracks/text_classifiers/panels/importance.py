@@ -180,12 +180,12 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, 
             f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}"
             for stage, share in negative.items()
         ]
-        whose = f"the correlation is negative for {phrasing.listing(shares)}"
-        parts.append(f"{whose}, the first candidates for a cut")
+        whose = "heads with a negative correlation, the first candidates for a cut"
+        parts.append(f"{whose}: {phrasing.listing(shares)}")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
     named = f"{head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})"
-    parts.append(f"highest after fine-tuning is {named}")
+    parts.append(f"highest after fine-tuning: {named}")
     constant = int((tuned["n_constant"] >= tuned["n"].clip(lower=1)).sum())
     if constant:
         verbs = ("has", "counts") if constant == 1 else ("have", "count")
@@ -210,9 +210,9 @@ def _kept_order(r: float, total: int) -> str:
         )
     if abs(r) <= chance:
         known = f"\u00b1{phrasing.correlation(chance)}"
-        return f"Fine-tuning keeps the order of heads no better than chance (up to {known})"
+        return f"Fine-tuning keeps the order of heads no better than chance, up to {known}"
     if r < 0:
-        return "Fine-tuning turns the order of heads around"
+        return "Fine-tuning reverses the order of heads"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
 
 
@@ -248,7 +248,7 @@ def importance_scatter(
     r, up = float(_agreement(found).iat[0, 1]), both["after"] - both["before"]
     most, least = (head_said(run, int(unit)) for unit in (up.idxmax(), up.idxmin()))
     kept = f"{_kept_order(r, lookup.total_heads(run))} (rank correlation {phrasing.correlation(r)})"
-    answer = f"{kept}. Most gains {most}; most loses {least}."
+    answer = f"{kept}. {phrasing.sentence(most)} gains most; {least} loses most."
     titles = {"before": PRETRAINED, "after": TUNED}
     table = both[["layer", "head", *titles]].rename(columns=titles).reset_index(drop=True)
     note = (

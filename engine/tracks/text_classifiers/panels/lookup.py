@@ -150,8 +150,8 @@ class Reach:
         """What must be said with the largest share; "" where nothing must."""
         failed = phrasing.listing(map(phrasing.percent, self.failed))
         wide = f"at {phrasing.percent(self.share)} only because its seeds differ widely"
-        parts = {f"not at {failed}": self.failed, wide: self.by_spread}
-        return " and ".join(part for part, holds in parts.items() if holds)
+        parts = {f"none at {failed}": self.failed, wide: self.by_spread}
+        return ", and ".join(part for part, holds in parts.items() if holds)
 
 
 def reach_of(levels: pd.DataFrame) -> Reach:

@@ -96,7 +96,7 @@ def _always(share: np.ndarray) -> str:
         gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
     else:
         gone = "no head is cut by every seed" if every else "none is cut by every seed"
-    rest = f"about the other {differ} they differ" if differ else "they differ about none"
+    rest = f"they differ about {f'the other {differ}' if differ else 'none'}"
     return f"{kept} and {gone}; {rest}."
 
 
