@@ -23,9 +23,14 @@ def make(track: str, folder: Path, run_id: str, **options: Any) -> Run:
     return _module(track).make_run(folder, run_id, **options)
 
 
-def small(track: str, folder: Path, run_id: str) -> Run:
+def small(track: str, folder: Path, run_id: str, **options: Any) -> Run:
     """The made-up run with few rows: quick to write."""
-    return make(track, folder, run_id, **_module(track).FEW)
+    return make(track, folder, run_id, **{**_module(track).FEW, **options})
+
+
+def for_papers(track: str, folder: Path, run_id: str) -> Run:
+    """The made-up run with everything that some figure of a paper reads."""
+    return make(track, folder, run_id, **getattr(_module(track), "PAPER", {}))
 
 
 def one_of_each(folder: Path) -> Store:

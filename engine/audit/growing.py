@@ -113,8 +113,13 @@ def grown_run(
 
 def run_of(request: Growth, store: Store) -> Run:
     """The run that is to grow, with what was added to it: of the store, or one that the project
-    ships."""
-    return find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
+    ships. RequestError where it is of another track."""
+    run = find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
+    if track_of_run(run).name != request.track:
+        raise RequestError(
+            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
+        )
+    return run
 
 
 def plan_of(run: Run) -> Plan:
@@ -131,15 +136,10 @@ def plan_of(run: Run) -> Plan:
 
 
 def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bool = False) -> None:
-    """RequestError where the run is of another track, or axis, split or what to measure are not
-    known.
+    """RequestError where axis, split or what to measure are not known.
 
     benchmarks: whether the track measures any.
     """
-    if track_of_run(run).name != request.track:
-        raise RequestError(
-            Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}.")
-        )
     known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):

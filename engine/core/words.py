@@ -228,8 +228,15 @@ def of_track(track: str, name: str) -> Mapping[str, Any]:
     return getattr(found, name, {})
 
 
+_NO_TAGS = str.maketrans("<>", "‹›")
+
+
 def method_name(method: str) -> str:
-    """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance"."""
+    """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance".
+
+    Names that users gave hold no tags: charts would draw them, and links of them.
+    """
+    method = method.translate(_NO_TAGS)
     if is_by_hand(method):
         return f"{BY_HAND}: {visible(method.removeprefix(PREFIX))}"
     for vocabulary in _vocabularies():

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from engine.cli import parser
+from engine.cli.audit import request_of_words
 from engine.store.runs import Run
 
 
@@ -26,3 +31,9 @@ def value_of(
         (results["variant"] == variant) & (results["metric"] == metric) & (results["axis"] == axis)
     ]
     return (rows if group is None else rows[rows["group"] == group])["value"].item()
+
+
+def smallest_request(track: str, folder: Path) -> Any:
+    """The request of the smallest audit of a track; what it reads is written into `folder`."""
+    worlds = importlib.import_module(f"tests.tracks.{track}.worlds")
+    return request_of_words(parser().parse_args(worlds.small_audit(folder)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,8 @@ from engine.cli import main
 from engine.core.errors import RequestError
 from engine.report.charts.panel import Choice, Panel, blank
 from engine.report.experiment_page import experiment_html, experiment_text, readable
+from tests import made_up
+from tests.experiment_checks import QUICK, check_quick_requests, check_reading, without_words
 
 ROW = {
     "value": 0.5,
@@ -171,6 +174,30 @@ def test_wrong_words_exit_with_2_and_write_nothing(words, said, capsys, tmp_path
         == 2
     )
     assert said in capsys.readouterr().out and not (tmp_path / "store").exists()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The made-up run of a track, written once."""
+    folder = tmp_path_factory.mktemp("store")
+    return cache(lambda track: made_up.for_papers(track, folder, track))
+
+
+@pytest.mark.parametrize("name", [name for name, one in experiments().items() if one.computes])
+def test_a_run_is_read_beside_the_paper(name, made):
+    """Every number has its row; what differs from the paper is told."""
+    one = experiment_named(name)
+    run = made(type(one).__module__.split(".")[2])
+    told = check_reading(one, [run] * len(getattr(one, "parts", [run])))
+    assert one.name == name and told["what"].is_unique
+    assert told["differs"].str.contains("not ").any()
+
+
+def test_quick_requests_hold_up_and_those_of_one_experiment_are_different():
+    check_quick_requests(experiments())
+    for one in experiments().values():
+        asked = [json.dumps(without_words(each).identity) for each in one.requests(QUICK)]
+        assert len(set(asked)) == len(asked)
 
 
 def test_what_is_asked_for_goes_before_what_is_usual():

@@ -35,13 +35,6 @@ WIDTHS = (
 FLOPS = 8.2e7
 DRAWS = 30
 STAND_IN = "Drawn faces, not photographs: a stand-in for images of people."
-HOSTILE = {
-    "male": "<img src=x onerror=alert(1)>",
-    "non-male": "**bold** [a link](javascript:alert(2)) `code`",
-    "dark": "</style><script>alert(3)</script>\u202egnirts",
-    "gender": "<b>gender</b>",
-}
-"""Names a user's table can hold; the option `hostile` gives them to groups and an axis."""
 
 
 @dataclass
@@ -53,10 +46,6 @@ class ImageWorld:
     images: pd.DataFrame = field(default_factory=pd.DataFrame)
     ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
     axes: tuple[str, ...] = ("gender", "skin", "class")
-
-    def name(self, text: str) -> str:
-        """A group or axis as the run's tables have it."""
-        return HOSTILE.get(text, text) if self.options["hostile"] else text
 
 
 def draw_image_world(options: dict[str, Any]) -> ImageWorld:
@@ -72,14 +61,13 @@ def draw_image_world(options: dict[str, Any]) -> ImageWorld:
     blond = draw.random(n) < np.where(male, 0.22, 0.45)
     blond &= skin != "dark"
     world.ease = 1.35 + 1.0 * draw.normal(size=n) - 0.2 * male
-    world.axes = tuple(world.name(axis) for axis in world.axes)
     world.images = pd.DataFrame(
         {
             "image_id": [hash_of("image", options["stream"], index)[:16] for index in range(n)],
             "split": "test",
             "label": blond.astype(np.int64),
-            world.axes[0]: [world.name("male" if one else "non-male") for one in male],
-            world.axes[1]: [world.name(one) for one in skin],
+            world.axes[0]: ["male" if one else "non-male" for one in male],
+            world.axes[1]: skin,
         }
     )
     return world

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 
 from streamlit.testing.v1 import AppTest
 
+from engine.report.contract import Track
+from engine.report.tracks import tracks
 from tests.places import ROOT
 
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("[!_]*.py"))
-IDENTIFIER = r"\b[a-z]+(?:_[a-z]+)+\b"
 
 
 def use_store(folder, monkeypatch):
@@ -84,51 +84,7 @@ def measured_by(at: AppTest, button: str) -> AppTest:
     return at
 
 
-def assert_page_alone(page: str, run: str, names: Iterable[str]) -> None:
-    """Calm, one title, and none of the users' `names` reaches the page or a chart unescaped."""
-    at = opened(page, run=run)
-    assert_calm(at)
-    assert len(at.title) == 1
-    html, names = html_of(at), list(names)
-    for name in names:
-        assert not any(
-            name in item.value
-            for kind in ("markdown", "caption", "header", "subheader")
-            for item in at.get(kind)
-        )
-    markup = [name for name in names if "<" in name]
-    assert not any(name in html for name in markup), "names of users are escaped"
-    assert "<script" not in html and "\u202e" not in html
-    for chart in charts_of(at):
-        assert not any(name in json.dumps(chart, ensure_ascii=False) for name in markup)
-
-
-def assert_page_through_the_app(page: str, run: str) -> None:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = run
-    at.run()
-    at.switch_page(f"pages/{page}.py").run()
-    assert_calm(at)
-    assert len(at.title) == 1
-    assert at.query_params["run"] == run
-
-
-def switch_to(at: AppTest, run: str) -> None:
-    """Choose another audit as a reader does: in the gallery."""
-    at.button(key="switch_audit").click().run()
-    if not at.button(key=f"choose_{run}").disabled:
-        at.button(key=f"choose_{run}").click().run()
-    assert at.query_params["run"] == run
-
-
-def identifiers_of(page: str, run: str) -> set[str]:
-    """Names of the program that a person would read."""
-    return set(re.findall(IDENTIFIER, words_of(opened(page, run=run))))
-
-
-def assert_another_page(page: str, run: str, about: str, own: str = "") -> None:
-    """The page says that it is about something else than the run, and shows no chart."""
-    at = opened(page, run=run)
-    assert_calm(at)
-    assert f"This page is about {about}" in words_of(at) and own in words_of(at)
-    assert charts_of(at) == []
+def own_pages(track: Track) -> list[str]:
+    """Pages of this kind of audit, and those that no kind names."""
+    others = {page for one in tracks().values() for page in one.pages} - set(track.pages)
+    return [page for page in PAGES if page not in others]

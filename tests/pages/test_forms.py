@@ -11,7 +11,7 @@ from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
 from pages.shared import jobs
 from tests.pages.checks import ROOT, assert_calm, opened, use_store
-from tests.pages.forms import asked, drawn, key
+from tests.pages.forms import asked, drawn, key, refused
 
 USUAL = (
     "integer",
@@ -68,9 +68,11 @@ def test_the_choice_of_what_is_cut_lists_the_tracks(monkeypatch, tmp_path):
 )
 def test_shares_are_asked_in_percent_and_what_is_none_is_told(track, monkeypatch, tmp_path):
     at = drawn(track, monkeypatch, tmp_path)
-    at.text_input(key=key(track, "sparsities")).set_value("0; 12.5 %, many")
+    at.text_input(key=key(track, "sparsities")).set_value("0; 12.5 %, 150, many")
     found = asked(at.run())
-    assert found["request"]["sparsities"] == [0.0, 0.125]
+    assert found["request"]["sparsities"] == [0.0, 0.125, 1.5]
+    said = refused(found["request"])
+    assert any(text.startswith("Sparsities: 150 % is not allowed. Give shares") for text in said)
     assert found["faults"][0].startswith(
         "Sparsities: 'many' is not a number. Write percentages such as "
     )

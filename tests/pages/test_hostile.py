@@ -19,10 +19,12 @@ from engine.report.tables import for_screens
 from engine.report.tracks import tracks
 from pages.shared.safe import PARTS, Marker, plain
 from tests import made_up
-from tests.pages.checks import PAGES, assert_calm, opened, use_store
+from tests.pages.checks import assert_calm, html_of, opened, own_pages, use_store
 
 LINKED = re.compile(r"https?://|www\.\w|\w@|:smile:")
 """What Streamlit's Markdown makes links or pictures of, escaped or not."""
+MARKED = "<b>x"
+"""Of MARKUP; what draws HTML must not be given it."""
 MARKDOWN = ("title", "header", "subheader", "markdown", "caption")
 
 
@@ -76,14 +78,6 @@ def texts_in(value) -> Iterator[str]:
         yield from texts_in(one)
 
 
-def own_pages(track):
-    return [
-        page
-        for page in PAGES
-        if page in track.pages or not any(page in one.pages for one in tracks().values())
-    ]
-
-
 CASES = [(name, page) for name, track in tracks().items() for page in own_pages(track)]
 
 
@@ -100,15 +94,15 @@ def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
     ]
     assert found
     for node in found:
-        texts = [
-            *texts_of(node.proto),
-            *(text for chart in specs_of(node.proto) for text in texts_in(chart)),
-        ]
+        drawn = [text for chart in specs_of(node.proto) for text in texts_in(chart)]
+        texts = [*texts_of(node.proto), *drawn]
         assert [ascii(text) for text in texts if CONTROL.search(text.replace(PARTS, ""))] == []
+        assert [text for text in drawn if MARKED in text] == []
+    assert MARKED not in html_of(at)
     for kind in MARKDOWN:
-        assert [
-            item.value for item in at.get(kind) if LINKED.search(item.value.replace("\\", ""))
-        ] == []
+        said = [item.value for item in at.get(kind)]
+        assert [one for one in said if LINKED.search(one.replace("\\", ""))] == []
+        assert [one for one in said if made_up.MARKUP in one] == []
     labels = [text for node in found for text in labels_of(node.proto)]
     assert labels and [text for text in labels if LINKED.search(text.replace("\\", ""))] == []
 

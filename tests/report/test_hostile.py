@@ -19,6 +19,7 @@ from engine.report.bundle import export_run
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
+from tests.builders import Tags
 
 STEERED = made_up.STEERING
 
@@ -57,6 +58,13 @@ def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
                 re.search(r'<script type="application/json" id="data">(.*)</script>', text)[1]
             )
             assert drawn["figures"] and drawn == harmless(drawn)
+            assert "<b>x" not in text + json.dumps(drawn, ensure_ascii=False), "of MARKUP"
+            tags = Tags()
+            tags.feed(text)
+            names = [name for name, _ in tags.found]
+            assert not {*names} & {"img", "iframe", "link", "object", "base"}
+            assert names.count("script") == 3, "ours, whose hashes the page's policy names"
+            assert not any(name.startswith("on") for _, own in tags.found for name in own)
         if path.suffix == ".csv":
             rows = list(csv.reader(io.StringIO(text)))
             assert not [

@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from functools import cache
 
 import pytest
 
@@ -15,7 +14,7 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice, Panel
+from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Track
 from engine.report.tracks import question, track_of, tracks
 from engine.store.runs import Store
@@ -146,28 +145,11 @@ def test_a_default_choice_is_a_finished_variant(store, name):
     assert lookup.variant_of(run, dense)["variant"] == "dense"
 
 
-@pytest.fixture(scope="module")
-def drawn(store):
-    """All panels of a track's run, drawn once."""
-
-    @cache
-    def panels(name: str) -> list[Panel]:
-        run = store.open(f"{name}-run")
-        return [panel for _, panel in contents.all_panels(run, contents.default_choice(run))]
-
-    return panels
-
-
 @pytest.mark.parametrize("name", tracks())
-def test_every_panel_of_a_default_choice_answers_a_question(drawn, name):
-    panels = drawn(name)
-    assert panels and all(panel.question.endswith("?") and panel.answer for panel in panels)
-
-
-@pytest.mark.parametrize("name", tracks())
-def test_every_panel_with_a_chart_answers_in_one_short_sentence(drawn, name):
+def test_every_panel_with_a_chart_answers_in_one_short_sentence(store, name):
     """What else is to be said stands in `mind`, beside it, or in `more`, behind "How measured"."""
-    for panel in drawn(name):
+    run = store.open(f"{name}-run")
+    for _, panel in contents.all_panels(run, contents.default_choice(run)):
         ends = re.findall(r"[.!?](?=\s+[A-Z“])", panel.answer)
         is_warning = "null band" in panel.answer  # whole, or it would not be understood
         assert (

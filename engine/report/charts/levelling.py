@@ -113,7 +113,7 @@ def _changes(view: View, table: pd.DataFrame) -> go.Figure:
         "delta",
         {what: wrapped(what, 18) for what in table["what"]},
         {method: view.track.style(method, choice.dark)},
-        f"change of {view.reading.group.name}",
+        f"change of {plain(view.reading.group.name)}",
         row="what",
     )
     for place, row in enumerate(records):

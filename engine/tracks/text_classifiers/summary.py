@@ -11,6 +11,7 @@ import pandas as pd
 from engine.core.words import AXES
 from engine.report.summaries import Summary, ends, number, paid_most
 from engine.store.runs import Run
+from engine.store.tables import where
 from engine.tracks.text_classifiers.winning_tickets import by_spread_only
 
 
@@ -120,14 +121,9 @@ def _largest(tickets: pd.DataFrame, axis: str) -> list[str]:
 
 def _gaps(run: Run, axis: str) -> list[str]:
     """The gap of accuracy of the full model and of every reported variant."""
-    results, variants = run.table("results"), run.table("variants")
-    rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index(
-        "variant"
-    )
-    groups = run.table("groups")
-    groups = groups[
-        (groups["metric"] == "accuracy") & (groups["axis"] == axis) & (groups["verdict"] == "")
-    ]
+    variants, test = run.table("variants"), {"axis": axis, "split": "test"}
+    rows = where(run.table("results"), metric="accuracy_gap", **test).set_index("variant")
+    groups = where(run.table("groups"), metric="accuracy", verdict="", **test)
     lines = []
     for name in variants.loc[variants["chosen"], "variant"]:
         if name in rows.index and not math.isnan(rows.loc[name].value):

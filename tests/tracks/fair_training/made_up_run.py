@@ -124,15 +124,13 @@ def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Ru
     """Write the made-up run below the store `folder` and return it.
 
     Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing);
-    hostile (names of groups and of one axis are HTML and Markdown); tradeoff and surface (True);
-    images (300) and seeds (3); sparsities; weights (the table of kept weights); digest (of the
-    images); created (ISO time); title; stream. Numbers are computed once per process for the same
-    options, whatever title, time and digest.
+    tradeoff and surface (True); images (300) and seeds (3); sparsities; weights (the table of kept
+    weights); digest (of the images); created (ISO time); title; stream. Numbers are computed once
+    per process for the same options, whatever title, time and digest.
     """
     usual = {
         "methods": (*MAIN, *ABLATIONS),
         "helps": True,
-        "hostile": False,
         "tradeoff": True,
         "surface": True,
         "images": 300,
@@ -218,7 +216,7 @@ def _answers(world: ImageWorld, model: tuple[Any, ...]) -> np.ndarray:
     """Probabilities (images, 2) of one model."""
     method, sparsity, strength, _, seed = model
     labels = world.images["label"].to_numpy()
-    male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
+    male = (world.images[world.axes[0]] == "male").to_numpy()
     draw = rng("synthetic fair answers", world.options["stream"], method, sparsity, strength, seed)
     cut = COST.get(method, 0.0) * sparsity**2 * 1.2
     kept = strength / (1 + strength) * world.options["helps"]
@@ -598,10 +596,10 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
         "classes": [],
         "tune_on": "train",
     }
-    male = float((world.images[world.axes[0]] == world.name("male")).mean())
+    male = float((world.images[world.axes[0]] == "male").mean())
     data = {
         "fair_axis": world.axes[0],
-        "group_shares": {world.name("male"): male, world.name("non-male"): 1 - male},
+        "group_shares": {"male": male, "non-male": 1 - male},
     }
     data |= {"digest": options["digest"]} if options["digest"] else {}
     return made_up_meta(world, groups, notes, request, {}, data, targets=TARGETS)

@@ -12,46 +12,12 @@ from engine.tracks.fair_training.request import SAME_UPDATES
 from tests.pages.forms import asked, drawn, key, number, refused
 
 FAIR = "fair_training"
-NUMBERS = {
-    "strength": ("λ, weight of fairness", -1.0),
-    "tolerance": ("τ, gap that costs nothing", -0.1),
-    "seeds": ("Seeds", 0),
-    "iterations": ("Weight updates of one training", 0),
-    "max_images": ("Images per split at most", 5),
-    "recipe_rate": ("Learning rate", -1.0),
-    "recipe_batch": ("Images per batch", 1),
-    "fair_gap": ("Fair from a gap of", 2.0),
-    "within": ("Accuracy that may be lost for it", -1.0),
-    "check_every": ("Updates between two checks on validation images", 0),
-    "tradeoff_sparsity": ("At a sparsity of", 150.0),
-}
 
 
-def test_every_bad_number_is_asked_as_typed_and_refused(monkeypatch, tmp_path):
+def test_a_bad_share_beside_the_sparsities_is_told_in_percent(monkeypatch, tmp_path):
     at = drawn(FAIR, monkeypatch, tmp_path)
-    for field, (_, value) in NUMBERS.items():
-        number(at, FAIR, field).set_value(value)
-    found = asked(at.run())
-    assert found["request"]["strength"] == -1.0 and found["request"]["tolerance"] == -0.1
-    assert found["request"]["recipe"] == {"rate": -1.0, "batch": 1}
-    said = refused(found["request"])
-    for where, _ in NUMBERS.values():
-        assert any(text.startswith(f"{where}: ") for text in said), where
-    assert not any("_" in text for text in said)
-
-
-def test_bad_shares_are_told_in_percent_and_a_zero_is_not_dropped(monkeypatch, tmp_path):
-    at = drawn(FAIR, monkeypatch, tmp_path)
-    at.text_input(key=key(FAIR, "sparsities")).set_value("0, 50, 150")
     number(at, FAIR, "tradeoff_sparsity").set_value(-5.0)
-    found = asked(at.run())
-    assert found["request"]["sparsities"] == [0.0, 0.5, 1.5] and found["faults"] == []
-    said = refused(found["request"])
-    assert (
-        "Sparsities: 0 % is not allowed. Give shares above 0 % and below 100 %, such as 48.8 %."
-        in said
-    )
-    assert any(text.startswith("Sparsities: 150 % is not allowed.") for text in said)
+    said = refused(asked(at.run())["request"])
     assert any(text.startswith("At a sparsity of: -5 % is not allowed.") for text in said)
     assert not re.search(r"\b[01]\.\d", " ".join(said)), "no share is left"
 

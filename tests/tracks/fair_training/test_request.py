@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from engine.audit.jobs import job_id_of
-from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import RequestError
 from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
@@ -32,14 +30,6 @@ def test_a_good_request_is_a_plan():
     plan = validate_fair(fair_request())
     assert plan.is_fresh and plan.model.classes == plan.images.classes == ("not blond", "blond")
     assert len(plan.run_id) == 16 and plan.run_id == validate_fair(fair_request()).run_id
-
-
-def test_an_axis_in_other_capitals_is_the_same_run():
-    other = validate_fair(fair_request(axes=("Skin",)))
-    assert (
-        other.request.axes == ("skin",)
-        and other.run_id == validate_fair(fair_request(axes=("skin",))).run_id
-    )
 
 
 def test_every_fault_is_told_at_once():
@@ -106,9 +96,6 @@ def test_every_fault_is_told_at_once():
         ({"model": "/no/such/model", "train": None}, "/no/such/model"),
         ({"train": None}, "comes without trained weights"),
         ({"target": "letter"}, "'letter' is not known"),
-        ({"methods": ()}, "method: none is named"),
-        ({"sparsities": ()}, "sparsity: none is named"),
-        ({"sparsities": ("half",)}, "sparsity: 'half' is not allowed"),
         ({"sparsities": (0.5, 0.50000001)}, "one to six digits"),
         (
             {"sparsities": (0.70000001,), "tradeoff_strengths": (1.0,)},
@@ -122,25 +109,14 @@ def test_every_fault_is_told_at_once():
             {"tradeoff_strengths": (1.0000001,)},
             "λ of the trade-off: two of them are one to six digits",
         ),
-        ({"strength": float("inf")}, "inf is not allowed"),
-        ({"strength": "much"}, "'much' is not allowed"),
-        ({"axes": ()}, "axis: none is named"),
         ({"axes": ("class", "skin")}, "cannot be the class itself"),
         (
             {"recipe": {"schedule": "steps"}},
             "'steps' is not known. Known: constant, cosine, linear",
         ),
-        ({"recipe": {"batch": "all"}}, "recipe batch: 'all'"),
         ({"recipe": {"rate": float("nan")}}, "recipe rate: nan"),
-        (
-            {"method_settings": {"bifp-str": {"rho": 0}}},
-            "setting of bifp-str, rho: 0 is not allowed",
-        ),
-        ({"method_settings": {"bifp-str": 3}}, "setting of bifp-str: 3 is none"),
-        ({"tradeoff_sparsity": 0.0}, "trade-off sparsity: 0.0"),
         ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ()}, "trade-off method: none is named"),
         ({"changes": ({"name": "blur"},)}, "'blur' is not known"),
-        ({"max_images": "all"}, "max_images: 'all'"),
     ],
 )
 def test_what_is_wrong_is_named(change, said):
@@ -281,22 +257,6 @@ def test_a_validation_split_too_small_to_be_trained_on_is_refused():
     assert "tune_on" in "\n".join(faults_of(fair_request(tune_on="validation", max_images=40)))
 
 
-def test_a_request_goes_to_json_and_back():
-    request = fair_request(
-        strength=2,
-        fair_gap=0.05,
-        recipe={"rate": 0.01},
-        tradeoff_strengths=(3, 0.5),
-        title="mine",
-        changes=({"name": "underrepresent", "classes": ["3", "5"]},),
-    )
-    value = json.loads(json.dumps(request.to_dict()))
-    assert value["track"] == "fair_training" and FairRequest.from_dict(value) == request
-    assert request_from(value) == request and track_of_request(request).name == "fair_training"
-    with pytest.raises(RequestError, match="'lambda' is not known"):
-        FairRequest.from_dict({**value, "lambda": 3})
-
-
 def test_equal_requests_are_one_run_and_one_job():
     one = fair_request(sparsities=(0.7, 0.5), strength=1)
     other = fair_request(
@@ -308,28 +268,6 @@ def test_equal_requests_are_one_run_and_one_job():
         == job_id_of(fair_request(sparsities=(0.5, 0.7)))
         != job_id_of(fair_request())
     )
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"strength": 2.0},
-        {"tolerance": 0.1},
-        {"notion": "degradation"},
-        {"iterations": 9},
-        {"seeds": 3},
-        {"within": 0.1},
-        {"fair_gap": 0.3},
-        {"surface": True},
-        {"first_seed": 1},
-        {"check_every": 1},
-        {"mirror": False},
-        {"axes": ("skin", "male")},
-    ],
-    ids=str,
-)
-def test_other_requests_are_other_runs(change):
-    assert validate_fair(fair_request(**change)).run_id != validate_fair(fair_request()).run_id
 
 
 def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():

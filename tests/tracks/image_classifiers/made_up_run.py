@@ -68,15 +68,14 @@ FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "l
 def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: pw_helps (True; False: the PW loss changes nothing); hostile (names of groups and of
-    one axis are HTML and Markdown); switches (True: the ablation's arms, at two speedups);
-    loss_share (True); images (300) and trials (3); speedups; weights (the table of retrained
-    weights); heads (False: units are filters); created (ISO time); title; stream (re-draws all).
-    Numbers are computed once per process for the same options, whatever the title and the time.
+    Options: pw_helps (True; False: the PW loss changes nothing); switches (True: the ablation's
+    arms, at two speedups); loss_share (True); images (300) and trials (3); speedups; weights (the
+    table of retrained weights); heads (False: units are filters); created (ISO time); title; stream
+    (re-draws all). Numbers are computed once per process for the same options, whatever the title
+    and the time.
     """
     usual = {
         "pw_helps": True,
-        "hostile": False,
         "switches": True,
         "loss_share": True,
         "images": 300,
@@ -211,7 +210,7 @@ def _curves(arms: list[MadeArm]) -> pd.DataFrame:
 
 def _loss_share(world: ImageWorld) -> pd.DataFrame:
     """Blond men's share of the loss grows with the PW loss."""
-    men, others = world.name("male"), world.name("non-male")
+    men, others = "male", "non-male"
     usual = {(men, 0): 0.26, (men, 1): 0.09, (others, 0): 0.33, (others, 1): 0.32}
     rows = []
     for arm in ("autobot", "autobot+pw", "taylor", "taylor+pw"):

@@ -31,7 +31,7 @@ def answers(world: ImageWorld, arm: str, speedup: float, trial: int) -> np.ndarr
     part of it back."""
     base, _, loss = arm.partition("+")
     labels = world.images["label"].to_numpy()
-    male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
+    male = (world.images[world.axes[0]] == "male").to_numpy()
     draw = rng("synthetic answers", world.options["stream"], arm, speedup, trial)
     harm = {"autobot": 0.085, "taylor": 0.11, "random": 0.15}.get(base, 0.0) * np.log2(speedup)
     kept = {"": 0.0, "pw": 0.65}.get(loss, 0.55 if "retrain" in loss or "@" not in loss else 0.05)
@@ -117,15 +117,15 @@ def picture(world: ImageWorld, row: int) -> bytes:
 
     image = world.images.iloc[row]
     tones = {
-        world.name("light"): "#f1d3b8",
-        world.name("medium"): "#c58f63",
-        world.name("dark"): "#7a4a2b",
+        "light": "#f1d3b8",
+        "medium": "#c58f63",
+        "dark": "#7a4a2b",
         "unrecorded": "#b9b2ab",
     }
     hair = "#e5c04a" if image["label"] else ("#3b2a20", "#6d4a2f", "#1d1a19")[row % 3]
     drawing = Image.new("RGB", (48, 48), ("#d7e3ea", "#e6e0d2", "#dfe8dc", "#e4dbe6")[row % 4])
     pen = ImageDraw.Draw(drawing)
-    pen.ellipse((9, 4, 39, 40 if image[world.axes[0]] == world.name("male") else 47), fill=hair)
+    pen.ellipse((9, 4, 39, 40 if image[world.axes[0]] == "male" else 47), fill=hair)
     pen.ellipse((13, 11, 35, 41), fill=tones[image[world.axes[1]]])
     for x in (20, 28):
         pen.ellipse((x - 1, 23, x + 1, 26), fill="#222222")

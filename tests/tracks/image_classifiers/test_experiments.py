@@ -7,10 +7,9 @@ import pytest
 
 from engine.audit.experiments import ExperimentAsk
 from engine.audit.fields import setting_faults
-from engine.models.vision import architectures
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.tracks.image_classifiers.presets import PAPER
-from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from engine.tracks.image_classifiers.request import ImageRequest
 from tests.builders import changed
 from tests.experiment_checks import QUICK, check_reading, of_paper
 from tests.tracks.image_classifiers.made_up_run import make_run
@@ -29,12 +28,6 @@ def test_every_figure_is_there():
     assert {one.figure.partition(",")[0] for one in FOUND.values()} == {
         f"Fig. {number}" for number in range(1, 9)
     }
-
-
-@EACH
-def test_a_run_is_read_beside_the_paper(name, run):
-    one = AUDITS[name]
-    assert check_reading(one, [run] * len(one.parts))["what"].is_unique
 
 
 def test_printed_numbers_stand_beside_those_of_the_same_subgroup(run):
@@ -63,28 +56,6 @@ def test_the_artefact_goes_with_its_class_as_often_as_it_should():
         == (table["paper"] <= table["high"]).tolist()[:2]
         == [True] * 2
     )
-
-
-@EACH
-def test_an_experiment_says_what_it_is(name):
-    one = AUDITS[name]
-    assert one.name == name and one.question.endswith("?") and one.figure.startswith("Fig. ")
-    assert (
-        any(dataset == one.dataset for dataset, _ in PAPER) and one.paper_model in architectures()
-    )
-    assert (one.dataset, one.paper_model) in PAPER
-
-
-@EACH
-def test_its_quick_requests_hold_up_and_are_different_runs(name):
-    requests = AUDITS[name].requests(ExperimentAsk(quick=True, trials=2, device="cpu"))
-    plans = [validate_images(request) for request in requests]
-    assert len({plan.run_id for plan in plans}) == len(plans) >= 1
-    assert len({request.title for request in requests}) == len(requests)
-    for plan in plans:
-        assert plan.request.experiment == name and plan.request.trials == 2
-        assert plan.images.stand_in or "digits" in plan.images.name
-        assert ImageRequest.from_dict(plan.request.to_dict()) == plan.request
 
 
 def test_what_is_asked_for_goes_before_what_is_usual():

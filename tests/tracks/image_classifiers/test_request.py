@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 
 from engine.audit.jobs import job_id_of
-from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import RequestError
 from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
-from tests.classifiers.worlds import SMALL, saved_model
+from tests.classifiers.worlds import saved_model
 from tests.tracks.image_classifiers.worlds import image_request
 
 
@@ -82,26 +80,14 @@ def test_every_fault_is_told_at_once():
         ({"weights": "/no/such/file.pt"}, "/no/such/file.pt"),
         ({"target": "letter"}, "'letter' is not known"),
         ({"size": 4}, "size: 4 is not allowed"),
-        ({"speedups": (2, float("inf"))}, "speedup: inf is not allowed"),
-        ({"speedups": (2, float("nan"))}, "speedup: nan is not allowed"),
-        ({"speedups": (1.0,)}, "speedup: 1.0 is not allowed"),
-        ({"speedups": ()}, "none is named"),
-        ({"speedups": ("two",)}, "speedup: 'two' is not allowed"),
         ({"speedups": (2.0, 2.0000001)}, "one to six digits"),
-        ({"axes": ()}, "axis: none is named"),
-        ({"methods": ()}, "method: none is named"),
         ({"methods": ("random", "random")}, "named twice"),
         ({"methods": ("random+",)}, "Known: labels"),
         ({"methods": ("+pw",)}, "'' is not known"),
         ({"changes": ({"name": "blur"},)}, "'blur' is not known"),
         ({"changes": ({"name": "underrepresent", "share": 1},)}, "'share' is not known"),
         ({"changes": ({"name": "underrepresent", "classes": ["cat"]},)}, "'cat' is not known"),
-        ({"method_settings": {"magic": {}}}, "'magic' is not known"),
-        ({"method_settings": {"autobot": {"iterations": 1}}}, "iterations: 1 is not allowed"),
-        ({"pw": {"autobot": {"theta": float("nan")}}}, "nan is not allowed"),
         ({"pw": {"autobot": {"theta": True}}}, "True is not allowed"),
-        ({"loss_share": -1}, "loss_share: -1"),
-        ({"first_seed": -1}, "first_seed: -1"),
     ],
 )
 def test_what_is_wrong_is_named(change, said):
@@ -120,12 +106,8 @@ def test_a_speedup_out_of_reach_names_the_largest_there_is():
     "change",
     [
         {"retrain": {"rate": "high"}},
-        {"retrain": {"epochs": "many"}},
-        {"train": {"body_share": "all"}},
-        {"retrain": {"frozen_epochs": "two"}},
         {"retrain": {"mirror": "no"}},
         {"retrain": {"steps": 3}},
-        {"retrain": {"weight_decay": "little"}},
     ],
     ids=str,
 )
@@ -133,48 +115,6 @@ def test_a_recipe_with_words_for_numbers_is_a_wrong_request_and_no_crash(change)
     """The command line passes on what it cannot read as a number: --retrain rate=high."""
     ((name, given),) = change.items()
     assert f"{name} {next(iter(given))}" in faults_of(image_request(**change))[0]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"trials": 2.5}, {"trials": "3"}, {"max_images": "all"}, {"loss_share": None}],
-    ids=str,
-)
-def test_counts_that_are_no_whole_numbers_are_a_wrong_request_and_no_crash(change):
-    assert next(iter(change)) in "\n".join(faults_of(image_request(**change)))
-
-
-def test_a_pw_loss_of_an_unknown_method_is_named():
-    """As settings of an unknown method are."""
-    assert "'magic' is not known" in "\n".join(
-        faults_of(image_request(pw={"magic": {"theta": 0.5}}))
-    )
-
-
-def test_a_request_goes_to_json_and_back():
-    request = image_request(
-        pw={"autobot": {"theta": 0.3, "gamma": 1.0}},
-        changes=({"name": "underrepresent", "classes": ["3", "5"]},),
-        method_settings={"taylor": {"every": 3}},
-        retrain={"schedule": "steps", "steps": [1, 2]},
-        title="mine",
-    )
-    value = json.loads(json.dumps(request.to_dict()))
-    assert value["track"] == "image_classifiers" and ImageRequest.from_dict(value) == request
-    assert request_from(value) == request and track_of_request(request).name == "image_classifiers"
-    assert ImageRequest.from_dict(value).to_dict() == request.to_dict()
-    assert validate_images(ImageRequest.from_dict(value)).run_id == validate_images(request).run_id
-
-
-def test_a_value_that_is_no_request_says_why():
-    with pytest.raises(RequestError) as caught:
-        ImageRequest.from_dict({"model": SMALL, "gama": 1})
-    text = str(caught.value)
-    assert "'gama' is not known" in text and "data is missing" in text and "axes is missing" in text
-    with pytest.raises(
-        RequestError, match="track: 'words' is not known. Known: .*image_classifiers"
-    ):
-        request_from({"track": "words"})
 
 
 def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
@@ -185,38 +125,13 @@ def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for other in (
         replace(request, speedups=(4, 2, 2.0)),
-        replace(request, title="another title", experiment="mine"),
+        replace(request, experiment="mine"),
         replace(request, mirror=False),  # digits are not mirrored unless somebody says so
         replace(request, model="copy"),
         replace(request, model="./model"),
-        ImageRequest.from_dict(request.to_dict()),
     ):
         assert validate_images(other).run_id == run_id
-    assert job_id_of(request) == job_id_of(replace(request, title="x", speedups=(4, 2)))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"trials": 3},
-        {"first_seed": 1},
-        {"mirror": True},
-        {"speedups": (2.0,)},
-        {"methods": ("random",)},
-        {"retrain": {"epochs": 2}},
-        {"pw": {"random": {"theta": 0.1}}},
-        {"max_images": 200},
-        {"size": 20},
-        {"changes": ({"name": "underrepresent"},)},
-        {"keep_weights": "all"},
-        {"train": {"epochs": 1}},
-    ],
-    ids=str,
-)
-def test_another_request_is_another_run(change):
-    assert (
-        validate_images(image_request(**change)).run_id != validate_images(image_request()).run_id
-    )
+    assert job_id_of(request) == job_id_of(replace(request, speedups=(4, 2)))
 
 
 def test_the_same_weights_with_other_normalisation_are_another_run(tmp_path):

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
@@ -20,7 +19,7 @@ from engine.report.tables import HIDDEN
 from engine.store.runs import Store
 from engine.surgery.record import read_mask
 from engine.tracks.language_models.panels.who_pays import who_pays
-from tests.builders import changed
+from tests.builders import Tags, changed
 from tests.tiny import folder_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -30,17 +29,6 @@ VARIANT = "fasp-gender_and_sex-g0.30-s0.20"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("store"), "plain")
-
-
-class Tags(HTMLParser):
-    """Collects tags and attributes of what a browser would build."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,8 @@ from tests.pages.checks import (
     PAGES,
     ROOT,
     assert_calm,
-    assert_page_alone,
-    assert_page_through_the_app,
     charts_of,
     html_of,
-    identifiers_of,
     opened,
     use_store,
     words_of,
@@ -53,17 +50,6 @@ def store(tmp_path_factory):
 @pytest.fixture
 def here(store, monkeypatch):
     return use_store(store, monkeypatch)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_page_alone(here, page):
-    assert_page_alone(page, RUN, HOSTILE)
-    assert identifiers_of(page, RUN) - {"from_pretrained"} == set()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_page_through_the_app(here, page):
-    assert_page_through_the_app(page, RUN)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -3,7 +3,6 @@ said plainly."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -28,7 +27,7 @@ from engine.tracks.language_models.evidence import power_of
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
 from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
 from tests.builders import changed
-from tests.tracks.language_models.made_up_run import HOSTILE, make_run
+from tests.tracks.language_models.made_up_run import make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
 
@@ -46,21 +45,6 @@ def store(tmp_path_factory) -> Store:
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
-    panels = [
-        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
-    ]
-    assert len(panels) == 2 * 9 + 7
-    for panel in panels:
-        assert panel.question.endswith("?") and panel.said.endswith((".", "?"))
-        assert panel.has_chart and not panel.table.empty and panel.caveat
-        drawn = panel.whole().to_json()
-        assert not any(text[:20] in drawn for text in HOSTILE)
-        assert panel.whole().layout.paper_bgcolor == "rgba(0,0,0,0)"
-        assert "nan" not in panel.said.lower().replace("nonbinary", "").split()
 
 
 def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
@@ -164,16 +148,6 @@ def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
     assert "“transgender”: too few prompts" in panel.said
     assert "transgender" not in panel.said.split("too few")[0].replace("“transgender”: ", "")
     assert list(panel.table["subgroup"])[0] == "female" and set(panel.table["prompts"]) == {13, 5}
-
-
-def test_subgroup_names_stay_text(run, tmp_path):
-    def rename(groups: pd.DataFrame) -> pd.DataFrame:
-        return groups.assign(
-            group=groups["group"].replace("female", "<img src=x onerror=alert(1)>")
-        )
-
-    figure = who_pays.who_pays(changed(run, tmp_path, "groups", rename), CHOICE).figure
-    assert "<img" not in json.dumps(json.loads(figure.to_json()))
 
 
 def test_dense_choice_reports_levels_without_changes(run):

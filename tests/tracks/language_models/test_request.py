@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
-from engine.tracks.language_models.request import LETTERS, AuditRequest, PromptPlan, validate
+from engine.tracks.language_models.request import LETTERS, PromptPlan, validate
 from engine.tracks.language_models.request_checks import cut_prompts, lost_groups
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
@@ -31,24 +30,10 @@ def faults_of(request):
     [
         ({"gamma": 0.8, "sparsities": (0.3,)}, "γ + α > 1"),
         (
-            {"sparsities": (1.0,)},
-            "1.0 is not allowed. Give numbers from 0 to below 1, such as 0.05",
-        ),
-        ({"sparsities": (-0.1,)}, "sparsity: -0.1 is not allowed"),
-        ({"sparsities": ()}, "none is named"),
-        ({"gamma": "often"}, 'Give a number from 0 to 1, or "search".'),
-        ({"methods": ("magic",)}, "Known: annealed, bias_only, fasp"),
-        (
             {"methods": ("annealed",), "reading": "paired_prompts", "controls": 0},
             "annealed predicts bias from subgroup means",
         ),
         ({"axes": ("age",)}, "nationality"),
-        ({"axes": ()}, "none is named"),
-        ({"estimator": "guess"}, "generate"),
-        ({"reading": "loudly"}, "group_means"),
-        ({"span": "all"}, "continuation"),
-        ({"seeds": 0}, "Give a whole number from 1."),
-        ({"temperature": 0.0}, "Give a number above 0."),
         ({"max_new_tokens": 600}, "positions"),
         ({"model": "/no/such/folder"}, "/no/such/folder"),
         ({"corpus": "/no/such/text"}, "/no/such/text"),
@@ -72,13 +57,6 @@ def test_all_faults_come_at_once(tmp_path):
     text = "\n".join(faults_of(request))
     for words in ("2.0", "magic", "/no/such", "/no/text", "age", "seeds"):
         assert words in text
-
-
-def test_a_request_survives_json(tmp_path):
-    request = world_request(tmp_path, gamma="search")
-    assert AuditRequest.from_dict(json.loads(json.dumps(request.to_dict()))) == request
-    with pytest.raises(RequestError, match="colour"):
-        AuditRequest.from_dict({**request.to_dict(), "colour": 1})
 
 
 def test_the_run_id_follows_contents_not_paths(tmp_path):

@@ -64,21 +64,21 @@ READING = ("conductance", "michel")
 SAID = ("task", "created", "title")
 FEW = {"trials": 2, "sparsities": (0.5,), "texts": 120}
 """Options of a small run."""
+PAPER = {"procedures": ("once", "one-shot-isp", "igspf", "igspp")}
+"""Options of a run of which every table of the thesis reads something."""
 
 
 def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
-    Options: helps (True; False: all scores choose equally well); hostile (names of groups, an axis
-    and a class are HTML and Markdown); procedures, scores, sparsities; texts (240) and trials (3);
-    metric ("accuracy" or "matthews"); task (name of the data); pretrained (True; False: only a
-    fine-tuned model was brought); weights (True); lens (True); created (ISO time); title; stream
-    (re-draws all). Numbers are computed once per process for the same options, whatever the task's
-    name, the title and the time.
+    Options: helps (True; False: all scores choose equally well); procedures, scores, sparsities;
+    texts (240) and trials (3); metric ("accuracy" or "matthews"); task (name of the data);
+    pretrained (True; False: only a fine-tuned model was brought); weights (True); lens (True);
+    created (ISO time); title; stream (re-draws all). Numbers are computed once per process for the
+    same options, whatever the task's name, the title and the time.
     """
     usual = {
         "helps": True,
-        "hostile": False,
         "procedures": PROCEDURES,
         "scores": SCORES,
         "sparsities": SPARSITIES,
@@ -249,7 +249,7 @@ def _importance(world: TextWorld) -> pd.DataFrame:
     """Per stage and score: every seed over all texts, and pooled with intervals over all texts and
     per group."""
     rows, trials = [], world.options["trials"]
-    scopes = [("", ""), *((world.axes[0], world.name(group)) for group in ("short", "long"))]
+    scopes = [("", ""), *((world.axes[0], group) for group in ("short", "long"))]
     stages = ("pre-trained", "fine-tuned")[not world.options["pretrained"] :]
     scores = [score for score in world.options["scores"] if score != "random"]
     for stage, score, (axis, group) in itertools.product(stages, scores, scopes):

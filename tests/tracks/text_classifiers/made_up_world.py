@@ -24,13 +24,6 @@ DEGENERATE = ("once:random", 0.75, 2)
 CONSTANT = 13
 """The head whose attention never varies: its correlation is undefined for every text, so its
 importance is 0."""
-HOSTILE = {
-    "short": "<img src=x onerror=alert(1)>",
-    "long": "**bold** [a link](javascript:alert(2)) `code`",
-    "source": "<b>source</b>",
-    "insult": "</style><script>alert(3)</script>\u202egnirts",
-}
-"""Names a user's table can hold; the option `hostile` gives them to groups, an axis and a class."""
 
 
 @dataclass
@@ -43,13 +36,9 @@ class TextWorld:
     ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
     axes: tuple[str, ...] = ("length", "source", "class")
 
-    def name(self, text: str) -> str:
-        """A group, axis or class as the run's tables have it."""
-        return HOSTILE.get(text, text) if self.options["hostile"] else text
-
     @property
     def classes(self) -> tuple[str, str]:
-        return "fair", self.name("insult")
+        return "fair", "insult"
 
     @property
     def arms(self) -> list[str]:
@@ -71,13 +60,12 @@ def draw_text_world(options: dict[str, Any]) -> TextWorld:
     )
     insult = (draw.random(n) < 0.4) & (source != "press")
     world.ease = 1.75 + 1.25 * draw.normal(size=n) - 0.35 * short
-    world.axes = ("length", world.name("source"), "class")
     world.texts = pd.DataFrame(
         {
             "text_id": [hash_of("text", options["stream"], index)[:16] for index in range(n)],
             "split": "test",
             "label": insult.astype(np.int64),
-            world.axes[0]: [world.name("short" if one else "long") for one in short],
+            world.axes[0]: ["short" if one else "long" for one in short],
             world.axes[1]: source,
         }
     )
@@ -95,9 +83,7 @@ def words_of(world: TextWorld, row: int) -> str:
         else "the keeper of the mill lives by the sea"
     )
     return (
-        start
-        if text[world.axes[0]] == world.name("short")
-        else f"{start}, as everybody in the town says {row}"
+        start if text[world.axes[0]] == "short" else f"{start}, as everybody in the town says {row}"
     )
 
 
@@ -148,7 +134,7 @@ def answers(world: TextWorld, arm: str, sparsity: float, seed: int) -> np.ndarra
     """Probabilities (texts, 2) of one seed's model: what is lost is what the cut heads were needed
     for."""
     labels = world.texts["label"].to_numpy()
-    short = (world.texts[world.axes[0]] == world.name("short")).to_numpy()
+    short = (world.texts[world.axes[0]] == "short").to_numpy()
     shared = rng("synthetic tuning", world.options["stream"], seed).normal(size=len(labels))
     draw = rng("synthetic answers", world.options["stream"], arm, sparsity, seed)
     lost = 0.0

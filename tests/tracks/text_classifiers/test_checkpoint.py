@@ -20,7 +20,8 @@ from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
 from engine.tracks.text_classifiers.panels import groups, lens
 from engine.tracks.text_classifiers.run import run_text_audit
-from tests.tracks.text_classifiers.worlds import changed, model_folder, text_request, text_world
+from tests.builders import changed
+from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
 
 METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance")
 

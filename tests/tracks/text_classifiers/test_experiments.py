@@ -7,17 +7,15 @@ import pytest
 from engine.audit.experiments import ExperimentAsk
 from engine.store.runs import EMBEDDED, Store
 from engine.tracks.text_classifiers.embedded import REMARKS
-from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
-from tests.tracks.text_classifiers.made_up_run import make_run
+from tests.experiment_checks import QUICK, check_reading, of_paper
+from tests.tracks.text_classifiers.made_up_run import PAPER, make_run
 
 FOUND = of_paper("IG-BERT")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(
-        tmp_path_factory.mktemp("store"), procedures=("once", "one-shot-isp", "igspf", "igspp")
-    )
+    return make_run(tmp_path_factory.mktemp("store"), **PAPER)
 
 
 def embedded():
@@ -32,14 +30,8 @@ def test_every_figure_and_table_is_there():
     assert {one.figure for one in FOUND.values()} == wanted
 
 
-def test_quick_requests_hold_up_and_are_one_audit():
-    check_quick_requests(FOUND)
+def test_quick_requests_are_one_audit():
     assert all(one.requests(QUICK) == [REMARKS] for one in FOUND.values())
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_a_run_is_read_beside_the_thesis(name, run):
-    assert check_reading(FOUND[name], [run])["what"].is_unique
 
 
 def test_figures_of_three_iterations_are_three_pictures():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from engine.audit.tracks import request_from
 from tests.pages.checks import html_of
-from tests.pages.forms import asked, drawn, key, refused
+from tests.pages.forms import asked, drawn, key
 
 TEXTS = "text_classifiers"
 
@@ -55,11 +55,3 @@ def test_a_fault_of_a_file_stands_beside_its_field_at_once(monkeypatch, tmp_path
     path.write_bytes(b"text,label\n\xff,1\n")
     at = drawn(TEXTS, monkeypatch, tmp_path, data=str(path))
     assert "Not UTF-8 text (byte 11, line 2)." in html_of(at)
-
-
-def test_a_zero_among_the_shares_is_asked_and_refused_in_percent(monkeypatch, tmp_path):
-    at = drawn(TEXTS, monkeypatch, tmp_path)
-    at.text_input(key=key(TEXTS, "sparsities")).set_value("0, 50")
-    request = asked(at.run())["request"]
-    assert request["sparsities"] == [0.0, 0.5]
-    assert refused(request)[0].startswith("Sparsities: 0 % is not allowed.")

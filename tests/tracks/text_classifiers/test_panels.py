@@ -40,9 +40,9 @@ from engine.tracks.text_classifiers.panels import (
     lookup as tickets,
 )
 from engine.tracks.text_classifiers.ticket_tables import tickets_of
+from tests.builders import changed
 from tests.tracks.text_classifiers.made_up_run import make_run
-from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
-from tests.tracks.text_classifiers.worlds import changed
+from tests.tracks.text_classifiers.made_up_world import CONSTANT
 
 
 def at(method: str, level: float = 0.5, axis: str = "length") -> Choice:
@@ -63,34 +63,13 @@ def store(tmp_path_factory) -> Store:
         folder, "scores", scores=ALL_SCORES, sparsities=(0.25, 0.5), task="other remarks", stream=4
     )
     make_run(folder, "same", helps=False, sparsities=(0.5,), trials=2, pretrained=False)
-    make_run(folder, "hostile", hostile=True, sparsities=(0.25, 0.5), metric="matthews")
+    make_run(folder, "matthews", sparsities=(0.25, 0.5), metric="matthews")
     return Store(folder)
 
 
 @pytest.fixture(scope="module")
 def run(store) -> Run:
     return store.open("plain")
-
-
-@pytest.mark.parametrize(("name", "dark"), [("plain", False), ("scores", True)])
-def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
-    run = store.open(name)
-    panels = [
-        panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))
-    ]
-    assert len(panels) == 9 + 9 + 8 + 11, (
-        "three axes, the last without BPSN and BNSP; eleven about the whole"
-    )
-    for panel in panels:
-        assert panel.question.endswith("?") and panel.said.endswith("."), panel.key
-        assert panel.said[0].isupper() or panel.said[0] in "“0123456789", panel.said
-        assert "nan" not in panel.said.lower().split() and "_" not in panel.said, panel.said
-        figure = panel.whole()
-        if panel.key == "scores_agree" and name == "plain":
-            assert panel.said == "That takes at least two scores."
-            continue
-        assert figure is not None and not panel.table.empty and panel.caveat, panel.key
-        assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
 
 
 def test_the_track_declares_what_pages_ask(run):
@@ -526,31 +505,21 @@ def test_the_words_of_a_text_stay_hidden_until_asked(run):
             assert "keeper" not in panel.said or inside
 
 
-def test_hostile_tokens_and_names_stay_text(store):
-    run = store.open("hostile")
-    ids = lens.examples(run)["text_id"]
-    for text_id in ids:
+def test_hostile_tokens_stay_text(run):
+    for text_id in lens.examples(run)["text_id"]:
         for stage in lens.stages(run, text_id):
             panel = lens.lens_maps(run, ISP, text_id, stage, 0, 0, shown=True)
             drawn = json.dumps(json.loads(panel.whole().to_json()), ensure_ascii=False)
             assert "<script" not in drawn and "\u202e" not in drawn
     assert any("&lt;script&gt;" in label for label in lens.token_labels(["<script>"], True))
-    for axis, panel in contents.all_panels(run, contents.default_choice(run)):
-        drawn = (
-            json.dumps(json.loads(panel.whole().to_json()), ensure_ascii=False)
-            if panel.has_chart
-            else ""
-        )
-        for name in (HOSTILE["short"], HOSTILE["insult"], HOSTILE["source"]):
-            assert name not in drawn, (axis, panel.key)
 
 
 def test_a_task_with_matthews_can_be_read_by_it(store):
-    run = store.open("hostile")
+    run = store.open("matthews")
     assert track_of(run).offers(run) == ("accuracy", "auc", "matthews")
     choice = Choice("isp:conductance", "length", 0.5, None, "matthews")
     assert "Matthews correlation" in curve.tickets_curve(run, choice).said
-    assert "accuracy is" in curve.tickets_curve(run, choice, group=HOSTILE["long"]).said
+    assert "accuracy is" in curve.tickets_curve(run, choice, group="long").said
 
 
 def test_degenerate_seeds_are_warned_of_and_crossed(run):

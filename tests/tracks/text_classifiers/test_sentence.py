@@ -21,10 +21,11 @@ from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.sentence import MOST_CHARACTERS
 from engine.tracks.text_classifiers.words_that_decide import ON_DENSE, words_of
 from engine.training.losses import log_odds
+from tests.builders import changed
 from tests.pages.checks import assert_calm, html_of, opened, use_store
 from tests.pages.checks import words_of as read
 from tests.tiny import tiny_text_classifier
-from tests.tracks.text_classifiers.worlds import changed, text_request, text_world
+from tests.tracks.text_classifiers.worlds import text_request, text_world
 
 METHODS = ("isp:magnitude", "once:random")
 TEXT = "w1 w10 w13 w15"

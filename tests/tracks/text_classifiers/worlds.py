@@ -4,12 +4,10 @@ in a CSV."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from engine.core.ids import rng
-from engine.store.runs import Run, Store
 from engine.tracks.text_classifiers.request import TextRequest
 from tests.tiny import CLASSES, build
 
@@ -102,14 +100,3 @@ def write_sound(folder: Path) -> None:
     """What the table of bad inputs is made from: a task, and its model, that hold up."""
     text_world(folder / "task")
     shutil.copytree(folder / "task" / "model", folder / "text")
-
-
-def changed(run: Run, folder: Path, table: str, edit: Callable | None, **meta: Any) -> Run:
-    """The run with one table edited, or left out when `edit` is None; in a store of its own."""
-    tables = {name: run.table(name) for name in run.meta["tables"]}
-    if edit is None:
-        del tables[table]
-    else:
-        tables[table] = edit(tables[table].copy())
-    kept = {name: value for name, value in run.meta.items() if name != "tables"}
-    return Store(folder).write("changed", {**kept, **meta}, tables)

@@ -15,7 +15,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import lines
 from engine.report.charts.metric_curve import Curve, along, pooled, rows_along, seeds_note
-from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.contract import Chance, Measure
 from engine.report.schema import readable
 from engine.report.tracks import track_of
@@ -162,7 +162,7 @@ def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
         return nothing(
             KEY, question, "This run lacks bias or perplexity of a cut model, or of the full one."
         )
-    titles = (f"change of bias of {axis}, %", "change of perplexity, %")
+    titles = (f"change of bias of {plain(axis)}, %", "change of perplexity, %")
     parts = tuple(
         _part(run, choice, table, title) for table, title in zip(tables, titles, strict=True)
     )
