@@ -25,8 +25,9 @@ from engine.audit.fields import attempt
 from engine.audit.provenance import provenance
 from engine.audit.session import Local
 from engine.audit.tracks import track_of_run
-from engine.core.errors import Fault, RequestError, refusal
+from engine.core.errors import Fault, RequestError, refusal, unknown
 from engine.core.files import json_able
+from engine.core.ids import exact_count
 from engine.core.types import Hooks, digest_of
 from engine.core.words import axis_name
 from engine.data.benchmarks.base import FEWEST, Benchmark, load_benchmarks
@@ -156,6 +157,11 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
         what = "heads were not scored for perplexity, so no random cut spares the critical ones."
         faults.append(Fault("run", what, "Audit again with --method fasp."))
     variant = attempt(lambda: _variant(run, ask), faults)
+    spare = lookup.total_heads(run)
+    spare -= exact_count(variant.gamma, spare) if variant is not None else 0
+    if variant is not None and len(variant.cut) > spare:
+        what = f"{len(variant.cut)} heads are more than the {spare} that are not critical."
+        faults.append(Fault("heads", what, "Cut fewer: random cuts spare critical heads."))
     plan = attempt(lambda: prompt_plan_of(run), faults)
     about = attempt(lambda: _about(ask.benchmark, ask.axis), faults) if ask.benchmark else None
     request = AuditRequest.from_dict(run.meta["request"])
@@ -177,7 +183,9 @@ def _checked(run: Run, ask: Ask) -> tuple[Variant, dict[str, str], list[PromptPl
 
 def _variant(run: Run, ask: Ask) -> Variant:
     """What is cut, under the axis' own γ, so that random cuts spare as many heads."""
-    gamma = float(run.meta["gamma"].get(ask.axis, math.nan))
+    if ask.axis not in run.meta["gamma"]:
+        raise RequestError(unknown("axis", ask.axis, run.meta["gamma"]))
+    gamma = float(run.meta["gamma"][ask.axis])
     if not ask.units:
         found = variants_at(run, ask.method, ask.axis, ask.level)[0]
         return replace(found, gamma=gamma, target_axis=ask.axis)
