@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.report import Measure, parser, show
 from engine.core.files import PROJECT
 
-BUDGETS = {"engine": 591_000, "pages": 48_400, "tests": 417_900, "benchmarks": 58_200}
+BUDGETS = {"engine": 591_000, "pages": 48_400, "tests": 411_800, "benchmarks": 58_200}
 """Tokens that a folder may have. Who needs more takes it from another and says why in the commit.
 """
 BARS = {"engine": 400_000, "pages": 42_000, "tests": 290_000, "benchmarks": 35_000}
