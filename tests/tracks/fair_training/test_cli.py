@@ -11,43 +11,7 @@ from engine.cli import main, parser
 from engine.cli.audit import request_of_words
 from engine.core.errors import RequestError
 from engine.tracks.fair_training.request import FairRequest, shares_of
-from tests.builders import instead
 from tests.classifiers.worlds import SMALL
-
-TINY = [
-    "fairtrain",
-    "--model",
-    SMALL,
-    "--data",
-    "avatars",
-    "--target",
-    "blond",
-    "--group",
-    "skin",
-    "--sparsity",
-    "k3",
-    "--method",
-    "pf,snip",
-    "--set",
-    "snip.batches=1",
-    "--seeds",
-    "1",
-    "--iterations",
-    "3",
-    "--check-every",
-    "3",
-    "--recipe",
-    "batch=16",
-    "--train",
-    "epochs=1",
-    "--train",
-    "batch=32",
-    "--max-images",
-    "100",
-    "--device",
-    "cpu",
-    "--json",
-]
 
 
 def asked(*words: str) -> FairRequest:
@@ -60,165 +24,16 @@ def faults_of(capsys) -> dict[str, str]:
     }
 
 
-def test_fairtrain_end_to_end(tmp_path, capsys):
-    assert main([*TINY, "--store", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)
-    assert found["track"] == "fair_training" and {row["variant"] for row in found["results"]} == {
-        "dense",
-        "pf-48.8%",
-        "snip-48.8%",
-    }
-    assert "load: " in said.err  # progress; a line every few seconds where it is no terminal
-    assert main(["runs", "verify", found["run"], "--store", str(tmp_path)]) == 0
-    assert main(["runs", "show", found["run"], "--store", str(tmp_path)]) == 0
-    assert "iterations until a validation gap" in capsys.readouterr().out
-    (job,) = [path.name for path in (tmp_path / "jobs").iterdir()]
-    assert main(["fairtrain", "--resume", job, "--store", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["run"] == found["run"]
-    assert (
-        main(
-            [
-                "fairtrain",
-                "--resume",
-                job,
-                "--lambda",
-                "3",
-                "--iterations",
-                "3",
-                "--seeds",
-                "2",
-                "--method",
-                "pf",
-                "--store",
-                str(tmp_path),
-                "--json",
-            ]
-        )
-        == 2
-    )
-    wrong = faults_of(capsys)
-    assert (
-        set(wrong) == {"strength", "seeds", "methods"}
-        and "was begun with 1.0, not 3.0" in wrong["strength"]
-    )
+def of_demo(words: str) -> FairRequest:
+    return asked("--model", "demo-resnet", *words.split())
 
 
-def test_the_words_of_the_issue_are_a_request():
-    found = asked(
-        "--model",
-        "demo-resnet",
-        "--data",
-        "avatars",
-        "--target",
-        "blond",
-        "--group",
-        "male",
-        "--sparsity",
-        "0.488,0.672,0.832",
-        "--method",
-        "bifp-str,snip,fpgm,lottery,pf,fp",
-        "--seeds",
-        "3",
-    )
-    assert found == FairRequest(
-        "demo-resnet",
-        "avatars",
-        ("male",),
-        target="blond",
-        methods=("bifp-str", "snip", "fpgm", "lottery", "pf", "fp"),
-    )
-
-
-def test_every_option_reaches_its_field():
-    found = asked(
-        "--model",
-        "demo-resnet",
-        "--group",
-        "male+skin",
-        "--axis",
-        "skin",
-        "--lambda",
-        "2",
-        "--tau",
-        "0.1",
-        "--notion",
-        "degradation",
-        "--iterations",
-        "7",
-        "--check-every",
-        "2",
-        "--seed",
-        "4",
-        "--tradeoff",
-        "0,1.5",
-        "--tradeoff-sparsity",
-        "0.6",
-        "--tradeoff-method",
-        "pf,fp",
-        "--surface",
-        "--fair-gap",
-        "0.03",
-        "--within",
-        "0.01",
-        "--tune-on",
-        "validation",
-        "--weights",
-        "imagenet",
-        "--classes",
-        "a,b",
-        "--size",
-        "48",
-        "--max-images",
-        "50",
-        "--change",
-        "underrepresent:removed=0.5",
-        "--train",
-        "default",
-        "--no-mirror",
-        "--keep-weights",
-        "all",
-        "--restart",
-        "--device",
-        "cpu",
-        "--title",
-        "t",
-        "--set",
-        "pf.sharpness=2",
-        "--recipe",
-        "rate=0.1",
-    )
-    assert found == FairRequest(
-        "demo-resnet",
-        "avatars",
-        ("male+skin", "skin"),
-        strength=2.0,
-        tolerance=0.1,
-        notion="degradation",
-        iterations=7,
-        check_every=2,
-        first_seed=4,
-        tradeoff_strengths=(0.0, 1.5),
-        tradeoff_sparsity=0.6,
-        tradeoff_methods=("pf", "fp"),
-        surface=True,
-        fair_gap=0.03,
-        within=0.01,
-        tune_on="validation",
-        weights="imagenet",
-        classes=("a", "b"),
-        size=48,
-        max_images=50,
-        train={},
-        mirror=False,
-        keep_weights="all",
-        changes=({"name": "underrepresent", "removed": 0.5},),
-        restart=True,
-        device="cpu",
-        title="t",
-        method_settings={"pf": {"sharpness": 2}},
-        recipe={"rate": 0.1},
-    )
+def test_names_and_shares_are_separated_by_commas_and_groups_may_cross():
+    found = of_demo("--group male+skin --axis skin --method pf,fp")
+    assert (found.axes, found.methods) == (("male+skin", "skin"), ("pf", "fp"))
+    found = of_demo("--sparsity k3 --train default --tradeoff 0,1.5")
+    assert (found.sparsities, found.train) == ((0.488,), {})
+    assert found.tradeoff_strengths == (0.0, 1.5)
 
 
 def test_what_is_not_said_is_left_to_the_request():
@@ -265,25 +80,13 @@ def test_a_job_whose_request_is_damaged_is_a_wrong_request(text, tmp_path):
 
 
 def test_faults_are_named_together_and_nothing_is_written(tmp_path, capsys):
+    wrong = "--method magic --lambda -1 --set pf.x=1 --recipe epochs=3 --group age --sparsity 1.5"
     store = tmp_path / "store"
-    wrong = [
-        "--method",
-        "magic",
-        "--lambda",
-        "-1",
-        "--set",
-        "pf.x=1",
-        "--recipe",
-        "epochs=3",
-        "--group",
-        "age",
-    ]
-    assert main(instead(TINY, "--store", str(store), *wrong, "--sparsity", "1.5")) == 2
+    words = f"fairtrain --model {SMALL} --data avatars {wrong} --json --store {store}"
+    assert main(words.split()) == 2
     found = faults_of(capsys)
-    assert {"method", "λ (strength)", "setting of pf", "recipe", "sparsity"} <= set(
-        found
-    ) and not store.exists()
-    assert any("age" in what for what in found.values())
+    assert {"method", "λ (strength)", "setting of pf", "recipe", "sparsity"} <= set(found)
+    assert any("age" in what for what in found.values()) and not store.exists()
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,17 @@ import pytest
 
 from engine.audit.jobs import job_id_of, live_points, run_job
 from engine.audit.verification import verify_run
-from engine.core.errors import Cancelled, PruneAuditError, RequestError
-from engine.core.types import FilterMask, Hooks
+from engine.core.errors import PruneAuditError
+from engine.core.types import FilterMask
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
-from engine.store.sealed import write_document
 from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed, with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
-from engine.tracks.fair_training.training import trainer
 from engine.training.fit import probabilities
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
@@ -31,9 +29,8 @@ from tests.classifiers.whole_runs import (
     WholeRun,
     changed_values,
     models_of,
-    same_tables,
 )
-from tests.classifiers.worlds import SMALL, stop_after
+from tests.classifiers.worlds import SMALL
 from tests.tracks.fair_training.worlds import fair_request
 
 REQUEST = fair_request(
@@ -413,18 +410,6 @@ def test_live_points_are_the_curves(run, store):
     assert live_points(store, "job-unknown").empty
 
 
-def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
-    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
-    again = replace(
-        REQUEST,
-        title="again",
-        sparsities=(0.7, 0.5),
-        strength=1,
-        recipe={"batch": 16, "rate": 1e-3},
-    )
-    assert run_fair_audit(again, store).path == run.path
-
-
 def test_finished_trainings_serve_another_request(run, store, monkeypatch):
     """One method and one sparsity fewer, another λ that plain methods know nothing of: nothing is
     trained again."""
@@ -445,44 +430,6 @@ def test_finished_trainings_serve_another_request(run, store, monkeypatch):
         answers_of(less, "snip-50%#1"), answers_of(run, "snip-50%#1")
     )
     assert not {"tradeoff", "hypervolume", "surface", "path"} & set(less.meta["tables"])
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
-    """Stopped while the dense model is asked, and in the middle of trainings, one of them a
-    descent."""
-    monkeypatch.setattr(trainer, "SAVE_EVERY", -1.0)
-    whole, store, points = (
-        run_fair_audit(RESUMED, Store(tmp_path / "whole")),
-        Store(tmp_path / "cut"),
-        [],
-    )
-    unfinished = 0
-    for checks in (1, 9, 16, 30, 60):
-        with pytest.raises(Cancelled):
-            run_fair_audit(RESUMED, store, Hooks(check=stop_after(checks), point=points.append))
-        assert store.ids() == []
-        unfinished += bool(list((tmp_path / "cut" / "partial").glob("*")))
-    assert list((tmp_path / "cut" / "shards").rglob("*.shard")) and unfinished >= 2
-    again = run_fair_audit(RESUMED, store, Hooks(point=points.append))
-    assert again.id == whole.id and not list((tmp_path / "cut" / "partial").glob("*"))
-    same_tables(whole, again)
-
-
-def test_data_that_changed_since_it_was_begun_are_noticed(tmp_path):
-    """Nothing is mixed, but whoever goes on must hear that nothing of the earlier try is used."""
-    from engine.audit.session import _path
-
-    store, request = Store(tmp_path), replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1)
-    with pytest.raises(Cancelled):
-        run_fair_audit(request, store, Hooks(check=stop_after(5)))
-    path = _path(store, validate_fair(request))
-    write_document(path, {"content": ["another model", "other images"]}, 1)
-    with pytest.raises(RequestError, match="changed since this audit was begun"):
-        run_fair_audit(request, store)
-    assert store.ids() == []
-    assert run_fair_audit(replace(request, restart=True), store).id == validate_fair(request).run_id
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ verified, exported."""
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -11,19 +10,14 @@ import pytest
 
 from engine.audit.jobs import check
 from engine.audit.request import Growth
-from engine.audit.verification import verify_run
-from engine.cli import main
 from engine.core.errors import RequestError
-from engine.report.bundle import write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import panels
-from engine.report.hand_sets import tried
 from engine.report.summary import summary_text
 from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
-from engine.surgery.named import filter_units, units_of_cut, widths_of, written_filters
-from engine.surgery.record import read_filter_mask
+from engine.surgery.named import filter_units, widths_of, written_filters
 from engine.tracks.image_classifiers.growing import grow
 from engine.tracks.image_classifiers.panels.bench import rows
 from engine.tracks.image_classifiers.run import run_image_audit
@@ -51,24 +45,6 @@ def growth(run: Run, **asked: object) -> Growth:
     return Growth(
         **{"track": "image_classifiers", "run": run.id, "axis": axis, "units": UNITS, **asked}
     )
-
-
-def test_a_set_is_tried_measured_kept_and_its_mask_cuts_the_same_filters(run, store):
-    one = grow(growth(run, name="mine"), store)
-    assert "by-hand-mine" not in set(lookup.reported(one)["variant"]) and tried(one) == 1
-    assert verify_run(one)["ok"]
-    two = grow(growth(run, name="mine", split="test"), store)
-    row = two.table("variants").set_index("variant").loc["by-hand-mine"]
-    assert row["chosen"] and row["n_cut"] == len(UNITS) and row["speedup"] == row["achieved"] > 1
-    assert units_of_cut(two, json.loads(row["cut"])) == UNITS
-    checks = verify_run(two)
-    assert checks["ok"] and any("tried on" in one["what"] for one in checks["checks"])
-    path = write_masks(two, store.root / "masks", "by-hand-mine#0")[0]
-    assert units_of_cut(two, dict(read_filter_mask(path).mask.cut)) == UNITS
-    assert filter_units(two, path) == UNITS, "the bench reads it again"
-    assert grow(growth(run, name="mine", split="test"), store).additions == two.additions
-    with pytest.raises(RequestError, match="another set of filters"):
-        grow(growth(run, units=(2,), name="mine"), store)
 
 
 def test_answers_are_those_of_the_model_with_these_filters_cut_for_real(run, store):
@@ -127,31 +103,9 @@ def test_layers_are_ordered_by_the_chosen_methods_scores(run):
     assert [(row.name, len(row.units)) for row in found] == list(widths_of(run))
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"units": (), "level": 2.0, "method": "random"}, "one level more"),
-        ({"units": (10**6,)}, "are not filters"),
-        ({"units": (1, 1)}, "once each"),
-        ({"units": ()}, "one of the two"),
-        ({"name": "<b>x"}, "cannot show"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
-    with pytest.raises(RequestError, match=words):
-        check(growth(run, **asked), store)
-    assert not (store.root / "additions").exists()
-
-
-def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys):
-    trial = next(name for name in run.table("variants")["variant"] if name.endswith("#0"))
-    mask = write_masks(run, store.root / "masks", trial)[0]
-    words = ["--split", "test", "--store", str(store.root), "--json"]
-    assert main(["measure", run.id, "--mask", str(mask), *words]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["tried"] == 1 and any("nothing is trained again" in note for note in said["notes"])
-    mask.write_text(json.dumps(json.loads(mask.read_text()) | {"weight_hash": "0" * 64}))
-    assert main(["measure", run.id, "--mask", str(mask), *words]) == 2
+def test_a_level_between_those_that_were_trained_is_refused(run, store):
+    with pytest.raises(RequestError, match="one level more"):
+        check(growth(run, units=(), level=2.0, method="random"), store)
 
 
 def test_filters_are_switched_on_the_page_and_measured_in_two_steps(run, store, monkeypatch):

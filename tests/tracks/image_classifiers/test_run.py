@@ -13,11 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 from engine.audit.verification import verify_run
 from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.core.errors import Cancelled
-from engine.core.types import Event, FilterMask, Hooks
+from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.contents import default_choice
-from engine.store.runs import Run, Store
+from engine.store.runs import Run
 from engine.store.tables import unpack, where
 from engine.surgery.filters.cut import replayed, with_weights
 from engine.surgery.filters.graph import filter_graph
@@ -28,7 +27,6 @@ from engine.tracks.image_classifiers.panels.loss_share import affected
 from engine.tracks.image_classifiers.request import ImageRequest, arms_of, validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.tables import DIFFERENCES
-from engine.training import fit as fitting
 from engine.training.fit import probabilities
 from tests.audit.run_checks import value_of
 from tests.classifiers.whole_runs import (
@@ -37,9 +35,8 @@ from tests.classifiers.whole_runs import (
     changed_values,
     models_of,
     rewritten,
-    same_tables,
 )
-from tests.classifiers.worlds import SMALL, stop_after
+from tests.classifiers.worlds import SMALL
 from tests.tracks.image_classifiers.worlds import image_request
 
 REQUEST = image_request(
@@ -254,11 +251,6 @@ def test_curves_tell_of_fitting_pruning_and_retraining(run):
     assert np.isfinite(curves["loss"]).all()
 
 
-def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
-    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
-    assert run_image_audit(replace(REQUEST, title="again", speedups=(4, 2)), store).path == run.path
-
-
 def test_finished_measurements_serve_another_request(run, store, monkeypatch):
     """One arm fewer: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.image_classifiers.measurements.trial.fit", None)
@@ -274,45 +266,6 @@ def test_finished_measurements_serve_another_request(run, store, monkeypatch):
         for one in (less, run)
     )
     pd.testing.assert_frame_equal(mine, whole)
-
-
-def stopped_in(phase: str, events: list[Event]) -> Hooks:
-    """Hooks that note events and ask to stop at the seventh question within a phase."""
-    stop = stop_after(6)
-    return Hooks(
-        check=lambda: stop() if events and events[-1].phase == phase else None, report=events.append
-    )
-
-
-def test_killed_and_resumed_equals_uninterrupted(run, store, tmp_path, monkeypatch):
-    """Killed while the dense model is fitted, while filters are chosen and twice while cut models
-    are retrained."""
-    monkeypatch.setattr(fitting, "SAVE_EVERY", -1.0)
-    request = replace(REQUEST, methods=("random+pw", "taylor+labels@retrain"), trials=1)
-    whole, half = (
-        run_image_audit(request, store),
-        Store(tmp_path),
-    )  # what the run above measured is found
-    for phase in ("train the dense model", "choose filters", "cut and retrain", "cut and retrain"):
-        events: list[Event] = []
-        with pytest.raises(Cancelled):
-            run_image_audit(request, half, stopped_in(phase, events))
-        assert half.ids() == [] and events[-1].phase == phase
-    assert list((tmp_path / "shards").rglob("*.shard"))
-    again = run_image_audit(request, half)
-    assert again.id == whole.id and not list((tmp_path / "partial").glob("*"))
-    same_tables(whole, again)
-
-
-def test_damaged_predictions_are_noticed(copy):
-    path = copy.path / "predictions.parquet"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(bytes(content))
-    found = verify_run(copy)
-    assert not found["ok"] and [check["what"] for check in found["checks"] if not check["ok"]] == [
-        "table predictions has the bytes that were written"
-    ]
 
 
 def test_answers_that_do_not_give_the_numbers_are_noticed(copy):

@@ -66,15 +66,8 @@ def test_scores_writes_a_table(capsys, tmp_path, words):
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        (["--gamma", ""], "given nothing"),
-        (["--gamma", "0.1,0.2"], "is no number"),
         (["--sparsity", "0.1001,0.1004"], "one to three decimals"),
         (["--sparsity", "1e-300"], "too small"),
-        (["--temperature", "inf"], "inf is not allowed"),
-        (["--dtype", "int8"], "bfloat16"),
-        (["--device", "tpu"], "cuda"),
-        (["--sparsity", "a,b"], "list of numbers"),
-        (["--seeds", "many"], "is no whole number"),
         (["--no-such-option"], "command line"),
     ],
 )

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from engine.audit.verification import verify_run
-from engine.core.errors import Cancelled
 from engine.core.files import sha256_of
-from engine.core.types import HeadMask, Hooks
+from engine.core.types import HeadMask
 from engine.models.decode import sample, text_of
 from engine.models.load_language_model import load_language_model
 from engine.report.summary import summary_of, summary_text
@@ -126,24 +125,6 @@ def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
     table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
     table.to_csv(request_.prompts, index=False)
     same_tables(run, run_audit(request_, Store(tmp_path / "b")))
-
-
-def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
-    checks = {"left": 100}
-
-    def check():
-        checks["left"] -= 1
-        if checks["left"] < 0:
-            raise Cancelled("stop")
-
-    store = Store(tmp_path / "a")
-    with pytest.raises(Cancelled):
-        run_audit(request_, store, Hooks(check=check))
-    finished = len(list((tmp_path / "a" / "shards").rglob("*.shard")))
-    assert finished and store.ids() == []
-    resumed = run_audit(request_, store)
-    same_tables(resumed, run)
-    assert run_audit(request_, store).path == resumed.path, "the same request is the same run"
 
 
 def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):

@@ -34,18 +34,6 @@ def scores(world, folder, more: str) -> list[str]:
     return asked.split()
 
 
-def test_tickets_end_to_end(world, tmp_path, capsys):
-    more = "--procedure once,isp --score magnitude --retune --step 0.25 --tune epochs=1 --json"
-    assert main(words(world, tmp_path, more)) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["track"] == "text_classifiers"
-    assert found["request"]["methods"] == ["once:magnitude", "isp:magnitude"]
-    variants = {row["variant"] for row in found["results"]}
-    assert variants == {"dense", "once:magnitude-50%", "isp:magnitude-50%"}
-    assert any("nothing is called a ticket" in one for one in found["warnings"])
-    assert main(["runs", "verify", found["run"], "--store", str(tmp_path)]) == 0
-
-
 def test_scores_of_a_text_classifier(world, tmp_path):
     more = (
         "--method conductance --method michel --set conductance.steps=2 --score-texts 6 --seeds 1"

@@ -11,23 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.audit.jobs import check, job_id_of, job_state, run_job
+from engine.audit.jobs import check
 from engine.audit.request import Growth
 from engine.audit.verification import verify_run
-from engine.cli import main
-from engine.core.errors import Cancelled, RequestError
-from engine.core.types import Hooks
+from engine.core.errors import RequestError
 from engine.report.bundle import write_masks
-from engine.report.charts import lookup
-from engine.report.charts.panel import Choice
-from engine.report.contents import panels
-from engine.report.hand_sets import tried
-from engine.report.summary import summary_text
-from engine.store.runs import Run, Store, find_run
+from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
 from engine.tracks.text_classifiers.growing import grow, known
 from engine.tracks.text_classifiers.run import run_text_audit
-from tests.classifiers.worlds import stop_after
 from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
 
@@ -84,42 +76,6 @@ def test_a_set_is_measured_as_an_arm_that_cuts_the_same_heads(run, store):
     ) == len(cut)
 
 
-def test_it_is_tried_on_training_texts_where_none_are_for_validation_then_measured_on_test(
-    run, store
-):
-    one = grow(growth(run), store)
-    name = next(
-        name
-        for name in one.table("variants")["variant"]
-        if name.startswith("by-hand") and "#" not in name
-    )
-    assert set(one.table("results").query("variant == @name")["split"]) == {"train"}
-    assert name not in set(lookup.reported(one)["variant"]) and tried(one) == 1
-    assert len(one.table("texts")) == len(run.table("texts")), "texts it was tried on stand apart"
-    checks = verify_run(one)
-    assert checks["ok"] and any(
-        "tried on the train split" in check["what"] for check in checks["checks"]
-    )
-    two = grow(growth(run, split="test"), store)
-    assert (
-        name in set(lookup.reported(two)["variant"]) and tried(two) == 1 and verify_run(two)["ok"]
-    )
-    assert set(two.table("results").query("variant == @name")["split"]) == {"train", "test"}
-    assert grow(growth(run, split="test"), store).additions == two.additions, (
-        "found, not measured again"
-    )
-
-
-def test_every_panel_and_the_summary_of_the_joined_run_is_drawn(run, store):
-    found = grow(growth(run, split="test", name="mine"), store)
-    for axis in run.meta["request"]["axes"]:
-        assert "by-hand-mine" in lookup.methods(found, axis)
-        variant = lookup.variant_of(found, Choice("by-hand-mine", axis, 2 / 12))["variant"]
-        for panel in panels(found, axis, variant).values():
-            assert panel.question and panel.answer
-    assert "by-hand-mine" in summary_text(found)
-
-
 def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     before = known(run)
     guess = before.guess((1, 5)).set_index(["axis", "group", "metric"])
@@ -133,63 +89,25 @@ def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
     ("asked", "words"),
     [
         ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
-        ({"units": (12,)}, "are not heads"),
-        ({"units": (1, 1)}, "once each"),
-        ({"units": ()}, "one of the two"),
-        ({"axis": "age"}, "'age' is not known"),
         ({"split": "validation"}, "Known: test, train"),
-        ({"name": "<b>x"}, "cannot show"),
-        ({"track": "language_models"}, "is of text classifiers"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
+def test_other_levels_and_texts_that_there_are_none_of_are_refused(run, store, asked, words):
     with pytest.raises(RequestError, match=words):
         check(growth(run, **asked), store)
-    assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
+
+
+def test_texts_it_was_tried_on_stand_apart(run, store):
+    found = grow(growth(run), store)
+    assert len(found.table("texts")) == len(run.table("texts"))
+    checks = [check["what"] for check in verify_run(found)["checks"]]
+    assert any("tried on the train split" in what for what in checks)
 
 
 def test_a_whole_layer_and_everything_can_be_silenced(run, store):
     for units in (tuple(range(4)), tuple(range(12))):
         found = grow(growth(run, units=units, split="test"), store)
     assert found.table("variants")["realised"].max() == 1.0 and verify_run(found)["ok"]
-
-
-def test_it_is_a_job_that_goes_on_where_it_was_stopped(run, store):
-    asked = growth(run, split="test")
-    with pytest.raises(Cancelled):
-        grow(asked, store, Hooks(check=stop_after(3)))
-    assert find_run(run.id, [store]).added == []
-    found = run_job(store, asked)
-    assert job_state(store, job_id_of(asked)).status == "done" and len(found.added) == 1
-    grow(growth(run, name="mine"), store)
-    with pytest.raises(RequestError, match="another set of heads"):
-        grow(growth(run, units=(2,), name="mine"), store)
-
-
-def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys, monkeypatch):
-    mask = write_masks(run, store.root / "masks", "once:magnitude-25%#0")[0]
-    assert (
-        main(
-            [
-                "measure",
-                run.id,
-                "--mask",
-                str(mask),
-                "--split",
-                "test",
-                "--store",
-                str(store.root),
-                "--json",
-            ]
-        )
-        == 0
-    )
-    said = json.loads(capsys.readouterr().out)
-    assert {row["number"] for row in said["rows"]} >= {"accuracy", "accuracy gap", "accuracy, left"}
-    assert any("nothing is trained again" in note for note in said["notes"]) and said["tried"] == 1
-    other = json.loads(mask.read_text()) | {"weight_hash": "0" * 64}
-    mask.write_text(json.dumps(other))
-    assert main(["measure", run.id, "--mask", str(mask), "--store", str(store.root), "--json"]) == 2
 
 
 def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(

@@ -26,7 +26,6 @@ from engine.tracks.text_classifiers.measurements import cost, tuned
 from engine.tracks.text_classifiers.measurements.importance import answers_of, scored_texts
 from engine.tracks.text_classifiers.request import validate_text
 from engine.tracks.text_classifiers.run import context_of, importance_only, run_text_audit
-from engine.training import fit as fitting
 from tests.classifiers.whole_runs import COLUMNS as SHARED
 from tests.classifiers.whole_runs import WholeRun, models_of, rewritten
 from tests.classifiers.worlds import stop_after
@@ -229,12 +228,6 @@ def test_matrices_of_the_lens(run):
     assert (heads["one-shot-isp:conductance-75%#0"] == 3).all()
 
 
-def test_the_same_request_is_found_and_not_computed(run, request_, store, monkeypatch):
-    monkeypatch.setattr("engine.classifiers.audit.ClassifierAudit.opened", None)
-    same = replace(request_, title="again", sparsities=(0.75, 0.25), methods=("once", *METHODS[1:]))
-    assert run_text_audit(same, store).path == run.path
-
-
 def test_finished_measurements_serve_another_request(run, request_, store, monkeypatch):
     """Fewer arms, and only scores: nothing is fitted again."""
     monkeypatch.setattr("engine.tracks.text_classifiers.measurements.tuned.fit", None)
@@ -247,26 +240,6 @@ def test_finished_measurements_serve_another_request(run, request_, store, monke
         run.table("importance").query("seed == -1 and score == 'conductance'").drop(columns="seed")
     )
     pd.testing.assert_frame_equal(scored, whole.reset_index(drop=True))
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_equals_uninterrupted(run, request_, tmp_path, monkeypatch):
-    """Killed while the full model is fine-tuned, while heads are scored and in the middle of
-    procedures."""
-    monkeypatch.setattr(fitting, "SAVE_EVERY", -1.0)
-    store = Store(tmp_path)
-    for checks in (3, 9, 40, 90):
-        with pytest.raises(Cancelled):
-            run_text_audit(request_, store, Hooks(check=stop_after(checks)))
-        assert store.ids() == []
-    again = run_text_audit(request_, store)
-    assert (
-        again.id == run.id
-        and not list((tmp_path / "partial").glob("*"))
-        and not list((tmp_path / "begun").glob("*"))
-    )
-    for name in set(COLUMNS) - {"costs"}:
-        pd.testing.assert_frame_equal(run.table(name), again.table(name), obj=name)
 
 
 def test_going_on_with_other_data_is_refused_and_can_be_asked_for(world, request_, tmp_path):
