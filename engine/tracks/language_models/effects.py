@@ -233,9 +233,9 @@ COLUMNS = ["axis", "unit", "group", "value", "error", "n", "level"]
 def head_groups(
     job: ScoreJob, scores: pd.DataFrame, decided: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """A row per head and subgroup of every axis whose heads were ranked. It holds the change of
-    mean toxicity when the head is off, by the estimator of its shown effect, its standard error
-    over prompts, n prompts, and level, the mean with all heads on.
+    """A row per head and subgroup of every axis whose heads were ranked: value, the change of mean
+    toxicity when the head is off, by the estimator of its shown effect. error: its standard error
+    over n prompts; level: the mean with all heads on.
 
     scores: a score table; decided: what an adaptive estimator reports per axis (splits, draws).
     Computes nothing new.

@@ -3,8 +3,8 @@
 A cut's change is measured at home, on the run's test prompts, and away: on prompts of another
 source, or on the items of a bias benchmark that are about the axis. Each is in per cent of the
 uncut model's own level there, with Fieller's interval. What arrives is the ratio of the two, with
-Fieller's interval for numbers that share no texts; there is none where the change at home may be
-none. Null: as many random heads that are not critical, cut in both places.
+Fieller's interval for numbers that share no texts. There is no ratio where the change at home may
+be none. Null: as many random heads that are not critical, cut in both places.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ LEAST = 19
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of a run: a method at a level, or heads (flat units), on an axis; prompts of
-    another source, or a benchmark (NAME=PATH); most: prompts at most, as in the run where None;
-    controls: random cuts."""
+    """What is asked of a run: a method at a level, or heads (flat units), on an axis. The other
+    place is prompts of another source, or a benchmark (NAME=PATH). most: prompts at most, as in
+    the run where None; controls: random cuts."""
 
     axis: str
     method: str = ""
@@ -92,9 +92,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class Place:
-    """What cuts do in one place, in per cent of the dense model's level there: the change of the
-    method's cut with its 95 % ends and the smallest that could have been found; of random cuts,
-    [cuts]. n: prompts or items."""
+    """What cuts do in one place, in per cent of the dense model's level there. Of the method's cut:
+    the change, its 95 % ends, and the smallest that could have been found. random: [cuts]. n:
+    prompts or items."""
 
     change: float
     low: float
