@@ -103,7 +103,7 @@ def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_
     clear = {"delta": 1.8e-5, "delta_low": 1e-5, "delta_high": 3e-5}
     assert phrasing.change(clear).startswith("+1.8 × 10⁻⁵, "), "small and clear is no noise"
     nothing = {"delta": 0.0, "delta_low": 0.0, "delta_high": 0.0}
-    assert phrasing.change(nothing) == "0, 95 % interval 0 to 0, which includes zero"
+    assert phrasing.change(nothing) == "no change"
     assert phrasing.number(-0.000291) == "−0.0003"
 
 

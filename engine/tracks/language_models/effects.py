@@ -233,12 +233,11 @@ COLUMNS = ["axis", "unit", "group", "value", "error", "n", "level"]
 def head_groups(
     job: ScoreJob, scores: pd.DataFrame, decided: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """A row per head and subgroup of every axis whose heads were ranked: value, the change of mean
-    toxicity when the head is off, by the estimator of its shown effect. error: its standard error
-    over n prompts; level: the mean with all heads on.
+    """A row per head and subgroup of every axis whose heads were ranked. Computes nothing new.
 
-    scores: a score table; decided: what an adaptive estimator reports per axis (splits, draws).
-    Computes nothing new.
+    value is the change of mean toxicity when the head is off, by the estimator of its shown effect.
+    error is its standard error over n prompts, level the mean with all heads on. scores: a score
+    table; decided: what an adaptive estimator reports per axis (splits, draws).
     """
     tables = []
     for axis in job.axes:

@@ -1,10 +1,10 @@
 """Whether heads that were chosen on one source of prompts do as much on another.
 
-A cut's change is measured at home, on the run's test prompts, and away: on prompts of another
-source, or on the items of a bias benchmark that are about the axis. Each is in per cent of the
-uncut model's own level there, with Fieller's interval. What arrives is the ratio of the two, with
-Fieller's interval for numbers that share no texts. There is no ratio where the change at home may
-be none. Null: as many random heads that are not critical, cut in both places.
+A cut's change is measured at home, on the run's test prompts. It is measured away on prompts of
+another source, or on the items of a bias benchmark that are about the axis. Each is in per cent
+of the uncut model's own level there, with Fieller's interval. What arrives is the ratio of the
+two, with Fieller's interval for numbers that share no texts. There is no ratio where the change at
+home may be none. Null: as many random heads that are not critical, cut in both places.
 """
 
 from __future__ import annotations
