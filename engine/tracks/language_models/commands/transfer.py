@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from engine.audit.command_line import Ticker, json_flag, store_of, store_option, stores_of
@@ -65,6 +66,9 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def _text(row: dict[str, Any]) -> str:
     lines = [f"{row['variant']}, {row['axis']}: home and {row['source']}"]
     for name, label in (("home", "change at home"), ("away", "change there")):
-        span = f"{row[name]:+.1f} % [{row[f'{name}_low']:+.1f}, {row[f'{name}_high']:+.1f}]"
-        lines.append(f"  {label:<16} {span}, n {row[f'{name}_n']}")
+        ends = row[f"{name}_low"], row[f"{name}_high"]
+        span = (
+            "[{:+.1f}, {:+.1f}]".format(*ends) if all(map(math.isfinite, ends)) else "no interval"
+        )
+        lines.append(f"  {label:<16} {row[name]:+.1f} % {span}, n {row[f'{name}_n']}")
     return "\n".join([*lines, transfer_text(row)])
