@@ -181,9 +181,9 @@ class Hooked:
 @pytest.mark.parametrize(
     ("name", "order", "caught"),
     [
-        ("qwen3", [1, 0, 2, 3], "head 0's place depends on head 1's outputs of q_proj"),
-        ("opt", [0, 1, 3, 2], "head 2's place depends on head 3's outputs of"),
-        ("gpt_neox", [3, 2, 1, 0], "head 0's place depends on head 3's outputs of query_key_value"),
+        ("qwen3", [1, 0, 2, 3], "the place of head 0 depends on head 1's outputs of q_proj"),
+        ("opt", [0, 1, 3, 2], "the place of head 2 depends on head 3's outputs of"),
+        ("gpt_neox", [3, 2, 1, 0], "the place of head 0 depends on head 3's outputs of query"),
     ],
 )
 def test_heads_in_another_order_are_caught(name, order, caught):

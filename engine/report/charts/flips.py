@@ -127,7 +127,7 @@ def _said(found: Flips, row: dict[str, Any]) -> str:
         clear = way if row["p"] < MISSED else "no clear direction overall"
         said = f"O{of[1:]}, {row['bad']:,} {found.bad} and {row['good']:,} {found.good}: {clear}"
     if np.isfinite(row["churn"]):
-        said += f". The uncut model, {found.again}, would flip {round(row['churn'] * row['n']):,}"
+        said += f"; the uncut model, {found.again}, would flip {round(row['churn'] * row['n']):,}"
     return f"{said}."
 
 

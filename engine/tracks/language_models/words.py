@@ -579,7 +579,7 @@ SETTINGS: dict[str, str] = {
 
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
-    "annealed": ("#B5480F", "#FF9A5C", "pentagon", "solid"),
+    "annealed": ("#6B4C9A", "#B79AE0", "pentagon", "solid"),
     "bias_only": ("#882255", "#D46A98", "square", "solid"),
     "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),

@@ -22,7 +22,7 @@ from engine.report.summary import summary_text
 from engine.report.verdict import verdict
 from engine.store.runs import Store
 from engine.store.tables import where
-from engine.tracks.language_models.benchmark_tables import N_NULL, _readable, numbers_of, tail
+from engine.tracks.language_models.benchmark_tables import N_NULL, numbers_of, readable_items, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.growing import grow, told
 from engine.tracks.language_models.likelihoods import (
@@ -258,7 +258,7 @@ def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
         [{"item_id": item, "role": role} for item in "abc" for role in ("more", "less")]
     )
     table = pd.DataFrame({"logp": np.arange(6.0), "cut": [False, False, False, True, False, False]})
-    kept, found = _readable(
+    kept, found = readable_items(
         Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table}, 64
     )
     assert kept.items["item_id"].tolist() == ["a", "c"] and found["dense"]["logp"].tolist() == [
@@ -269,7 +269,7 @@ def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
     ]
     assert kept.notes == ("1 item is longer than the model's 64 positions and left out.",)
     with pytest.raises(RequestError, match="3 of 3 items"):
-        _readable(
+        readable_items(
             Benchmark("crows_pairs", "f", items, choices, "d"),
             {"dense": table.assign(cut=True)},
             64,

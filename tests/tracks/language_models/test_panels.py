@@ -133,7 +133,10 @@ def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
     answer = heads.head_map(none, CHOICE).said
-    assert "none of the" in answer and "With 80 % power it could have found an effect of" in answer
+    assert (
+        "no effect of the" in answer
+        and "With 80 % power it could have found an effect of" in answer
+    )
     assert "Finding half as much would take about" in answer
 
 
@@ -304,7 +307,7 @@ def test_flips_are_counted_as_one_counts_them_by_hand(run):
     assert table["recovered"].to_dict() == recovered and sum(recovered.values())
     told = f"Of {len(before)} texts, {sum(became.values())} became toxic and"
     assert panel.answer.startswith(f"{told} {sum(recovered.values())} recovered: ")
-    assert panel.answer.endswith(f". The uncut model, drawn again, would flip {again}.")
+    assert panel.answer.endswith(f"; the uncut model, drawn again, would flip {again}.")
     assert panel.answer in verdict(run, choice).meaning
     assert f"  {name:<44} {panel.answer}" in summary_text(run)
     assert in_words.length(panel.answer) <= 25

@@ -122,7 +122,7 @@ def test_what_is_unclear_or_chance_is_said_to_be(base, tmp_path):
     )
     assert "not supported" in verdict(run, choice).more
     run, choice, _ = told(base, tmp_path / "d", (1.0, 1.2, 0.9, 1.5), [(0.5, 0.2, 0.1, 0.3), STILL])
-    assert "raises the bias by gender and sex by 120 % and toxicity for" in (
+    assert "raises the bias by gender and sex by 120 %, and toxicity for" in (
         verdict(run, choice).sentence
     )
     run, choice, _ = told(base, tmp_path / "e", (1.0, -0.3, np.nan, np.nan), [None, None])

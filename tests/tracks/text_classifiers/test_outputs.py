@@ -83,7 +83,8 @@ def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
     code, found = asked(capsys, model, data, "normal,hate")
     assert code == 0 and accuracy(found) == 1.0
     assert any(
-        "said by the request: output 0 = normal, output 1 = hate" in note for note in found["notes"]
+        "says what the outputs mean: output 0 = normal, output 1 = hate" in note
+        for note in found["notes"]
     )
     assert accuracy(asked(capsys, model, data, "hate,normal")[1]) == 0.0
 
