@@ -315,7 +315,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     was, now = (part["more"] > part["less"] for part in (wide, after))
     turned = f"{(now & ~was).sum()} became biased and {(was & ~now).sum()} recovered"
     told = panel.benchmark_panel(run, choice, "crows_pairs").more
-    assert (was != now).any() and f"Of {len(wide)} pairs, {turned}, " in told
+    assert (was != now).any() and f"Of {len(wide)} pairs, {turned}: " in told
     assert flipped_said(run, choice) in verdict(run, choice).meaning
     assert (
         f"; {(now & ~was).sum()} became biased and"
