@@ -54,7 +54,7 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
 
 
 def nowhere(value: Any) -> Any:
-    """What was asked without places on this machine: paths from the project's folder, or names of files alone."""
+    """The same without places on this machine: paths from the project's folder, or names of files alone."""
     if isinstance(value, dict):
         return {name: nowhere(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def nowhere(value: Any) -> Any:
     if isinstance(value, str) and Path(value).is_absolute():
         path = Path(value)
         return str(path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path.name)
-    return value
+    return value.replace(f"{PROJECT}/", "") if isinstance(value, str) else value
 
 
 def embed(run: Run) -> None:
@@ -73,8 +73,9 @@ def embed(run: Run) -> None:
     with TemporaryDirectory() as folder:
         copy = Path(folder) / run.id
         shutil.copytree(run.path, copy)
-        asked = {**nowhere(run.meta["request"]), "restart": False}
-        write_meta(copy, {**run.meta, "request": asked}, run.rests_on)
+        meta = nowhere(run.meta)
+        meta["request"]["restart"] = False
+        write_meta(copy, meta, run.rests_on)
         embedded.keep(Run(copy))
 
 
