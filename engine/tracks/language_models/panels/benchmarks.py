@@ -69,9 +69,9 @@ def benchmark_panel(run: Run, choice: Choice, name: str) -> Panel:
     pairs = _pairs(rows, one.main, variant["variant"])
     answer, mind, more = _said(run, choice, variant, one, rows)
     figure = _figure(run, choice, one, pairs)
-    return Panel(
-        key, question, answer, figure, _table(one, rows), _caveat(run, one), mind=mind, more=more
-    )
+    label = {variant["variant"]: lookup.variant_label(run, variant)}
+    table = _table(one, rows.assign(variant=rows["variant"].replace(label)))
+    return Panel(key, question, answer, figure, table, _caveat(run, one), mind=mind, more=more)
 
 
 def _rows(run: Run, name: str, variant: str) -> pd.DataFrame:
