@@ -23,8 +23,8 @@ from engine.store.runs import EMBEDDED, Run, Store, default_root, write_meta
 
 MODEL = "SmolLM2-135M-Instruct"
 PROJECT = Path(__file__).resolve().parents[2]
-AXES = ("gender_and_sex", "nationality", "race_ethnicity", "religion", "sexual_orientation")
-TITLE = f"{MODEL}: five axes"
+AXES = ("gender_and_sex", "race_ethnicity")
+TITLE = f"{MODEL}: gender and race"
 
 
 def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
@@ -35,8 +35,7 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
         prompts=str(PROJECT / "assets/people/prompts.csv"),
         corpus=str(corpus.absolute()),
         validation_corpus=str(validation.absolute()),
-        methods=("fasp", "annealed", "magnitude", "random", "int8", "int4", "layer_drop"),
-        deployable=True,
+        methods=("fasp", "magnitude", "random", "int8", "int4", "layer_drop"),
         benchmarks={"occupations": str(PROJECT / "assets/pairs")},
         sparsities=(0.0, 0.05, 0.1, 0.2),
         gamma=0.3,
@@ -44,7 +43,7 @@ def request(corpus: Path, validation: Path, restart: bool = False) -> Any:
         estimator="gradient",
         perplexity_estimator="gradient",
         seeds=2,
-        max_prompts=240,
+        max_prompts=120,
         max_new_tokens=10,
         max_prompt_tokens=40,
         max_corpus_tokens=2000,
