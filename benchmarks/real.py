@@ -234,7 +234,7 @@ def _ratio(name: str, value: float, bar: float) -> Measure:
 
 
 ROWS = {row.__name__: row for row in (drawing, compressions, cuts, formats, large)}
-SHAPE = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
+SHAPE: dict[str, Any] = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
 SHAPE |= {"num_key_value_heads": 32, "intermediate_size": 11008, "max_position_embeddings": 2048}
 
 

@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -25,6 +25,8 @@ from engine.core.types import Hooks
 from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 from engine.store.shards import Used, noted
+
+P = TypeVar("P", bound=Plan)
 
 LONGEST = 60
 """Characters of a name."""
@@ -125,7 +127,11 @@ def run_of(request: Growth, store: Store) -> Run:
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
-    plan: Plan = track_of_run(run).part("validate")(request_from(run.meta["request"]))
+    return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
+
+
+def same_plan(run: Run, plan: P) -> P:
+    """The plan, where it is the run's. RequestError where it would not be the same run today."""
     if plan.run_id != run.id:
         what = (
             f"data, weights or code have changed since {run.id} was made: the same request is now"
