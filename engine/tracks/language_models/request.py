@@ -4,7 +4,7 @@ heavy loads."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -767,12 +767,21 @@ def prompt_plan_of(run: Run) -> PromptPlan:
     """`engine.audit.growing.plan_of` a language model's run; where its text is not on this machine,
     with an empty one, of which no perplexity is measured."""
     request = AuditRequest.from_dict(run.meta["request"])
+    beside = {name: _found(path) for name, path in request.benchmarks.items()}
+    request = replace(request, prompts=request.prompts and _found(request.prompts))
+    request = replace(request, benchmarks=beside)
     named = [one for one in (request.corpus, request.validation_corpus) if one]
     if request.max_corpus_tokens is None or all(Path(one).is_file() for one in named):
         return same_plan(run, validate(request))
     name, digest = (run.meta["corpus"][part] for part in ("name", "digest"))
     own = None if request.validation_corpus is None else ""
     return same_plan(run, validate(request, Corpus(name, "", digest, own)))
+
+
+def _found(path: str) -> str:
+    """A path from where the program runs or, as in an embedded audit, from the project's folder."""
+    ours = ASSETS.parent / path
+    return str(ours) if ours.exists() and not Path(path).exists() else path
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
