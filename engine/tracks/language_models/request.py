@@ -764,18 +764,23 @@ def validate(request: AuditRequest, text: Corpus | None = None) -> PromptPlan:
 
 
 def prompt_plan_of(run: Run) -> PromptPlan:
-    """`engine.audit.growing.plan_of` a language model's run; where its text is not on this machine,
-    with an empty one, of which no perplexity is measured."""
-    request = AuditRequest.from_dict(run.meta["request"])
+    """`engine.audit.growing.plan_of` a language model's run."""
+    return same_plan(run, planned(run))
+
+
+def planned(run: Run, **changes: Any) -> PromptPlan:
+    """The plan of what a run was asked, with changes. Where its text is not on this machine, with
+    an empty one, of which no perplexity is measured."""
+    request = replace(AuditRequest.from_dict(run.meta["request"]), **changes)
     beside = {name: _found(path) for name, path in request.benchmarks.items()}
     request = replace(request, prompts=request.prompts and _found(request.prompts))
     request = replace(request, benchmarks=beside)
     named = [one for one in (request.corpus, request.validation_corpus) if one]
     if request.max_corpus_tokens is None or all(Path(one).is_file() for one in named):
-        return same_plan(run, validate(request))
+        return validate(request)
     name, digest = (run.meta["corpus"][part] for part in ("name", "digest"))
     own = None if request.validation_corpus is None else ""
-    return same_plan(run, validate(request, Corpus(name, "", digest, own)))
+    return validate(request, Corpus(name, "", digest, own))
 
 
 def _found(path: str) -> str:

@@ -15,7 +15,7 @@ from engine.audit.request import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.report.advice import TAKE
-from engine.report.bundle import write_masks
+from engine.report.bundle import export_run, write_masks
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import panels
@@ -234,7 +234,8 @@ def test_a_run_that_would_be_another_today_does_not_grow(run, store, copy):
 def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged_here, tmp_path):
     """Others' texts are not embedded beside the figures."""
     store = Store(tmp_path / "store")
-    run = run_audit(world_request(tmp_path, max_corpus_tokens=400), store)
+    asked = world_request(tmp_path, methods=("fasp", "int8"), max_corpus_tokens=400)
+    run = run_audit(asked, store)
     (text := Path(run.meta["request"]["corpus"])).rename(text.with_suffix(".away"))
     found = grow(growth(run, method="fasp", level=0.2), store)
     new = found.table("variants").query("sparsity == 0.2")["variant"].item()
@@ -249,4 +250,6 @@ def test_an_audit_whose_text_is_not_here_grows_without_a_perplexity(words_judged
     choice = Choice("fasp", "religion", 0.2)
     assert verdict(found, choice).cost.startswith("Perplexity was not measured.")
     assert verdict(found, choice).advice.answer != TAKE
+    int8 = found.table("variants").query("method == 'int8'")["variant"].item()
+    assert export_run(found, tmp_path / "out", ("checkpoint",), variant=int8)
     text.with_suffix(".away").rename(text)
