@@ -9,7 +9,7 @@ interval leaves out zero, and a harm that chance alone would give is called that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,17 +186,25 @@ def _is_measured(row: Mapping[str, Any] | None) -> bool:
 
 def _uncut(view: View, harm: str) -> str:
     """The model as it is: who is worst and who best off."""
+    if said := uncut_ends(view):
+        return f"Nothing is cut here: {said}."
+    few = view.reading.group.few
+    return f"Nothing is cut here, and {harm} cannot be judged: too few {few}."
+
+
+def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
+    """The worst-off and the best-off group of the uncut model, and whether that may be chance; ""
+    where fewer than two are known."""
     group = view.reading.group
-    table = view.groups(known="value").sort_values("value", ascending=group.sign > 0)
+    table = view.groups("dense", known="value").sort_values("value", ascending=group.sign > 0)
     if len(table) < 2:
-        return f"Nothing is cut here, and {harm} cannot be judged: too few {group.few}."
-    best, worst = table.iloc[0], table.iloc[-1]
-    numbers = in_words.apart(worst["value"], best["value"])
+        return ""
+    rows = (table.iloc[-1], table.iloc[0])
+    numbers = in_words.apart(*(row["value"] for row in rows))
     ends = (
-        f"{number} for {words.quoted(row['group'])}"
-        for number, row in zip(numbers, (worst, best), strict=True)
+        f"{number} for {named(row['group'])}" for number, row in zip(numbers, rows, strict=True)
     )
-    return "Nothing is cut here: {} is {} and {}.".format(group.name, *ends)
+    return f"{group.name} is {' and '.join(ends)}{', which may be chance' * view.was_chance}"
 
 
 def _meaning(view: View, sentence: str) -> Iterator[str]:

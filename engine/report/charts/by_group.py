@@ -103,7 +103,10 @@ def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tu
         named = (
             f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends
         )
-        return about.uncut(*named), " ".join(few)
+        view = lookup.View(run, choice)
+        is_harm = measure.metric == view.reading.group.metric
+        chance = " That may be chance." * (is_harm and view.was_chance)
+        return f"{about.uncut(*named)}{chance}", " ".join(few)
     return _moves(about, enough), " ".join([*_largest(about, enough), *few])
 
 
