@@ -17,7 +17,7 @@ from engine.core import words
 from engine.report import in_words, phrasing
 from engine.report.advice import Advice, advice
 from engine.report.charts.flips import flipped_said
-from engine.report.charts.headline import VERBS, Change, Moved, changes, kind_of, moved
+from engine.report.charts.headline import VERBS, Change, Moved, changes, ends_said, kind_of, moved
 from engine.report.charts.levelling import end_named
 from engine.report.charts.lookup import View
 from engine.report.charts.panel import Choice
@@ -193,18 +193,10 @@ def _uncut(view: View, harm: str) -> str:
 
 
 def uncut_ends(view: View, named: Callable[[str], str] = words.quoted) -> str:
-    """The worst-off and the best-off group of the uncut model, and whether that may be chance; ""
-    where fewer than two are known."""
+    """`ends_said` of the harm of groups; "" where fewer than two are known."""
     group = view.reading.group
-    table = view.groups("dense", known="value").sort_values("value", ascending=group.sign > 0)
-    if len(table) < 2:
-        return ""
-    rows = (table.iloc[-1], table.iloc[0])
-    numbers = in_words.apart(*(row["value"] for row in rows))
-    ends = (
-        f"{number} for {named(row['group'])}" for number, row in zip(numbers, rows, strict=True)
-    )
-    return f"{group.name} is {' and '.join(ends)}{', which may be chance' * view.was_chance}"
+    table = view.groups("dense", known="value").sort_values("value", ascending=group.sign < 0)
+    return ends_said(view, group, table, named) if len(table) > 1 else ""
 
 
 def _meaning(view: View, sentence: str) -> Iterator[str]:
