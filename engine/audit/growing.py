@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from engine.audit.fields import fields_of
 from engine.audit.provenance import provenance
 from engine.audit.request import Growth, Plan
 from engine.audit.session import Executor, Local, Session, damaged_words
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.files import json_able
+from engine.core.files import PROJECT, json_able
 from engine.core.types import Hooks
 from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
@@ -28,6 +29,8 @@ from engine.store.shards import Used, noted
 
 P = TypeVar("P", bound=Plan)
 
+TEXTS = ("corpus", "validation_corpus")
+"""Files of which a run keeps what it needs to be the same run."""
 LONGEST = 60
 """Characters of a name."""
 
@@ -124,9 +127,33 @@ def run_of(request: Growth, store: Store) -> Run:
     return run
 
 
+def absent(run: Run, spared: bool = False) -> list[Fault]:
+    """Files that the run read and that are not there any more: nothing more of it can be measured
+    without them. spared: those without which only the perplexity cannot (TEXTS)."""
+    asked = run.meta["request"]
+    texts = TEXTS if asked.get("max_corpus_tokens") is not None else ()
+    paths = {
+        field.label: PROJECT / asked[field.name]
+        for field in fields_of(track_of_run(run).part("request"))
+        if field.kind == "path" and asked.get(field.name) and (field.name in texts) == spared
+    }
+    more = "its perplexity" if spared else "more"
+    return [
+        Fault(
+            label,
+            f"this audit read {path.name}, which is not on this machine.",
+            f"To measure {more}, put it at {path}; its contents are checked.",
+        )
+        for label, path in paths.items()
+        if not path.exists()
+    ]
+
+
 def plan_of(run: Run) -> Plan:
     """What the run was asked, checked again. RequestError where it would not be the same run
     today."""
+    if faults := absent(run):
+        raise RequestError(faults)
     return same_plan(run, track_of_run(run).part("validate")(request_from(run.meta["request"])))
 
 

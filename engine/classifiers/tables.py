@@ -23,7 +23,6 @@ from engine.stats.student import benjamini_hochberg
 from engine.store.runs import Run
 from engine.store.tables import pack, unpack, where, within
 
-DIFFERENCE = ("axis", "metric", "group", "value", "low", "high", "p", "n", "verdict")
 Check = Callable[[], None]
 
 

@@ -107,4 +107,4 @@ def _time(mine: Mapping[str, Any], dense: Mapping[str, Any]) -> str:
             else f"{in_words.per_cent(middle - 1)} faster"
         )
         return f"it ran {much} here"
-    return "it ran more slowly here" if kind == "slower" else "it was not measurably faster here"
+    return "it ran more slowly here" if kind == "slower" else "not measurably faster here"

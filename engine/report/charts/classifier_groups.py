@@ -36,7 +36,6 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         measure=measure,
         x_title=measure.title,
         absent=f"This run has no {what} per subgroup for this choice.",
-        uncut=lambda low, top: f"Uncut, the {what} is lowest for {low} and highest for {top}.",
         fell=lambda names, several: f"{names} {'lose' if several else 'loses'} {what}",
         rose=lambda names, several: f"{names} {'gain' if several else 'gains'} {what}",
     )

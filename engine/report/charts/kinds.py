@@ -20,6 +20,7 @@ from engine.core import words
 from engine.report.charts.marks import (
     DASHES,
     add_points,
+    around,
     bars_of,
     beside,
     chosen_last,
@@ -118,7 +119,7 @@ def lines(
         end = {"x": 1, "xref": "paper", "xanchor": "right", "y": level[0], "yanchor": "bottom"}
         remark(figure, choice, level[1], **end)
     order, first = list(looks), choice.method if chosen is None else chosen
-    for name, shift in zip(chosen_last(order, first), beside(len(order), apart), strict=True):
+    for name, shift in zip(chosen_last(order, first), around(len(order), apart), strict=True):
         rows = table[table[by] == name]
         heavy = name == first if first in order else None
         look = {"name": named(name), "legendrank": 1 + order.index(name), **more}

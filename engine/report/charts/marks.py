@@ -193,3 +193,8 @@ def beside(count: int, step: float) -> list[float]:
     """How far each of several lines is moved along an axis, so that their bars do not hide each
     other."""
     return [(place - (count - 1) / 2) * step for place in range(count)]
+
+
+def around(count: int, step: float) -> list[float]:
+    """As `beside`, but the last line, the chosen one, stands in its true place."""
+    return sorted(beside(count | 1, step), key=abs)[:count][::-1]

@@ -64,7 +64,7 @@ def test_a_verdict_says_what_its_intervals_and_its_gap_are_of(run, tmp_path):
     aimed = contents.default_choice(one)
     assert "one trial: intervals are about its images only" in verdict(one, aimed).more
 
-    assert "The gap is that of mean AUC over 3 trials." in verdict(run, PLAIN).more
+    assert "The gap is of mean AUC over 3 trials." in verdict(run, PLAIN).more
 
 
 def test_degenerate_trials_are_warned_of_and_starred(run):

@@ -16,7 +16,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.kinds import lines
 from engine.report.charts.marks import BELOW
-from engine.report.charts.panel import Choice, Panel, needs_log, nothing
+from engine.report.charts.panel import Choice, Panel, needs_log, nothing, scale
 from engine.report.contract import Measure
 from engine.report.schema import hovers, readable
 from engine.report.tracks import track_of
@@ -149,7 +149,7 @@ def _figure(
         showlegend=is_first,
     )
     is_log = unchanged > 0 and table[column].max() > FAR
-    figure.update_yaxes(type="log" if is_log else "linear")
+    figure.update_yaxes(**scale(is_log))
     figure.update_layout(legend=BELOW)
     return figure
 
@@ -221,7 +221,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
         mode="markers",
     )
     is_log = needs_log(table["value"].tolist())
-    figure.update_yaxes(type="log" if is_log else "linear", exponentformat="power")
+    figure.update_yaxes(**scale(is_log))
     figure.update_layout(legend=BELOW)
     ordered = table.sort_values("value")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))

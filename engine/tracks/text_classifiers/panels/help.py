@@ -30,6 +30,7 @@ from engine.tracks.text_classifiers.panels.lookup import (
     groups_of_axis,
     head_said,
     measure_of,
+    proof_said,
     task,
 )
 from engine.tracks.text_classifiers.words import arm_style
@@ -307,7 +308,7 @@ def score_truth(run: Run, choice: Choice) -> Panel:
     parts = (_slopes(choice, mine), _truth_scatter(run, choice, score))
     note = (
         f"{own.TRUTH} Costs in nats of cross-entropy, mean over {trials_said(run)}; the table has"
-        " accuracy too."
+        f" accuracy too. {proof_said(run)}"
     )
     answer, rest = _truth_answer(mine, score)
     titles = {"metric": "cost in", "slope": "slope per deviation"}
