@@ -56,6 +56,11 @@ class TrackEntry:
     verify: str = "verify:recomputed"
     screen: str = "track:Screen"
     summary: str = "summary:RunSummary"
+    mask: str = "checkpoint:mask_record"
+    """What mask.json holds of one takable row of the variants table, (run, row) -> record."""
+    checkpoint: str = "checkpoint:write_checkpoint"
+    """Writes such a row as weights, (run, row, folder, base) -> files; `base` is where the run's
+    model is now."""
     embedded: str = "embedded:REQUESTS"
     """Requests of the audits that the project ships."""
     grow: str = ""

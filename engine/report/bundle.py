@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.audit.tracks import track_of_run
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
@@ -20,6 +21,7 @@ from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.surgery.record import write_mask
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,6 @@ def export_run(
     says where the run's model is now, for a checkpoint of a model that has moved; its weights must
     be the run's. `accepted`: tolerances of a Choice, for the advice of report, PDF and slides.
     """
-    writers = writers_of(run)
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
         raise RequestError([unknown("what", name, writers) for name in wrong])
@@ -161,8 +162,14 @@ def _slides(order: Order, to: Path) -> None:
 
 
 def _checkpoint(order: Order, to: Path) -> None:
-    run, folder = order.run, to / order.checkpoint
-    track_of(run).write_checkpoint(run, order.takable, folder, order.base)
+    from engine.report.model_card import model_card
+
+    run, row, track, folder = order.run, order.takable, track_of(order.run), to / order.checkpoint
+    if not (row["n_cut"] or row["method"] in track.uncut or track.ways.instead(row)):
+        what = f"{row['variant']!r} cuts nothing."
+        raise RequestError(Fault("variant", what, f"Choose one that cuts {track.many}."))
+    track_of_run(run).part("checkpoint")(run, row, folder, order.base)
+    (folder / "README.md").write_text(model_card(run, row), encoding="utf-8")
 
 
 def _model_card(order: Order, to: Path) -> None:
@@ -190,7 +197,7 @@ WRITERS: dict[str, Writer] = {
 def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path]:
     """Files of every reported variant that cuts something, or only of the named one, which must cut
     something."""
-    track = track_of(run)
+    track, record_of = track_of(run), track_of_run(run).part("mask")
     if variant is not None:
         rows = [variant_row(run, variant)]
         if said := track.ways.instead(rows[0]):
@@ -205,7 +212,7 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
     table = track.named(run).set_index("variant", drop=False)
     replicas = [table.loc[name].to_dict() for row in rows for name in track.takable(run, row)]
     return [
-        track.write_mask(run, row, folder / f"{file_name(row['variant'])}.mask.json")
+        write_mask(folder / f"{file_name(row['variant'])}.mask.json", record_of(run, row))
         for row in replicas
     ]
 

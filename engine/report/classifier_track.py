@@ -4,14 +4,11 @@ takeaways."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.classifiers.tables import first_repeat
 from engine.core import words
-from engine.core.errors import Fault, RequestError
 from engine.report import phrasing
 from engine.report.charts import classifier_changed, lookup
 from engine.report.charts.classifier_lookup import repeats, trials_said
@@ -199,25 +196,6 @@ class ClassifierTrack(Track):
 
     def named(self, run: Run) -> pd.DataFrame:
         return run.table("variants")
-
-    def written(
-        self,
-        writer: Callable[..., list[Path]],
-        run: Run,
-        variant: dict[str, Any],
-        folder: Path,
-        base: str | None,
-    ) -> list[Path]:
-        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing
-        is cut."""
-        from engine.report.model_card import model_card  # late: it asks for the track
-
-        if not variant["n_cut"] and variant["method"] not in self.uncut:
-            what = f"{variant['variant']!r} cuts nothing."
-            raise RequestError(Fault("variant", what, f"Choose one that cuts {self.many}."))
-        paths, card = writer(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
-        return [*paths, card]
 
     def origin(self, run: Run) -> str:
         """Which weights, audit and data a checkpoint comes from."""

@@ -595,8 +595,6 @@ class Track(ABC):
     """What an export says about one axis, in reading order."""
     shared_panels: tuple[Some, ...]
     """What an export says about the whole run."""
-    write_mask: Callable[[Run, dict[str, Any], Path], Path]
-    """mask.json of one takable row of the variants table."""
 
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
@@ -767,12 +765,6 @@ class Track(ABC):
         """Variants that may be asked for by id: the reported ones, and what is behind them."""
         table = run.table("variants")
         return table[table["chosen"].astype(bool)]
-
-    @abstractmethod
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        """A pruned variant as weights."""
 
     @abstractmethod
     def shelves(self) -> Iterator[Shelf]:

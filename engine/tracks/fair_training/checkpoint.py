@@ -21,11 +21,11 @@ from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import explained, write_json
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.record import FilterRecord, write_filter_mask
+from engine.surgery.record import FilterRecord
 from engine.tracks.fair_training import words as own
 
 
-def write_fair_checkpoint(
+def write_checkpoint(
     run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`, for filters what `load_cut_classifier` reads; for weights a model folder and
@@ -91,17 +91,14 @@ SETTINGS = ("first_seed", "iterations", "recipe", "tolerance", "notion", "tune_o
 """Fields of the request that decide which units are cut and what the model is worth."""
 
 
-def write_fair_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
+def mask_record(run: Run, variant: dict[str, Any]) -> FilterRecord | dict[str, Any]:
     """Filters: as `apply` reads it. Weights: where they came from and how many of each layer are
     left.
 
     RequestError for a row that is no seed's, or cuts nothing.
     """
     _must_be_a_seed(variant)
-    if variant["units"] == WEIGHTS:
-        write_json(path, weights_record(run, variant))
-        return path
-    return write_filter_mask(path, fair_record(run, variant))
+    return (weights_record if variant["units"] == WEIGHTS else fair_record)(run, variant)
 
 
 def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from engine.core import words
@@ -28,7 +27,6 @@ from engine.report.palette import Style, style_of
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.checkpoint import write_fair_mask
 from engine.tracks.fair_training.panels import (
     curve,
     differences,
@@ -321,17 +319,6 @@ class Fair(ClassifierTrack):
                 {words.group_name(name): round(float(value), 4) for name, value in shares.items()},
             )
         ]
-
-    write_mask = staticmethod(write_fair_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.fair_training.checkpoint import (
-            write_fair_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_fair_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         return iter(())

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,7 +31,6 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.store.user_json import read_object
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.checkpoint import write_trial_mask
 from engine.tracks.image_classifiers.panels import bench, loss_share, pw, scores, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of, arm_style
 from engine.tracks.image_classifiers.words import in_units, units_of
@@ -228,17 +226,6 @@ class Filters(ClassifierTrack):
             "",
             self.origin(run),
         ]
-
-    write_mask = staticmethod(write_trial_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.image_classifiers.checkpoint import (
-            write_filter_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_filter_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         yield Shelf(

@@ -4,7 +4,6 @@ perplexity."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeGuard
 
 import pandas as pd
@@ -38,11 +37,9 @@ from engine.report.contract import (
 )
 from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
-from engine.surgery.record import write_mask
 from engine.tracks.language_models import arm_words, examples, predicted, published_scores
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
-from engine.tracks.language_models.checkpoint import mask_record
 from engine.tracks.language_models.groups import FEW, TOO_FEW_TEMPLATES, TOO_FEW_WORDS, UNUSABLE
 from engine.tracks.language_models.panels import (
     along_sparsity,
@@ -495,22 +492,6 @@ class Heads(Track):
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
         return [("chosen γ", run.meta.get("gamma"))]
-
-    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
-        return write_mask(path, mask_record(run, variant))
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        if arm_words.is_arm(variant):
-            from engine.tracks.language_models.checkpoint import write_arm
-
-            return write_arm(run, variant, folder, base)
-        from engine.tracks.language_models.checkpoint import (
-            write_head_checkpoint,
-        )  # late: it loads torch
-
-        return write_head_checkpoint(run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         yield Shelf(

@@ -14,7 +14,7 @@ from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.files import write_json
 from engine.core.types import HeadMask
 from engine.store.runs import Run
-from engine.surgery.record import MaskRecord, write_mask
+from engine.surgery.record import MaskRecord
 
 PROBES = 64
 """Test texts that the reloaded model is asked about again."""
@@ -23,7 +23,7 @@ TOLERANCE = 1e-3
 """Largest difference of a probability that other hardware may make."""
 
 
-def write_text_checkpoint(
+def write_checkpoint(
     run: Run, variant: dict[str, Any], folder: Path, base: str | None = None
 ) -> list[Path]:
     """Below `folder`: config.json, weights, tokenizer, mask.json (loads with
@@ -38,7 +38,7 @@ def write_text_checkpoint(
     from engine.surgery.heads.replay import load_cut_classifier, save_cut_classifier
 
     seed = first_repeat(run, variant)
-    record = text_record(run, seed)
+    record = mask_record(run, seed)
     small = cut_classifier(run, seed, record.mask, base)
     folder = save_cut_classifier(small, record, folder)
     again = load_cut_classifier(folder, device="cpu")
@@ -128,7 +128,7 @@ SETTINGS = (
 """Fields of the request that decide which heads are cut and what the cut model is worth."""
 
 
-def text_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
+def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
     """The record of one seed's row of the variants table. RequestError for a row that is no seed's,
     or cuts nothing."""
     if not variant["cut"] or not variant["n_cut"]:
@@ -167,8 +167,3 @@ def text_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
         run=run.id,
         created=run.meta["created"],
     )
-
-
-def write_text_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
-    """mask.json of one seed's model."""
-    return write_mask(path, text_record(run, variant))

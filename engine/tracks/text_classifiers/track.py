@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,7 +31,6 @@ from engine.report.contract import Handout, Level, MainCharts, Maps, Shelf, Tell
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.checkpoint import write_text_mask
 from engine.tracks.text_classifiers.panels import bench, curve, groups, help, importance, survival
 from engine.tracks.text_classifiers.panels.lookup import (
     LOST,
@@ -324,17 +322,6 @@ class Tickets(ClassifierTrack):
             "",
             self.origin(run),
         ]
-
-    write_mask = staticmethod(write_text_mask)
-
-    def write_checkpoint(
-        self, run: Run, variant: dict[str, Any], folder: Path, base: str | None
-    ) -> list[Path]:
-        from engine.tracks.text_classifiers.checkpoint import (
-            write_text_checkpoint,
-        )  # late: it loads torch
-
-        return self.written(write_text_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         found = catalog.list_text_classifiers()

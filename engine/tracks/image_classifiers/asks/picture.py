@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.report.picture_ask import PictureAsk
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.checkpoint import filter_record
+from engine.tracks.image_classifiers.checkpoint import mask_record
 
 
 class Picture(PictureAsk):
@@ -18,4 +18,4 @@ class Picture(PictureAsk):
     def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
         from engine.classifiers.images.checkpoint import cut_with  # torch
 
-        return cut_with(dense, filter_record(run, variant), arrays) if variant["n_cut"] else dense
+        return cut_with(dense, mask_record(run, variant), arrays) if variant["n_cut"] else dense
